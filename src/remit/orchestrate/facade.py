@@ -40,6 +40,7 @@ from remit.observe.execution import execution_context
 from remit.observe.export import Export
 from remit.orchestrate.archive import Archive
 from remit.orchestrate.custody import Custody, Signers
+from remit.orchestrate.durability import GUARD_MODE
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
@@ -295,10 +296,13 @@ class System:
         return Heard(origin.run_id, fork_id)
 
     async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:
-        """Wait until no other process drives a run; raises RequestRejected where one still does after so long."""
+        """Wait until no other process drives a run; raises RequestRejected where one still does after so long.
+
+        Who makes the calls of a guarded run elsewhere keeps it for as long as its conversation takes: nobody waits for that.
+        """
         for _ in range(wait_ms_max // WATCH_POLL_MS):
             entry = await self._expect(run_id)
-            if entry.ending or run_id in self._hub.drivers or not await self.store.leases.is_held(run_id):
+            if entry.ending or entry.listing.mode == GUARD_MODE or run_id in self._hub.drivers or not await self.store.leases.is_held(run_id):
                 return
             await asyncio.sleep(WATCH_POLL_MS / 1000)
         message = (

@@ -9,7 +9,7 @@ import pytest
 
 from remit.adapters.cli import guarding
 from remit.adapters.cli.main import main
-from remit.orchestrate.guard.guard import GuardAtOnce
+from remit.orchestrate.guard.guard import Guard
 from remit.orchestrate.guard.protocol import LINE_BYTES_MAX
 from tests.unit.orchestrate.test_guarding import BOB, PROMPT, TOOLS
 
@@ -39,7 +39,7 @@ def test_each_line_has_its_answer_and_blank_ones_have_none(
 def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_answered(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(GuardAtOnce, "line_bytes_max", 4_000)
+    monkeypatch.setattr(Guard, "line_bytes_max", 4_000)
     long = lines({"op": "result", "run": "r", "tool": "find_files", "content": "x" * 9_000})
     said = answers(lines(START) + long + lines(CALL) + long.rstrip(b"\n"), capsys, monkeypatch)
     assert [one.get("code") for one in said] == [None, "GUARD_LINE_TOO_LONG", "RESULT_LOST", "GUARD_LINE_TOO_LONG"]

@@ -43,7 +43,6 @@ from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED
 from remit.orchestrate.custody import Custody
-from remit.orchestrate.durability import GUARD_MODE
 from remit.orchestrate.guard.boundary import boundary_of
 from remit.orchestrate.guard.protocol import (
     GUARD_LINE_TOO_LONG,
@@ -306,11 +305,10 @@ class Guard:
         assert host is not None, "a guarded run has a host"
         if self._ground.catalogue is None:
             return None
-        open_runs = await self._ground.catalogue.entries(open_only=True)
-        named = [one for one in open_runs if (one.listing.name, one.listing.tenant_id) == (host.name, tenant)]
-        found = next((one.run_id for one in named if one.listing.mode == GUARD_MODE), None)
-        if found is None:
+        named = await self._ground.catalogue.named(host.name, tenant)
+        if not named:
             return None
+        found = named[0].run_id
         try:
             warrant = await self._ground.holdings.hold(found)
         except RunHeld as error:
