@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.errand import FOUND, LOOKUP, MAIL, PROMPT, STRAY, TOOLS, mails
 from benchmarks.measure import FULL, Work, growth_exponent
 from benchmarks.parts import agree, judged_call
-from remit.assemble import guard_in_memory
+from remit.agents.guard import GuardInMemory
 from remit.core.arrivals import Provenance
 from remit.core.canonical import canonical_json
 from remit.core.codec import read_json, to_json
@@ -146,7 +146,7 @@ def _varied(arguments: JsonObject) -> JsonObject:
 
 def guard_trials(results: int) -> list[Trial]:
     """A guard with a run of so many results, and what a call of it takes from the line to the answer."""
-    guard = guard_in_memory()
+    guard = GuardInMemory()
     opened = guard.line(_line("start", prompt=PROMPT, tools=TOOLS, boundary=PLENTY))
     assert opened == {"ok": True}, opened
     look_up(

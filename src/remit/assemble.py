@@ -19,7 +19,6 @@ from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import SystemRequest
 from remit.core.graph import Graph
-from remit.core.halt import NOTHING_HALTED
 from remit.core.inference import Routing
 from remit.core.lifecycle import AgentRole
 from remit.core.queue import QUEUES_FILE, QueueLimits
@@ -34,7 +33,7 @@ from remit.orchestrate.custody import Signers
 from remit.orchestrate.facade import System, watched
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import equipped, kit_again
-from remit.orchestrate.ports import Checkup, Clock, Store
+from remit.orchestrate.ports import Checkup, Store
 from remit.tool.loading import load_tools
 from remit.tool.registry import Registry
 from remit.tool.revocations import KeptRevocations
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from remit.observe.checkup import Check
     from remit.observe.named import StoreNamed
     from remit.orchestrate.draining import Drain
-    from remit.orchestrate.guard.guard import GuardAtOnce
     from remit.orchestrate.plan_file import PlanFile
 
 HOME_VARIABLE, HOME_DEFAULT = "REMIT_HOME", ".remit"
@@ -283,22 +281,6 @@ def system_in_memory(secrets: Mapping[str, Given] = NOTHING) -> System:
     return system_on(MemoryStore(), secrets=Vault(secrets))
 
 
-def guard_in_memory(
-    halts: "Callable[[], Standing]" = lambda: NOTHING_HALTED, clock: Clock | None = None
-) -> "GuardAtOnce":
-    """Judges the calls of agents that run elsewhere and forgets each run as it ends; `halts` says what is halted."""
-    # Only those who guard other people's agents pay for the gate.
-    from remit.orchestrate.guard.guard import Ground, GuardAtOnce
-    from remit.orchestrate.holdings import Holdings
-    from remit.orchestrate.in_process import InProcessDispatch
-    from remit.orchestrate.runner import Runner
-
-    store, clock = MemoryStore(), clock or WallClock()
-    runner = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
-    holdings = Holdings(store.leases, lambda run_id: None)
-    return GuardAtOnce(Ground(runner, holdings, new_run_id, halts, forget=store.retention.delete))
-
-
 def open_store(settings: Settings) -> Store:
     """The store in the settings' folder, made if it is not there; raises STORE_NOT_TRUSTED for one that is not ours."""
     from remit.backend.embedded.store import EmbeddedStore
@@ -398,6 +380,7 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
     """Says what is halted on the store of the settings, also on one that another process makes meanwhile."""
     from remit.backend.embedded.database import DATABASE
     from remit.backend.embedded.store import EmbeddedStore
+    from remit.core.halt import NOTHING_HALTED
     from remit.orchestrate.halts import Halts
 
     found: list[Halts] = []

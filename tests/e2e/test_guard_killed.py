@@ -28,8 +28,14 @@ MAIL = {
     "asks": ["mail"],
     "repeat": "target",
 }
-NOTES = {"name": "read_notes", "description": "Reads the notes.", "parameters": parameters(), "effect": "read", "reads": "public"}
-START = {
+NOTES = {
+    "name": "read_notes",
+    "description": "Reads the notes.",
+    "parameters": parameters(),
+    "effect": "read",
+    "reads": "public",
+}
+START: dict[str, Any] = {
     "op": "start",
     "run": "my talk.1",
     "prompt": f"Mail {ANN} that the plan is ready.",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.assemble import guard_in_memory
+from remit.agents.guard import GuardInMemory
 from remit.core.arrivals import ApprovalRefused, ModelAnswered, Provenance
 from remit.core.boundary import Boundary
 from remit.core.commands import AskHuman, AskPurpose, CallTool
@@ -263,7 +263,7 @@ class Host:
     """Somebody else's agent that asks the guard before each call."""
 
     def __init__(self, prompt: Any, tools: list[JsonObject], said: Any, at_ms: int) -> None:
-        self.guard, self.at_ms = guard_in_memory(), at_ms
+        self.guard, self.at_ms = GuardInMemory(), at_ms
         given = {} if said is None else {"boundary": said}
         started = self.says("start", prompt=prompt, tools=tools, user="ann", tenant="corp", **given)
         assert started == {"ok": True}, started

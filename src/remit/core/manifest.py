@@ -198,17 +198,12 @@ def make_manifest(
     foresight: Foresight | None = None,
     cheaper: int = 0,
     owner: str = "",
-    host: Host | None = None,
-    read: tuple[str, ...] = (),
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
     _check_parts(run_id, tools, boundary.budget, budget)
     if not models and any(node.kind in _ASKING for node in graph.nodes):
         message = f"run {run_id!r} has no model; give it at least one engine"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    if (host is None) is any(node.kind is NodeKind.HOST for node in graph.nodes):
-        message = f"run {run_id!r} has a host or a node for one, and not both; only `remit guard` begins such runs"
-        raise RequestRejected(MANIFEST_INVALID, message)
     check_figures(boundary)
     check_charged("the budget", by_name(budget))
     for node in graph.nodes:
@@ -241,8 +236,6 @@ def make_manifest(
         cheaper=cheaper,
         started_by=request.user_id or owner,
         owner=owner,
-        host=host,
-        read=read,
     )
 
 

@@ -228,10 +228,14 @@ def _left_open(call: ProposedCall, state: RunState) -> str:
         return ""
     if key in state.unknown:
         return f"an earlier call of {call.tool} with these arguments failed, and nobody knows what it has done"
-    doubted = [trace for trace in map(state.calls.__getitem__, state.doubted) if (trace.tool, trace.arguments_hash) == key]
+    doubted = [
+        trace for trace in map(state.calls.__getitem__, state.doubted) if (trace.tool, trace.arguments_hash) == key
+    ]
     if not doubted:
         return ""
-    return f"an earlier call of {call.tool} with these arguments is in doubt ({doubted[0].code}); nobody knows what it did"
+    return (
+        f"an earlier call of {call.tool} with these arguments is in doubt ({doubted[0].code}); nobody knows what it did"
+    )
 
 
 def _changes_nothing(tool: ToolDefinition, manifest: Manifest) -> Verdict:

@@ -296,13 +296,11 @@ class System:
         return Heard(origin.run_id, fork_id)
 
     async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:
-        """Wait until no other process drives a run; raises RequestRejected where one still does after so long.
-
-        Who makes the calls of a guarded run elsewhere keeps it for as long as its conversation takes: nobody waits for that.
-        """
+        """Wait until no other process drives a run, guarded ones excepted; raises RequestRejected where one still does."""
         for _ in range(wait_ms_max // WATCH_POLL_MS):
             entry = await self._expect(run_id)
-            if entry.ending or entry.listing.mode == GUARD_MODE or run_id in self._hub.drivers or not await self.store.leases.is_held(run_id):
+            is_left = entry.ending or entry.listing.mode == GUARD_MODE or run_id in self._hub.drivers
+            if is_left or not await self.store.leases.is_held(run_id):
                 return
             await asyncio.sleep(WATCH_POLL_MS / 1000)
         message = (
@@ -343,23 +341,10 @@ class System:
     def guard(self) -> "Guard":
         """Judges the calls of agents that run elsewhere, each conversation a run of this store."""
         # Only those who guard other people's agents pay for the protocol.
-        from remit.orchestrate.guard.guard import Ground, Guard
+        from remit.orchestrate.guard.guard import guard_beside
 
-        return Guard(
-            Ground(
-                self._runner,
-                self._hub.holdings,
-                self._new_id,
-                lambda: self._halts.standing,
-                catalogue=self.store.catalogue,
-                begin=self.quotas.begin,
-                check_answer=self.queues.check_answer,
-                hear=self._post.hear_for,
-                check_name=self._check_name,
-                custody=self._custody,
-                owner=self._owner,
-            )
-        )
+        halts, begin = (lambda: self._halts.standing), self.quotas.begin
+        return guard_beside(self._post, self._new_id, halts, begin, self._check_name, self._owner)
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
         """The turns of a run as they are written, here or elsewhere, until it has ended or nobody drives it."""

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, SystemResponse, tool
-from remit.assemble import guard_in_memory, system_in_memory
+from remit.agents.guard import GuardInMemory
+from remit.assemble import system_in_memory
 from remit.core.failure import Ending
 from remit.core.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, PROCUREMENT, RESEARCH_ASSISTANT
 from remit.core.record import JsonObject, replace
@@ -242,7 +243,7 @@ def test_a_boundary_names_what_tools_are_about_and_conditions_of_its_own() -> No
 
 
 def test_the_guard_stops_a_run_at_an_observation_too() -> None:
-    guard = guard_in_memory()
+    guard = GuardInMemory()
     look = {
         "name": "look",
         "effect": "read",

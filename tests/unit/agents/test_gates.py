@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, Budget, PlanExecutor, Step, SystemResponse, ToolHandler, tool
-from remit.assemble import guard_in_memory, system_in_memory
+from remit.agents.guard import GuardInMemory
+from remit.assemble import system_in_memory
 from remit.core.authority import Authority
 from remit.core.boundary import BoundaryMode
 from remit.core.failure import Ending, RequestRejected
@@ -112,7 +113,7 @@ def test_a_step_of_a_plan_asks_too() -> None:
 
 
 def test_the_guard_asks_too_where_every_value_is_bound() -> None:
-    guard = guard_in_memory()
+    guard = GuardInMemory()
     wipe = {
         "name": "wipe",
         "description": "Wipe a folder.",

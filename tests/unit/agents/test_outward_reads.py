@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, SystemResponse, tool
-from remit.assemble import guard_in_memory, system_in_memory
+from remit.agents.guard import GuardInMemory
+from remit.assemble import system_in_memory
 from remit.core.authority import Authority
 from remit.core.budget import Budget
 from remit.core.failure import Ending
@@ -336,7 +337,7 @@ def test_a_tool_that_declares_nothing_asks(boundary: Boundary) -> None:
 
 
 def test_the_guard_says_the_same() -> None:
-    guard = guard_in_memory()
+    guard = GuardInMemory()
     parameters = {"type": "object", "properties": {"path": {"type": "string"}, "url": {"type": "string"}}}
     tools = [
         {"name": "read_file", "effect": "read", "network": False, "parameters": parameters},

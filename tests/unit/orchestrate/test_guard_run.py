@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.assemble import guard_in_memory
+from remit.agents.guard import GuardInMemory
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
 from remit.core.person import PERSON_INVALID
 from remit.core.record import JsonObject
@@ -159,7 +159,7 @@ class SaidClock:
 
 def test_without_a_word_of_the_host_the_clock_counts_and_never_goes_back() -> None:
     clock = SaidClock(NIGHT_MS)
-    talk = Talk(boundary=condition("changes && hour >= 20"), guard=guard_in_memory(clock=clock))
+    talk = Talk(boundary=condition("changes && hour >= 20"), guard=GuardInMemory(clock=clock))
     clock.at_ms = NIGHT_MS + 12 * HOUR_MS
     assert ruled(talk.say("call", **_a_mail())) == ("allow", "")
     clock.at_ms = NIGHT_MS

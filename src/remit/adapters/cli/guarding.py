@@ -47,11 +47,13 @@ def guard(
     stream = stdin_bytes(STREAM_UNREADABLE)
 
     async def talk() -> int:
-        from remit.assemble import guard_in_memory, halts_of, opened
+        from remit.assemble import halts_of, opened
 
         if memory:
+            from remit.agents.guard import guard_in_memory
+
             with halts_of(common.settings()) as halts:
-                await _talk(guard_in_memory(halts).guard, stream, terminal)
+                await _talk(guard_in_memory(halts), stream, terminal)
         else:
             async with opened(common.settings()) as system:
                 await _talk(system.guard(), stream, terminal)
@@ -107,7 +109,12 @@ async def _lines(stream: BinaryIO, bytes_max: int) -> AsyncIterator[tuple[bytes,
 async def _read(loop: asyncio.AbstractEventLoop, descriptor: int) -> bytes:
     """What a pipe holds once it holds anything; nothing once it is closed. Others may work meanwhile."""
     is_readable = loop.create_future()
-    loop.add_reader(descriptor, lambda: is_readable.done() or is_readable.set_result(None))
+
+    def wake() -> None:
+        if not is_readable.done():
+            is_readable.set_result(None)
+
+    loop.add_reader(descriptor, wake)
     try:
         await is_readable
     finally:

@@ -56,7 +56,10 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
 def _take(tally: Tally, arrival: CallProposed) -> None:
     """Have an approved call made that waited for whoever proposed it."""
     command, call = tally.state.open.get(arrival.takes), arrival.call
-    is_same = isinstance(command, CallTool) and (command.tool, command.arguments_hash) == (call.tool, call.arguments_hash)
+    is_same = isinstance(command, CallTool) and (command.tool, command.arguments_hash) == (
+        call.tool,
+        call.arguments_hash,
+    )
     if not is_same or arrival.takes not in tally.state.withheld:
         message = f"command {arrival.takes!r} of run {tally.state.run_id} is no approved call that waits to be made"
         raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)

@@ -14,48 +14,35 @@ Rule 8: a host that starts a run again under the name of one that is open and dr
 Rule 9: a yes that did not come through the protocol lets exactly its call be made once, when the host proposes it again.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from remit.core.arrivals import ApprovalRefused, HostFinished, TextShown, TimerFired
-from remit.core.budget import Dimension
-from remit.core.codec import decode_turn, to_json
-from remit.core.contract import SystemRequest
+from remit.core.codec import to_json
 from remit.core.envelope import ID_CHARS_MAX
-from remit.core.events import Turn
 from remit.core.failure import ErrorCode, IllegalArrival, InvariantBroken, RemitError, RequestRejected
-from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.core.halt import Standing
-from remit.core.manifest import Host, Manifest, make_manifest
-from remit.core.messages import user_message
 from remit.core.person import check_person
-from remit.core.record import JsonObject, replace
+from remit.core.record import JsonObject
 from remit.core.rulings import ToolCallRefused
 from remit.core.signals import Signal, UserSignal, packet_id
-from remit.core.storage import RunHeld
 from remit.core.tools import ToolCall, ToolResult
 from remit.kernel.authorize import authorize, has_valid_arguments, is_registered
 from remit.kernel.intake import check_intake
-from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED
-from remit.orchestrate.custody import Custody
-from remit.orchestrate.guard.boundary import boundary_of
+from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Begin, Ground, begun, go_on, manifest_of, open_again
 from remit.orchestrate.guard.protocol import (
     GUARD_LINE_TOO_LONG,
     GUARD_OP_INVALID,
     LINE_BYTES_MAX,
     RESULT,
     addressed,
-    asker_in,
     id_in,
     moment_in,
-    plan_in,
     prompt_in,
-    read_in,
     read_line,
     size_of,
     text_in,
@@ -67,19 +54,11 @@ from remit.orchestrate.guard.room import Held, Room
 from remit.orchestrate.guard.tools import Toolsets
 from remit.orchestrate.guard.verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, verdict_of
 from remit.orchestrate.halts import refusal, scope_of
-from remit.orchestrate.holdings import Holdings
-from remit.orchestrate.ports import Catalogue, Live
-from remit.orchestrate.recover import recover
+from remit.orchestrate.post import Post
 from remit.orchestrate.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
-from remit.orchestrate.runner import Runner
-from remit.orchestrate.starting import started
 from remit.provenance.calls import Scope
-from remit.provenance.gate import Gate, prompts_of
-from remit.tool.vault import NO_SECRETS
 
 GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
-GUARD_RUN_OPEN = "GUARD_RUN_OPEN"
-GUARD_RUN_DIFFERS = "GUARD_RUN_DIFFERS"
 GUARD_RUN_BROKEN = "GUARD_RUN_BROKEN"
 GUARD_RUNS_FULL = "GUARD_RUNS_FULL"
 GUARD_CALLS_FULL = "GUARD_CALLS_FULL"
@@ -97,47 +76,11 @@ BYTES_MAX = 256 * 1024 * 1024
 # What a call leaves behind beside its own bytes: its trace, its place in the ledger, a message.
 _CALL_BYTES = 1_024
 
-# How long a conversation may take is for its host to say; a run has a deadline all the same: ten years.
-_WALL_CLOCK_MS = 315_360_000_000
-
 _SHOWN_CHARS_MAX = 80
 _MESSAGE_CHARS_MAX = 500
 _DONE: Mapping[str, Any] = MappingProxyType({"ok": True})
 # What a call must be before it can be another call of the same id.
 _FIT = (is_registered, has_valid_arguments)
-
-# One place: the agent stays there until it says that it is done.
-HOST_GRAPH = Graph("guard", "host", (Node("host", NodeKind.HOST), *TERMINALS), (Edge("host", "done"),), EXITS)
-
-T = TypeVar("T")
-Begin = Callable[[Manifest, Callable[[Manifest], Awaitable[Live]]], Awaitable[Live]]
-
-
-async def _as_it_is(manifest: Manifest, begin: Callable[[Manifest], Awaitable[Live]]) -> Live:
-    return await begin(manifest)
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What guarded runs stand on: who writes their turns, who holds them, where they are listed, and what is halted."""
-
-    runner: Runner
-    holdings: Holdings
-    new_id: Callable[[], str]
-    halts: Callable[[], Standing]
-    # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
-    catalogue: Catalogue | None = None
-    # Drops a run that has ended, where nobody could look at it any more.
-    forget: Callable[[str], Awaitable[object]] | None = None
-    # Begins a run within the quotas of its tenant.
-    begin: Begin = _as_it_is
-    # Refuses an answer that the queue of its question does not hear.
-    check_answer: Callable[[RunState, UserSignal], Awaitable[None]] | None = None
-    # Lets these runs hear what was left for them in the inbox.
-    hear: Callable[[Callable[[str], Live | None]], Awaitable[None]] | None = None
-    check_name: Callable[[str, str], None] = NO_SECRETS.check_name
-    custody: Custody | None = None
-    owner: str = ""
 
 
 class Guard:
@@ -248,128 +191,22 @@ class Guard:
             message = f"{len(self._rooms)} runs are open, runs_max={RUNS_MAX}; end those that are over"
             raise RequestRejected(GUARD_RUNS_FULL, message)
         prompt, tools = prompt_in(operation["prompt"]), self._toolsets.of(operation["tools"])
-        size_bytes = tools.size_bytes + len(to_json(prompt))
+        size_bytes, moment_ms = tools.size_bytes + len(to_json(prompt)), moment_in(operation)
         self._check_bytes(name, 0, size_bytes)
-        manifest = self._manifest(name, prompts_of(prompt), tools.definitions, operation)
-        moment_ms = moment_in(operation)
-        now_ms = self._runner.clock.now_ms() if moment_ms is None else moment_ms
-        check_intake(manifest, now_ms)
+        manifest = manifest_of(self._ground, name, prompt, tools.definitions, operation)
+        check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
         self._check_halts(name, manifest.run_id, manifest.request.tenant_id)
-        live = await self._gone_on_with(manifest)
-        is_resumed = live is not None
+        live = await open_again(self._ground, manifest, moment_ms)
         if live is None:
-            live = await self._ground.begin(manifest, lambda assigned: self._begun(assigned, moment_ms))
-        room = self._rooms[name] = Room(live, name, manifest.request.tenant_id, size_bytes)
-        self._size_bytes += size_bytes
-        if is_resumed:
-            live.moment_ms = moment_ms
-            await self._resume(room)
-        return {**_DONE, "resumed": True} if is_resumed else dict(_DONE)
-
-    def _manifest(self, name: str, prompts: list[str], tools: Any, operation: JsonObject) -> Manifest:
-        """What a conversation is started with. Its caps of steps and time are for its host to keep."""
-        asker, plan = asker_in(operation), plan_in(operation.get("plan"))
-        for key in ("user", "tenant"):
-            self._ground.check_name(key, getattr(asker, key))
-        manifest = make_manifest(
-            run_id=self._ground.new_id(),
-            request=SystemRequest(
-                tuple([user_message(said) for said in prompts]), user_id=asker.user, tenant_id=asker.tenant
-            ),
-            boundary=boundary_of(operation.get("boundary")),
-            graph=HOST_GRAPH,
-            models=(),
-            tools=tools,
-            role=asker.role,
-            owner=self._ground.owner,
-            host=Host(name, None if plan is None else tuple(plan.items())),
-            read=read_in(operation.get("read")),
-        )
-        caps = list(manifest.caps)
-        caps[Dimension.WALL_CLOCK_MS], caps[Dimension.STEPS] = _WALL_CLOCK_MS, max(caps[Dimension.STEPS], 1)
-        return replace(manifest, caps=tuple(caps))
-
-    async def _begun(self, manifest: Manifest, moment_ms: int | None) -> Live:
-        run_id = manifest.run_id
-        live = Live(run_id, RunState())
-        live.warrant, live.moment_ms = await self._ground.holdings.hold(run_id), moment_ms
-        try:
-            return await self._runner.start(manifest, live)
-        except BaseException:
-            await self._ground.holdings.let_go(run_id, live.warrant)
-            raise
-
-    async def _gone_on_with(self, manifest: Manifest) -> Live | None:
-        """The open run of this name and tenant, held here from now on; None where there is none."""
-        host, tenant = manifest.host, manifest.request.tenant_id
-        assert host is not None, "a guarded run has a host"
-        if self._ground.catalogue is None:
-            return None
-        named = await self._ground.catalogue.named(host.name, tenant)
-        if not named:
-            return None
-        found = named[0].run_id
-        try:
-            warrant = await self._ground.holdings.hold(found)
-        except RunHeld as error:
-            message = f"run {host.name!r} is open as {found} in another process; use another name, or end that one"
-            raise RequestRejected(GUARD_RUN_OPEN, message, {"run_id": found}) from error
-        try:
-            live = await self._runner.load(found)
-            live.warrant = warrant
-            if self._ground.custody is not None:
-                await self._ground.custody.expect_kept(live.state, found)
-            self._check_same(live.state, manifest)
-        except BaseException:
-            await self._ground.holdings.let_go(found, warrant)
-            raise
-        return live
-
-    def _check_same(self, state: RunState, manifest: Manifest) -> None:
-        """Refuse to go on with a run that was begun with something else: its words and tools are what calls are judged by."""
-        was, sealer = pinned(state), self._runner.sealer
-        wanted = replace(manifest, run_id=was.run_id, caps=was.caps)
-        declared = started(wanted if sealer is None else sealer.manifest(wanted), []).manifest
-        unlike = [part for part in Manifest.__struct_fields__ if getattr(declared, part) != getattr(was, part)]
-        if unlike:
-            host = was.host
-            named = "" if host is None else host.name
-            message = (
-                f"run {named!r} is open as {was.run_id} with other {', '.join(unlike)}; start it with the same, "
-                f"end it with `remit signal {was.run_id} cancel`, or use another name"
-            )
-            raise RequestRejected(GUARD_RUN_DIFFERS, message, {"run_id": was.run_id, "unlike": unlike})
-
-    async def _resume(self, room: Room) -> None:
-        """Read the turns of a run again, put in doubt what has no outcome, and hear what people said meanwhile."""
-        live = room.live
-        room.size_bytes += await self._reread(room)
+            live = await self._ground.begin(manifest, lambda assigned: begun(self._ground, assigned, moment_ms))
+            self._rooms[name] = Room(live, manifest.request.tenant_id, size_bytes)
+            self._size_bytes += size_bytes
+            return dict(_DONE)
+        room = self._rooms[name] = Room(live, manifest.request.tenant_id, size_bytes)
+        room.size_bytes += await go_on(self._ground, room)
         self._size_bytes += room.size_bytes
-        warrant, may_expire = live.warrant, self._ground.holdings.may_expire
-        await recover(self._runner, live.run_id, live, token=warrant.token if warrant is not None and may_expire else 0)
         await self.hear()
-
-    async def _reread(self, room: Room) -> int:
-        """Follow a run from its first turn on, and say what its verdicts said; gives how many bytes its turns have."""
-        live, size_bytes = room.live, 0
-        turns = []
-        for data in await self._runner.journal.read(live.run_id):
-            turns.append(decode_turn(data))
-            size_bytes += len(data)
-        tracer, read = await self._runner.retraced(turns, 1)
-        for turn in turns[1:]:
-            tracer.verdict = None
-            tracer.retrace(turn, read)
-            room.follow(turn)
-            self._show_held(room, turn, tracer.verdict, tracer.gate)
-        live.tracer = tracer
-        return size_bytes
-
-    def _show_held(self, room: Room, turn: Turn, finding: Any, gate: Gate) -> None:
-        """Keep what was said of a call that a turn holds, for whoever asks again."""
-        for held in room.held.values():
-            if not held.shown and held.question in turn.decisions and hasattr(turn.arrival, "call"):
-                held.shown = verdict_of(turn, finding, gate)
+        return {**_DONE, "resumed": True}
 
     async def _call(self, name: str, operation: JsonObject) -> JsonObject:
         room = self._room(name)
@@ -463,9 +300,9 @@ class Guard:
         if not approve:
             await self._runner.judge(room.live, ApprovalRefused(held.question.id, by))
             return dict(_DONE)
-        return await self._approved(room, call_id, held, PersonApproved(
-            held.question.id, by, for_values=scope == Scope.VALUE, is_awaited=True
-        ))
+        return await self._approved(
+            room, call_id, held, PersonApproved(held.question.id, by, for_values=scope == Scope.VALUE, is_awaited=True)
+        )
 
     async def _approved(self, room: Room, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
         """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""
@@ -533,41 +370,30 @@ class Guard:
             raise RequestRejected(GUARD_BYTES_FULL, f"{message}; end runs that are over")
 
 
-class GuardAtOnce:
-    """The same on a ground that never waits, for programs without an event loop. It is used from one thread at a time."""
-
-    line_bytes_max = LINE_BYTES_MAX
-
-    def __init__(self, ground: Ground) -> None:
-        self.guard = Guard(ground)
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        """The runs that are open, as their hosts name them."""
-        return self.guard.runs
-
-    def answer(self, operation: JsonObject) -> JsonObject | None:
-        """The answer to one operation of the protocol; None where it has none."""
-        return at_once(self.guard.answer(operation))
-
-    def line(self, data: bytes) -> JsonObject | None:
-        """The answer to one line of the protocol; None where it has none."""
-        return at_once(self.guard.line(data))
-
-    def too_long(self, beginning: bytes) -> JsonObject:
-        """The answer to a line that is longer than anybody reads."""
-        return at_once(self.guard.too_long(beginning))
-
-
-def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine gives that waits for nothing; one that waits all the same is a bug."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        given: T = done.value
-        return given
-    work.close()
-    raise InvariantBroken("GUARD_WAITED", "a ground in memory made the guard wait; use the guard in an event loop")
+def guard_beside(
+    post: Post,
+    new_id: Callable[[], str],
+    halts: Callable[[], Standing],
+    begin: Begin,
+    check_name: Callable[[str, str], None],
+    owner: str,
+) -> Guard:
+    """A guard whose runs are held, listed, told and vouched for like those of the hub that a post delivers to."""
+    hub = post.hub
+    ground = Ground(
+        runner=hub.runner,
+        holdings=hub.holdings,
+        new_id=new_id,
+        halts=halts,
+        catalogue=post.catalogue,
+        begin=begin,
+        check_answer=post.check_answer,
+        hear=post.hear_for,
+        check_name=check_name,
+        custody=hub.custody,
+        owner=owner,
+    )
+    return Guard(ground)
 
 
 def _answered_late(room: Room, call_id: str, *, approve: bool) -> JsonObject:

@@ -44,9 +44,8 @@ class Waiting:
 class Room:
     """One open run and the bytes that it holds."""
 
-    def __init__(self, live: Live, name: str, tenant: str, size_bytes: int) -> None:
+    def __init__(self, live: Live, tenant: str, size_bytes: int) -> None:
         self.live = live
-        self.name = name
         self.tenant = tenant
         self.size_bytes = size_bytes
         self.calls = 0
