@@ -226,7 +226,7 @@ class _Auditor:
             return self._started_again(arrival, kept)
         if self._state.manifest is None:
             raise _Different("arrival", type(arrival).__name__, "RunStarted")
-        if self._tracer is not None and self._tracer.is_lost and self._rests_on_reading(arrival):
+        if self._tracer is not None and self._tracer.is_gone and self._rests_on_reading(arrival):
             raise _Gone
         try:
             report = report_behind(arrival, self._read)

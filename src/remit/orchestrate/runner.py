@@ -268,9 +268,9 @@ class Runner:
 
 def _followed(tracer: Tracer, turn: Turn, kept: Kept) -> Tracer | None:
     """The tracer after a turn; None when a text of it is not at hand, so that it is made again from all that is kept."""
-    was_lost = tracer.is_lost
+    was_gone = tracer.is_gone
     tracer.follow(turn, reader_of(dict(kept)))
-    return tracer if tracer.is_lost is was_lost else None
+    return tracer if tracer.is_gone is was_gone else None
 
 
 def _check_fence(live: Live) -> None:

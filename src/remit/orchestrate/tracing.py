@@ -70,7 +70,8 @@ class Tracer:
         # A fork of a child has no parent any more, but its words are still those of a model or a graph.
         is_beneath = manifest.is_delegated or manifest.parent is not None or manifest.depth > 0
         words = [] if is_beneath else [text for text in said if text is not None]
-        self.is_lost = not is_beneath and len(words) < len(said)
+        # Whether a text is not kept any more; and whether, for that or because its host says so, nobody knows what was read.
+        self.is_gone = self.is_lost = not is_beneath and len(words) < len(said)
         messages: list[JsonObject] = [{"role": "user", "content": text} for text in words]
         # What else stood before the model at the beginning: instructions, earlier exchanges, the prompt of a child.
         self._told = [read(message.content) or "" for message in manifest.request.messages]
@@ -132,7 +133,7 @@ class Tracer:
             return call
         text = read(call.said or call.arguments)
         if text is None:
-            self.is_lost = True
+            self._miss()
             return call
         if self.is_lost:
             # Nobody knows what it was.
@@ -259,7 +260,7 @@ class Tracer:
         name, text = _name(turn.seq, 0), read(call.arguments)
         self._proposals.change(question_id, name)
         if text is None:
-            self.is_lost = True
+            self._miss()
         elif (verdict := self._judge(name, call.tool, text)).decision is Decision.REFUSE:
             # Somebody said no to these bytes once; whoever gives them now says yes.
             self._gate.ledger.rejected.pop(verdict.digest, None)
@@ -326,14 +327,17 @@ class Tracer:
         """Take in words that a person added to the user's own."""
         said = read(text)
         if said is None:
-            self.is_lost = True
+            self._miss()
         else:
             self._gate.hear(said)
+
+    def _miss(self) -> None:
+        self.is_gone = self.is_lost = True
 
     def _show(self, name: str | None, tool: str, text: str | None) -> None:
         """Have the gate observe a text. One that is gone keeps its number, so that handles name what they named."""
         if text is None:
-            self.is_lost = True
+            self._miss()
             name, tool, text = "", "", ""
         self._gate.observe(name, tool, text)
 

@@ -24,6 +24,7 @@ from remit.core.codec import to_json
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import ErrorCode, IllegalArrival, InvariantBroken, RemitError, RequestRejected
 from remit.core.halt import Standing
+from remit.core.manifest import family_of
 from remit.core.person import check_person
 from remit.core.record import JsonObject
 from remit.core.rulings import ToolCallRefused
@@ -31,6 +32,7 @@ from remit.core.signals import Signal, UserSignal, packet_id
 from remit.core.tools import ToolCall, ToolResult
 from remit.kernel.authorize import authorize, has_valid_arguments, is_registered
 from remit.kernel.intake import check_intake
+from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED
 from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Begin, Ground, begun, go_on, manifest_of, open_again
@@ -236,6 +238,9 @@ class Guard:
         turn = await self._runner.judge(live, HostProposed(ToolCall(call_id, tool, arguments)))
         tracer = live.tracer or tracer
         shown = verdict_of(turn, tracer.verdict, tracer.gate)
+        if "arguments" in shown and self._runner.sealer is not None:
+            # They are for whoever makes the call: what was sealed before it was written is filled in again.
+            shown["arguments"] = self._runner.sealer.filled(family_of(pinned(state)), shown["arguments"])
         if (now_held := room.held.get(call_id)) is not None:
             now_held.shown = shown
         return {"id": call_id, **shown}
