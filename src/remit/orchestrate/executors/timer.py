@@ -32,7 +32,7 @@ def moves_by_itself(state: RunState) -> bool:
 
     A run whose calls are made elsewhere is moved by whoever makes them.
     """
-    if pinned(state).host is not None:
+    if state.manifest is not None and state.manifest.host is not None:
         return False
     purposes = {timer.purpose for timer in timers_of(state)}
     return TimerPurpose.RETRY in purposes or (TimerPurpose.DEADLINE in purposes and not state.is_standing)
