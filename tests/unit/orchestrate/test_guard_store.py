@@ -14,7 +14,7 @@ from remit.core.codec import encode_signal
 from remit.core.escalation import QUEUES
 from remit.core.failure import ArrivalFault, Ending, RequestRejected
 from remit.core.queue import QueueLimits
-from remit.core.quota import QUOTA_EXHAUSTED, Quota
+from remit.core.quota import QUOTA_EXHAUSTED, Period, Quota
 from remit.core.record import JsonObject
 from remit.core.signals import Signal, UserSignal, packet_id
 from remit.kernel.state import questions
@@ -236,7 +236,7 @@ def test_quotas_and_queues_hold_for_guarded_runs() -> None:
         assert exhausted["code"] == QUOTA_EXHAUSTED
 
     queues = [QueueLimits(name, answered_by=("bea",)) for name in QUEUES]
-    play(scene, quotas=[Quota("acme", "day", Budget(steps=1))], queues=queues)
+    play(scene, quotas=[Quota("acme", Period.DAY, Budget(steps=1))], queues=queues)
 
 
 def test_a_secret_is_sealed_in_the_journal_and_given_back_to_whoever_makes_the_call() -> None:

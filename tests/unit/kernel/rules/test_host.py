@@ -66,7 +66,7 @@ def test_calls_are_ordered_as_they_come_and_their_outcomes_move_nothing() -> Non
     assert run.path() == ["host"]
     assert run.state.ending is None
     run.take(HostFinished())
-    assert run.state.ending is Ending.SUCCESS
+    assert run.last(RunEnded).ending is Ending.SUCCESS
     assert run.fault_of(RetryRequested("ada", "why not")) is ArrivalFault.NOT_RETRYABLE
     lawful(run)
 
