@@ -1,8 +1,8 @@
 """Guarded runs: what the journal adds to a judged call, from its line to its answer.
 
-The same conversation is held with a guard in memory and with one on a store, in turn: an effect that is allowed, its result, a
-read that is allowed. The times are those of a clock on the wall, since what a store adds is mostly waiting: the turn that allows an
-effect is on the disk before the answer goes out, the others are not waited for.
+The same conversation is held with a guard in memory and with one on a store, in turn: an effect that is allowed, its
+result, a read that is allowed. The times are those of a clock on the wall, since what a store adds is mostly waiting: the
+turn that allows an effect is on the disk before the answer goes out, the others are not waited for.
 
 Run it alone: `python -m benchmarks.guarded`.
 """
