@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks.errand import FOUND, LOOKUP, MAIL, PROMPT, STRAY, TOOLS, mails
 from benchmarks.measure import FULL, Work, growth_exponent
 from benchmarks.parts import agree, judged_call
+from remit.agents.guard import GuardInMemory
 from remit.core.arrivals import Provenance
 from remit.core.canonical import canonical_json
 from remit.core.codec import read_json, to_json
@@ -27,7 +28,6 @@ from remit.core.record import JsonObject
 from remit.core.record import replace as changed
 from remit.kernel.authorize import CHECKS, authorize
 from remit.kernel.verdicts import ALLOWED
-from remit.orchestrate.guarding import Guard
 from remit.provenance.gate import Gate, start
 from remit.provenance.verdicts import Decision, Verdict
 
@@ -115,7 +115,7 @@ def look_up(results: int, judge: Callable[..., object], observe: Callable[..., o
 
 
 def _gate_trial(name: str, gate: Gate, tool: str, arguments: JsonObject, expected: Decision) -> Trial:
-    proposed = [_varied(arguments)]
+    proposed = [varied(arguments)]
     judged: list[Verdict] = []
 
     def settle() -> None:
@@ -125,7 +125,7 @@ def _gate_trial(name: str, gate: Gate, tool: str, arguments: JsonObject, expecte
             gate.answer(verdict.call_id, False, "the owner")  # noqa: FBT003  # the gate's own signature
         else:
             gate.observe(verdict.call_id, tool, "done")
-        proposed[0] = _varied(arguments)
+        proposed[0] = varied(arguments)
 
     return Trial(
         name,
@@ -136,7 +136,7 @@ def _gate_trial(name: str, gate: Gate, tool: str, arguments: JsonObject, expecte
     )
 
 
-def _varied(arguments: JsonObject) -> JsonObject:
+def varied(arguments: JsonObject) -> JsonObject:
     """A call that was never made before, where it has words of its own. A long number would be looked at more closely."""
     if "subject" not in arguments:
         return arguments
@@ -146,7 +146,7 @@ def _varied(arguments: JsonObject) -> JsonObject:
 
 def guard_trials(results: int) -> list[Trial]:
     """A guard with a run of so many results, and what a call of it takes from the line to the answer."""
-    guard = Guard()
+    guard = GuardInMemory()
     opened = guard.line(_line("start", prompt=PROMPT, tools=TOOLS, boundary=PLENTY))
     assert opened == {"ok": True}, opened
     look_up(
@@ -184,7 +184,7 @@ def _line(op: str, **fields: object) -> bytes:
 
 
 def _mail_line() -> bytes:
-    return _line("call", id=f"c{next(_NAMES)}", tool="send_mail", args=_varied(MAIL))
+    return _line("call", id=f"c{next(_NAMES)}", tool="send_mail", args=varied(MAIL))
 
 
 def kernel_trials(results: int) -> list[Trial]:

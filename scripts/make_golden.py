@@ -24,7 +24,7 @@ from remit.core.events import KERNEL_VERSION
 from remit.core.failure import Denials, Ending, ErrorCode
 from remit.core.goal import Criterion, Goal, RequiredAction
 from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, schema_text
-from remit.core.manifest import Manifest, Source, make_manifest
+from remit.core.manifest import Host, Manifest, Source, make_manifest
 from remit.core.messages import user_message
 from remit.core.plan import ExecutionPlan, PlanPolicy, Step
 from remit.core.record import JsonObject, digest_of, replace
@@ -34,6 +34,7 @@ from remit.core.values import ValueKind
 from remit.kernel.state import pinned, standing_at
 from remit.orchestrate import reports
 from remit.orchestrate.fork import fork
+from remit.orchestrate.guard.ground import HOST_GRAPH
 from remit.orchestrate.handlers import Handler, ToolHandler, ValidateHandler
 from remit.orchestrate.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
@@ -221,6 +222,22 @@ async def taken_over(stage: Stage) -> None:
     await stage.answer(live, says("All is well."))
 
 
+async def guarded(stage: Stage) -> None:
+    """An agent elsewhere reads, is shown a text, and writes what a person approved while it did not wait."""
+    live = await stage.start(
+        "guarded", replace(chat("guarded", "look", "write", graph=HOST_GRAPH), host=Host("talk 1"))
+    )
+    await stage.hear(live, reports.HostProposed(ToolCall("a", "look", {"n": 1})))
+    await stage.give(live)
+    await stage.hear(live, arrivals.TextShown("look", "and more"))
+    write = reports.HostProposed(ToolCall("b", "write", {"n": 1}))
+    await stage.hear(live, write)
+    await stage.approve(live)
+    await stage.hear(live, write)
+    await stage.give(live)
+    await stage.hear(live, arrivals.HostFinished())
+
+
 async def children_lost(stage: Stage) -> None:
     """A graph that starts two children; one is never heard of again, one answers, and that is enough."""
     fan = Node("fan", NodeKind.MAP, prompt="look around", children=2, join=JoinRule.ANY, lease=LEASE, visits_max=1)
@@ -377,6 +394,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     delegations_left,
     child_waits,
     taken_over,
+    guarded,
     children_lost,
     paused_and_resumed,
     halted_and_resumed,

@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-GUARD = "remit.orchestrate.guarding"
+GUARD = "remit.agents.guard"
 GATE = "remit.provenance.gate"
 
 Operation = dict[str, Any]
@@ -17,7 +17,7 @@ Operation = dict[str, Any]
 def real_gate() -> Callable[[Operation], Operation | None]:
     """What answers the operations of the protocol."""
     if _is_there(GUARD):
-        answer: Callable[[Operation], Operation | None] = importlib.import_module(GUARD).Guard().answer
+        answer: Callable[[Operation], Operation | None] = importlib.import_module(GUARD).GuardInMemory().answer
         return answer
     return Bare().answer
 

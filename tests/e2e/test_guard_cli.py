@@ -44,9 +44,9 @@ class Process:
 
 
 @contextmanager
-def guarding() -> Iterator[Process]:
+def guarding(home: Path) -> Iterator[Process]:
     with subprocess.Popen(
-        [COMMAND, "guard", "--ndjson"],
+        [COMMAND, "guard", "--ndjson", "--home", home],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -65,9 +65,9 @@ def mail(run: str, to: str, call_id: str) -> dict[str, Any]:
     return {"op": "call", "run": run, "id": call_id, "tool": "send_mail", "args": args}
 
 
-def test_two_runs_side_by_side_are_judged_by_their_own_words() -> None:
+def test_two_runs_side_by_side_are_judged_by_their_own_words(tmp_path: Path) -> None:
     people = {"one": "ann@corp.example", "two": "bob@corp.example"}
-    with guarding() as guard:
+    with guarding(tmp_path / "store") as guard:
         for run, person in people.items():
             prompt = f"Mail {person} that all is well."
             assert guard.ask({"op": "start", "run": run, "prompt": prompt, "tools": [TOOL]}) == {"ok": True}
@@ -84,11 +84,11 @@ def test_two_runs_side_by_side_are_judged_by_their_own_words() -> None:
             assert guard.ask({"op": "end", "run": run}) == {"ok": True}
 
 
-def test_the_session_in_the_guide_is_answered_as_the_guide_says() -> None:
+def test_the_session_in_the_guide_is_answered_as_the_guide_says(tmp_path: Path) -> None:
     block = re.search(r"```ndjson\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     assert block is not None
     asked = 0
-    with guarding() as guard:
+    with guarding(tmp_path / "store") as guard:
         waiting = ""
         for line in block[1].splitlines():
             if line.startswith("> "):
@@ -102,12 +102,12 @@ def test_the_session_in_the_guide_is_answered_as_the_guide_says() -> None:
     assert asked >= 6
 
 
-def test_the_program_in_the_guide_makes_only_the_calls_that_it_may() -> None:
+def test_the_program_in_the_guide_makes_only_the_calls_that_it_may(tmp_path: Path) -> None:
     block = re.search(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     assert block is not None
     program: dict[str, Any] = {}
     exec(block[1], program)  # the example of the guide, as a reader would run it
-    guard = program["Guard"]((str(COMMAND), "guard", "--ndjson"))
+    guard = program["Guard"]((str(COMMAND), "guard", "--ndjson", "--home", str(tmp_path / "store")))
     made: list[str] = []
     asked: list[str] = []
 
@@ -133,11 +133,14 @@ def test_the_program_in_the_guide_makes_only_the_calls_that_it_may() -> None:
     assert (made, asked) == (["ann@corp.example", "bob@corp.example"], ["eve@evil.example", "bob@corp.example"])
 
 
-def test_who_stops_reading_ends_the_guard() -> None:
+def test_who_stops_reading_ends_the_guard(tmp_path: Path) -> None:
     with (
         subprocess.Popen(["yes", '{"op": "end", "run": "r"}'], stdout=subprocess.PIPE) as endless,
         subprocess.Popen(
-            [COMMAND, "guard"], stdin=endless.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [COMMAND, "guard", "--home", tmp_path / "store"],
+            stdin=endless.stdout,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         ) as process,
     ):
         assert endless.stdout is not None

@@ -153,7 +153,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "queues ack": (REFUSED, ["queues", "ack", "last"]),
     "queues drain": (REFUSED, ["queues", "drain", "operator"]),
     "constrain": (ELSEWHERE, []),
-    "guard": (ELSEWHERE, []),
+    "guard": (REFUSED, ["guard"]),
     "runs": (READS, ["runs"]),
     "show": (READS, ["show", "last"]),
     "explain": (READS, ["explain", "last"]),

@@ -31,8 +31,8 @@ def remit(tmp_path: Path) -> Iterator[Remit]:
         yield remit
 
 
-def test_a_guarded_call_that_names_two_receivers_is_not_allowed() -> None:
-    with guarding() as guard:
+def test_a_guarded_call_that_names_two_receivers_is_not_allowed(tmp_path: Path) -> None:
+    with guarding(tmp_path / "store") as guard:
         started = guard.ask({"op": "start", "run": "r", "prompt": "Mail ann@corp.example.", "tools": [TOOL]})
         assert started["ok"], started
         for key in ("to", r"\u0074o"):

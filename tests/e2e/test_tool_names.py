@@ -113,9 +113,9 @@ def test_a_boundary_and_a_script_know_a_tool_by_its_own_name(remit: Remit) -> No
     assert remit.run_here("--boundary", str(boundary)).exit_code == EXIT_WAITING
 
 
-def test_the_guard_takes_names_with_dots() -> None:
+def test_the_guard_takes_names_with_dots(tmp_path: Path) -> None:
     tool = {"name": "files.read", "effect": "read", "parameters": {"type": "object"}}
-    with guarding() as guard:
+    with guarding(tmp_path / "store") as guard:
         assert guard.ask({"op": "start", "run": "r", "prompt": "Read it.", "tools": [tool]})["ok"]
         answer = guard.ask({"op": "call", "run": "r", "id": "1", "tool": "files.read", "args": {}})
         assert answer["decision"] == "allow", answer

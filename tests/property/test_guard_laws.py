@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from remit.agents.guard import GuardInMemory
 from remit.core.record import JsonObject
-from remit.orchestrate.guard_tools import KEYS
-from remit.orchestrate.guarding import GUARD_RUN_BROKEN, Guard
+from remit.orchestrate.guard.guard import GUARD_RUN_BROKEN
+from remit.orchestrate.guard.tools import KEYS
 from remit.provenance.gate import start
 from tests.depth import examples
 from tests.unit.provenance.office import EVIL, TOOLS
@@ -77,7 +78,7 @@ def is_answer(op: Any, answer: JsonObject | None) -> bool:
 @settings(max_examples=examples(200))
 @given(st.lists(OPERATIONS, max_size=12))
 def test_every_operation_is_answered_as_the_protocol_says_and_no_run_breaks(operations: list[JsonObject]) -> None:
-    guard = Guard()
+    guard = GuardInMemory()
     assert guard.answer({"op": "start", "run": "a", "prompt": PROMPTS[0], "tools": TOOLS}) == {"ok": True}
     for one in operations:
         answer = guard.answer(one)
@@ -87,7 +88,7 @@ def test_every_operation_is_answered_as_the_protocol_says_and_no_run_breaks(oper
 
 @given(st.lists(LINES | OPERATIONS.map(lambda one: json.dumps(one).encode()), max_size=8))
 def test_no_line_stops_the_guard_and_the_next_one_is_judged(lines: list[bytes]) -> None:
-    guard = Guard()
+    guard = GuardInMemory()
     for line in lines:
         answer = guard.line(line)
         assert answer is None or "ok" in answer or "decision" in answer
@@ -97,7 +98,7 @@ def test_no_line_stops_the_guard_and_the_next_one_is_judged(lines: list[bytes]) 
 
 @given(st.lists(OPERATIONS, max_size=10))
 def test_the_same_operations_are_answered_the_same_way_twice(operations: list[JsonObject]) -> None:
-    once, again = Guard(), Guard()
+    once, again = GuardInMemory(), GuardInMemory()
     first = [once.answer(one) for one in operations]
     assert json.dumps(first) == json.dumps([again.answer(one) for one in operations])
 
@@ -109,7 +110,7 @@ def test_the_same_operations_are_answered_the_same_way_twice(operations: list[Js
 def test_what_the_guard_allows_the_gate_alone_allows(
     prompt: str, calls: list[tuple[str, JsonObject, bool, Any]]
 ) -> None:
-    guard, gate = Guard(), start(prompt, TOOLS)
+    guard, gate = GuardInMemory(), start(prompt, TOOLS)
     assert guard.answer({"op": "start", "run": "r", "prompt": prompt, "tools": TOOLS}) == {"ok": True}
     for number, (tool, arguments, is_reported, content) in enumerate(calls):
         identity: JsonObject = {"run": "r", "id": str(number), "tool": tool}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from remit.agents.guard import GuardInMemory
 from remit.core.arrivals import ApprovalRefused, ModelAnswered, Provenance
 from remit.core.boundary import Boundary
 from remit.core.commands import AskHuman, AskPurpose, CallTool
@@ -21,14 +22,13 @@ from remit.core.inference import ModelResult
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
 from remit.core.profiles import KNOWN
-from remit.core.record import JsonObject, replace
+from remit.core.record import JsonObject
 from remit.core.rulings import CallNoted, RunEnded, ToolCallRefused
 from remit.core.tools import ToolCall
 from remit.orchestrate.gate_facts import declared
-from remit.orchestrate.guard_boundary import terms_of
-from remit.orchestrate.guard_fixes import RUN_STOPPED
-from remit.orchestrate.guard_tools import Toolsets
-from remit.orchestrate.guarding import Guard
+from remit.orchestrate.guard.boundary import boundary_of
+from remit.orchestrate.guard.tools import Toolsets
+from remit.orchestrate.guard.verdicts import RUN_STOPPED
 from remit.orchestrate.live import Live
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.reports import PersonApproved
@@ -263,7 +263,7 @@ class Host:
     """Somebody else's agent that asks the guard before each call."""
 
     def __init__(self, prompt: Any, tools: list[JsonObject], said: Any, at_ms: int) -> None:
-        self.guard, self.at_ms = Guard(), at_ms
+        self.guard, self.at_ms = GuardInMemory(), at_ms
         given = {} if said is None else {"boundary": said}
         started = self.says("start", prompt=prompt, tools=tools, user="ann", tenant="corp", **given)
         assert started == {"ok": True}, started
@@ -302,8 +302,7 @@ def is_only_stricter(verdict: JsonObject, found: tuple[str, str]) -> bool:
 @settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(PROMPTS), st.sampled_from(BOUNDARIES), STEPS, MOMENTS)
 def test_the_guard_decides_on_every_call_as_a_run_does(prompt: Any, said: Any, steps: list[Step], at_ms: int) -> None:
-    tools, terms = list(TOOLS), terms_of(said)
-    limits = replace(terms.boundary, authority=terms.authority)
+    tools, limits = list(TOOLS), boundary_of(said)
     turns = play(Company(steps, at_ms).plays(manifest_of(prompt, tools, limits)))
     proposals = [turn for turn in turns if isinstance(turn.arrival, ModelAnswered) and turn.arrival.calls]
     host = Host(prompt, tools, said, at_ms)

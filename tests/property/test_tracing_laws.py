@@ -58,7 +58,7 @@ def test_whatever_is_proposed_is_written_small_and_judged_again_to_the_same(
         assert max(len(encode_turn(turn)) for turn in turns) < TURN_BYTES_MAX
         audited = await office.audited()
         assert audited.verdict is Verdict.SAME, audited.difference
-        assert_alike(await office.runner._tracer(live), await office.retraced())
+        assert_alike(await office.runner.tracer(live), await office.retraced())
 
     play(act())
 

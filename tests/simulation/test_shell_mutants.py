@@ -115,10 +115,10 @@ async def _refuse_a_fork_that_goes_on(self: ChildExecutor, live: Live, command: 
 async def _hear_without_saying_so(self: Post, live: Live, number: int, data: bytes) -> None:
     report = await self._report(live.state, decode_signal(data))
     try:
-        if live.run_id in self._hub.drivers:
-            await self._hub.hear(live.run_id, report)
+        if live.run_id in self.hub.drivers:
+            await self.hub.hear(live.run_id, report)
         else:
-            await self._hub.runner.judge(live, report)
+            await self.hub.runner.judge(live, report)
     except RemitError as error:
         await self._inbox.settle(number, str(error.code), error.message)
         return

@@ -140,6 +140,8 @@ class ToolReturned(Record, tag=True):
     critical: tuple[tuple[str, str], ...] = ()
     # The flags that it raises, by what its tool declares and by what the boundary looks for.
     flags: tuple[str, ...] = ()
+    # Several open calls could have brought it, and nobody says which: what was read is told by a turn of its own.
+    is_shared: bool = False
 
 
 class ToolFailed(Record, tag=True):
@@ -157,6 +159,8 @@ class ToolFailed(Record, tag=True):
     flags: tuple[str, ...] = ()
     # The function was entered and did not say that nothing happened, so nobody knows what it has changed.
     is_unknown: bool = False
+    # Several open calls could have failed so, and nobody says which.
+    is_shared: bool = False
 
 
 class ToolOutcomeLost(Record, tag=True):
@@ -250,6 +254,11 @@ class ApprovalGiven(Record, tag=True):
     modified: ProposedCall | None = None
     packet: str = ""
     reason: str = ""
+    # Whether the values that nothing supplied may be used by this tool for the rest of the run.
+    for_values: bool = False
+    # Whoever proposed the call elsewhere waits for this very answer, and makes the call at once. Where nobody does, the
+    # call waits until it is proposed again.
+    is_awaited: bool = False
 
 
 class ApprovalRefused(Record, tag=True):
@@ -406,6 +415,32 @@ class RunTaken(Record, tag=True):
     token: int
 
 
+class CallProposed(Record, tag=True):
+    """An agent that runs elsewhere proposes a call and waits for the verdict.
+
+    `takes` names the open command of the very same call that a person has approved and that nobody has made yet.
+    """
+
+    call: ProposedCall
+    takes: str = ""
+
+
+class TextShown(Record, tag=True):
+    """An agent that runs elsewhere was shown a text as a result of this tool, and no single open call brought it.
+
+    `is_shared` says that one of several open calls did. One that is lost could not be taken in: nobody knows what it says.
+    """
+
+    tool: str = ""
+    text: Text = ""
+    is_shared: bool = False
+    is_lost: bool = False
+
+
+class HostFinished(Record, tag=True):
+    """An agent that runs elsewhere is done: it proposes nothing more."""
+
+
 Arrival: TypeAlias = (
     RunStarted
     | ModelAnswered
@@ -436,4 +471,7 @@ Arrival: TypeAlias = (
     | SourcesAccepted
     | RunHalted
     | RunTaken
+    | CallProposed
+    | TextShown
+    | HostFinished
 )

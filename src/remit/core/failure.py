@@ -389,6 +389,8 @@ class ArrivalFault(StrEnum):
     NAME_CONFUSABLE = "NAME_CONFUSABLE"
     # The boundary names who may release budget, and it is somebody else.
     NOT_RELEASING = "NOT_RELEASING"
+    # A call of an agent elsewhere that was approved can no longer be made; it stays held.
+    CALL_NOT_ALLOWED = "CALL_NOT_ALLOWED"
 
 
 class RemitError(Exception):

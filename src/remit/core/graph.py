@@ -51,6 +51,8 @@ class NodeKind(StrEnum):
     MAP = "map"
     DECIDE = "decide"
     TERMINAL = "terminal"
+    # An agent that runs elsewhere proposes calls, makes them and tells what came of them.
+    HOST = "host"
 
 
 class JoinRule(StrEnum):
@@ -137,6 +139,8 @@ OWN_OUTCOMES: Mapping[NodeKind, tuple[NodeOutcome, ...]] = MappingProxyType(
         # undecided: a vote that may stop early is not settled yet.
         NodeKind.DECIDE: (NodeOutcome.RETURNED, NodeOutcome.UNDECIDED),
         NodeKind.TERMINAL: (),
+        # answered: the agent says that it is done.
+        NodeKind.HOST: (NodeOutcome.ANSWERED,),
     }
 )
 

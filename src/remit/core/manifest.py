@@ -119,6 +119,13 @@ class SessionLink(Record):
     read: tuple[str, ...] = ()
 
 
+class Host(Record):
+    """The agent elsewhere whose calls a run judges: how it names the run, and how often its model thinks tools are asked for."""
+
+    name: str
+    plan: tuple[tuple[str, int], ...] | None = None
+
+
 class Manifest(Record):
     """What the first turn pins."""
 
@@ -174,6 +181,8 @@ class Manifest(Record):
     agents: tuple[str, ...] = ()
     # Why the policy for its principal could not be read, where it began under the boundary that stands in for one.
     policy_fault: str = ""
+    # Who proposes and makes the calls, where that is an agent elsewhere.
+    host: Host | None = None
 
 
 def make_manifest(

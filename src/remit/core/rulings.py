@@ -340,6 +340,12 @@ class AddendumNoted(Record, tag=True):
     about: str
 
 
+class CallTaken(Record, tag=True):
+    """A call that a person approved is made now: the agent that runs elsewhere has proposed it again, and was told."""
+
+    command_id: str
+
+
 class RunEnded(Record, tag=True):
     """The run is over, with this code. Every resource it held is released by the commands beside this ruling.
 
@@ -387,5 +393,6 @@ Ruling: TypeAlias = (
     | SessionEntryKept
     | SourcesReplaced
     | AddendumNoted
+    | CallTaken
     | RunEnded
 )

@@ -62,6 +62,8 @@ class Listing(Record):
     likeness: str = ""
     # The runs that it came from as a child or as a retry, the first of them first.
     lineage: tuple[str, ...] = ()
+    # How the agent elsewhere names the run whose calls it judges.
+    name: str = ""
 
 
 class Barrier(Record):

@@ -156,6 +156,10 @@ def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:
             state.filtered = 0
 
 
+def _hear_proposal(state: RunState, arrival: arrivals.CallProposed) -> None:
+    state.proposed, state.unreleased = (arrival.call,), ""
+
+
 def _hear_context(state: RunState, arrival: arrivals.ContextFound) -> None:
     state.ephemeral, state.relevance_ppm = arrival.text, arrival.relevance_ppm
     state.context_tokens += arrival.tokens_bound
@@ -263,4 +267,5 @@ HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = {
     arrivals.ApprovalRefused: _hear_refusal,
     arrivals.ChildEnded: _hear_child,
     arrivals.ChildLost: _hear_lost_child,
+    arrivals.CallProposed: _hear_proposal,
 }

@@ -39,6 +39,7 @@ from remit.kernel.policy import (
     needs_a_person,
 )
 from remit.kernel.spend import lacking, tool_charges
+from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED, Judgement, Verdict, ask, refuse
 
@@ -229,6 +230,8 @@ def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
     earlier = tally.manifest.earlier
     if tally.state.tools[call.tool].effect not in MUTATING:
         return ALLOWED
+    if tally.manifest.host is not None and (why := _left_open(call, tally.state)):
+        return ask(why)
     if (done := done_unseen(tally.state, call)) is not None:
         return ask(f"{call.tool} was called with the same arguments in turn {done.seq}: {HAPPENED_UNSEEN}")
     for effect in earlier:
@@ -240,6 +243,23 @@ def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
             same = "with the same arguments" if call.arguments_hash == effect.arguments_hash else "with other arguments"
             return ask(f"run {effect.run_id} called {effect.tool} {same} in turn {effect.seq}: {effect.how}")
     return ALLOWED
+
+
+def _left_open(call: ProposedCall, state: RunState) -> str:
+    """That an earlier call like this may have happened, where its tool may not simply be called again; else nothing."""
+    key = (call.tool, call.arguments_hash)
+    if state.tools[call.tool].idempotent:
+        return ""
+    if key in state.unknown:
+        return f"an earlier call of {call.tool} with these arguments failed, and nobody knows what it has done"
+    doubted = [
+        trace for trace in map(state.calls.__getitem__, state.doubted) if (trace.tool, trace.arguments_hash) == key
+    ]
+    if not doubted:
+        return ""
+    return (
+        f"an earlier call of {call.tool} with these arguments is in doubt ({doubted[0].code}); nobody knows what it did"
+    )
 
 
 def _changes_nothing(tool: ToolDefinition, manifest: Manifest) -> Verdict:

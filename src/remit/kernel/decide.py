@@ -37,7 +37,7 @@ from remit.kernel.endings import CLASS_OF, enter_terminal, head_for, refuse_succ
 from remit.kernel.exhaustion import freeze, freeze_for_time, is_out_of_time, may_freeze
 from remit.kernel.foresee import stop_early
 from remit.kernel.graph import GuardUndecided
-from remit.kernel.rules import child, code, human, model, signal, started, timer, tool
+from remit.kernel.rules import child, code, host, human, model, signal, started, timer, tool
 from remit.kernel.rules.human import RELEASED, THAWED
 from remit.kernel.rules.signal import on_retry, on_session_noted
 from remit.kernel.rules.started import STARTED
@@ -91,6 +91,9 @@ RULES: Mapping[type[Arrival], Rule] = {
     arrivals.SourcesAccepted: signal.on_sources_accepted,
     arrivals.RunHalted: signal.on_halted,
     arrivals.RunTaken: signal.on_taken,
+    arrivals.CallProposed: host.on_proposed,
+    arrivals.TextShown: host.on_shown,
+    arrivals.HostFinished: host.on_finished,
 }
 
 # Outcome kind -> the command it must answer.
@@ -127,6 +130,7 @@ ENTRIES: Mapping[NodeKind, Entry] = {
     NodeKind.CHILD: child.enter_child,
     NodeKind.MAP: child.enter_child,
     NodeKind.TERMINAL: enter_terminal,
+    NodeKind.HOST: host.enter_host,
 }
 
 

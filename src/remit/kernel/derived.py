@@ -102,7 +102,7 @@ def is_traced(manifest: Manifest) -> bool:
 
     Where conditions look at what was read so far, every tool counts; where they look at what an answer claims, every run.
     """
-    if looks_for_claims(manifest.boundary):
+    if manifest.host is not None or looks_for_claims(manifest.boundary):
         return True
     if any(may_leave_reading(tool) for tool in manifest.tools):
         return True

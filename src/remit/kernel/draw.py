@@ -25,6 +25,7 @@ _SHAPES: Mapping[NodeKind, tuple[str, str]] = MappingProxyType(
         NodeKind.MAP: ("[\\", "\\]"),
         NodeKind.DECIDE: ("{", "}"),
         NodeKind.TERMINAL: ("([", "])"),
+        NodeKind.HOST: ("[/", "\\]"),
     }
 )
 

@@ -36,7 +36,7 @@ from remit.kernel.folding_calls import (
 )
 from remit.kernel.grounding import place_of_child
 from remit.kernel.hold import UNTOLD, told
-from remit.kernel.state import CallTrace, RunState, stood_by_now
+from remit.kernel.state import CallTrace, RunState, pinned, stood_by_now
 from remit.kernel.tally import WAITED_FOR, blocks, freezes
 
 _STEPS, _CLOCK = int(Dimension.STEPS), int(Dimension.WALL_CLOCK_MS)
@@ -203,10 +203,15 @@ def _withhold(state: RunState, ruling: rulings.CommandsWithheld, arrival: Arriva
     state.withheld |= dict.fromkeys(ruling.command_ids, True)
 
 
+def _take_call(state: RunState, ruling: rulings.CallTaken, arrival: Arrival) -> None:
+    state.withheld.pop(ruling.command_id, None)
+
+
 def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:
     state.paused, state.parked, state.halted = False, None, None
     state.paused_by, state.is_copy = "", False
-    state.withheld.clear()
+    if pinned(state).host is None:
+        state.withheld.clear()  # Else they wait for whoever makes them elsewhere.
 
 
 def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
@@ -360,6 +365,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.FeedbackTaken: _nothing,
     rulings.SessionEntryKept: _keep_entry,
     rulings.SourcesReplaced: _replace_sources,
+    rulings.CallTaken: _take_call,
     rulings.AddendumNoted: _note_addendum,
     rulings.RunEnded: _end,
     commands.CallModel: _call_model,

@@ -9,13 +9,14 @@ from remit.core.arrivals import Arrival, OutcomeJudged, Provenance, ToolFailed, 
 from remit.core.budget import Charges
 from remit.core.failure import Refusal
 from remit.core.messages import tool_message
+from remit.core.queue import QUEUE_MARK
 from remit.core.record import replace
 from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import INVALID, failed_as, refused_as
 from remit.kernel.endings import is_denial
 from remit.kernel.grounding import contradicted_by, made_good, stops_loop, unfit_result
-from remit.kernel.state import CallTrace, LateOutcome, RunState, longer
+from remit.kernel.state import CallTrace, LateOutcome, RunState, longer, pinned
 
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
 _ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
@@ -209,6 +210,8 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
     state.context.append(words.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
     state.context_tokens += ruling.tokens_bound
     state.last_error = ruling.code
+    if isinstance(arrival, arrivals.ApprovalRefused) and _is_a_persons(state, arrival):
+        state.turned_away[ruling.tool, ruling.arguments_hash] = arrival.by
     if ruling.is_a_no:
         state.noes += 1
         state.no_to = state.iterations
@@ -226,6 +229,11 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
     key = (ruling.tool, ruling.arguments_hash)
     if ruling.mutating and state.uncommitted.get(key) != UNVERIFIED:
         state.uncommitted[key] = refused_as(state, ruling.tool, ruling.code)
+
+
+def _is_a_persons(state: RunState, refused: arrivals.ApprovalRefused) -> bool:
+    """Whether a no holds for the rest of the run: to an agent elsewhere it does, unless only a queue was full."""
+    return pinned(state).host is not None and not refused.by.startswith(QUEUE_MARK)
 
 
 def call_noted(state: RunState, ruling: rulings.CallNoted, arrival: Arrival) -> None:
@@ -267,6 +275,8 @@ def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> 
     """A call was ordered."""
     tool, arguments_hash, mutating = command.tool, command.arguments_hash, command.mutating
     count_call(state, tool, arguments_hash)
+    if state.turned_away:
+        state.turned_away.pop((tool, arguments_hash), None)
     state.calls[command.id] = CallTrace(command.call_id, tool, arguments_hash, _ATTEMPTED, mutating, command.arguments)
     if mutating:
         state.uncommitted[tool, arguments_hash] = Rung.ATTEMPTED

@@ -19,7 +19,7 @@ from remit.kernel.steps import conclude_call, conclude_step, finish
 from remit.kernel.tally import Tally
 
 _RETRIES = int(Dimension.RETRIES)
-_TOOL = NodeKind.TOOL
+_TOOL, _HOST = NodeKind.TOOL, NodeKind.HOST
 _SETTLED, _STOPPED = NodeOutcome.SETTLED, NodeOutcome.STOPPED
 
 
@@ -28,6 +28,8 @@ def joined(tally: Tally, content: Text = "") -> str | None:
     if tally.blocking:
         return None
     node = tally.graph.nodes[tally.node]
+    if node.kind is _HOST:
+        return None  # Whoever makes the calls elsewhere says when it is done.
     if node.kind is _TOOL and (unreleased := tally.unreleased or tally.state.unreleased):
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=unreleased)
     if (node.kind is _TOOL or tally.child is not None) and (denied := stop_for_denials(tally)) is not None:

@@ -228,6 +228,8 @@ class RunState:
     # Answers of which a person has turned a call away, and the latest of them.
     noes: int = 0
     no_to: int = -1
+    # Calls of an agent elsewhere that a person has turned away, and who.
+    turned_away: dict[CallKey, str] = field(default_factory=dict)
     # What a person or silence has not released with one of the proposed calls.
     unreleased: str = ""
     # How many filters have looked at the proposed calls.

@@ -33,7 +33,7 @@ from remit.core.events import Decision, Turn
 from remit.core.failure import NO_DENIALS, Ending, ErrorCode
 from remit.core.manifest import Manifest
 from remit.core.record import Text
-from remit.core.rulings import ChildHeld, QuestionSettled, Ruling, RunEnded
+from remit.core.rulings import CallTaken, ChildHeld, QuestionSettled, Ruling, RunEnded
 from remit.core.schema import Violation
 from remit.core.values import Output
 from remit.kernel.graph import CompiledGraph
@@ -45,7 +45,7 @@ WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode,
 
 # Rulings after which somebody may act or is told, so that their turn must survive a power loss. Two commands are as
 # weighty, an effect and a question; who orders one says so. What makes a turn a barrier is defined in durability.py.
-WEIGHTY: frozenset[type[Ruling]] = frozenset({QuestionSettled, ChildHeld, RunEnded})
+WEIGHTY: frozenset[type[Ruling]] = frozenset({QuestionSettled, ChildHeld, CallTaken, RunEnded})
 
 # What most turns have to say of effects and failures. Who has more to say replaces it.
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})

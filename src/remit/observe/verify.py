@@ -9,7 +9,7 @@ Rule 5: turns after the last signed head are vouched for by nobody yet, and the 
 
 from collections.abc import Callable, Iterable, Sequence
 
-from remit.core.arrivals import Arrival, RunStarted
+from remit.core.arrivals import Arrival, CallProposed, RunStarted, TextShown
 from remit.core.codec import NO_HASH, decode_turn, hash_turn, redacted_in
 from remit.core.commands import COMMANDS, AskHuman, CallTool, ForkRun
 from remit.core.events import RedactedTurn, Turn
@@ -18,6 +18,7 @@ from remit.core.record import digest_of
 from remit.core.rulings import (
     AddendumNoted,
     CallSettled,
+    CallTaken,
     ChildHeld,
     CommandSettled,
     OutcomeDoubted,
@@ -43,7 +44,7 @@ _SETTLING = (CommandSettled, CallSettled, QuestionSettled, OutcomeDoubted, Child
 
 # Arrivals that no person made.
 ANSWERED_BY_THE_WORLD: frozenset[type[Arrival]] = frozenset(
-    {RunStarted, *(kind for kind, command in ANSWERS.items() if command is not AskHuman)}
+    {RunStarted, CallProposed, TextShown, *(kind for kind, command in ANSWERS.items() if command is not AskHuman)}
 )
 
 
@@ -76,7 +77,7 @@ def needs_a_head(turn: Turn) -> bool:
     if type(turn.arrival) not in ANSWERED_BY_THE_WORLD:
         return True
     for decision in turn.decisions:
-        if isinstance(decision, AskHuman | QuestionSettled | RunEnded):
+        if isinstance(decision, AskHuman | QuestionSettled | CallTaken | RunEnded):
             return True
         if isinstance(decision, CallTool) and decision.mutating:
             return True

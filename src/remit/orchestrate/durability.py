@@ -28,6 +28,8 @@ from remit.observe.verify import ANSWERED_BY_THE_WORLD
 SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWERED_BY_THE_WORLD
 # After these a run may no longer be listed as waiting.
 HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
+# How a run is listed whose calls an agent elsewhere proposes and makes.
+GUARD_MODE = "guard"
 # Decisions that make a turn a barrier, or may.
 _WEIGHTY = WEIGHTY | {CallTool, AskHuman}
 
@@ -98,7 +100,7 @@ def listing_of(manifest: Manifest, at_ms: int) -> Listing:
     request = manifest.request
     return Listing(
         started_at_ms=at_ms,
-        mode=request.mode.value,
+        mode=request.mode.value if manifest.host is None else GUARD_MODE,
         tenant_id=request.tenant_id,
         # A child or a fork belongs to a session without taking a place in it.
         session_id="" if manifest.session is None else request.session_id,
@@ -106,4 +108,5 @@ def listing_of(manifest: Manifest, at_ms: int) -> Listing:
         parent_id="" if manifest.parent is None else manifest.parent.run_id,
         likeness=likeness_of(manifest),
         lineage=lineage_of(manifest),
+        name="" if manifest.host is None else manifest.host.name,
     )

@@ -19,7 +19,7 @@ from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.contract import ExecutionContext, SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.failure import RequestRejected
-from remit.core.halt import NOTHING_HALTED, Halt, Standing
+from remit.core.halt import Halt
 from remit.core.manifest import Manifest, Source
 from remit.core.messages import user_message
 from remit.core.person import check_person
@@ -40,6 +40,7 @@ from remit.orchestrate.archive import Archive
 from remit.orchestrate.bus import Bus, Listener
 from remit.orchestrate.copies import Copies
 from remit.orchestrate.custody import Signers
+from remit.orchestrate.durability import GUARD_MODE
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
@@ -71,7 +72,7 @@ from remit.orchestrate.tenancy import Seen, Standings, TenantStandings
 from remit.tool.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
-    from remit.orchestrate.guarding import Guard
+    from remit.orchestrate.guard.guard import Guard
 
 # How often whoever waits for another process to let a run go looks whether it has.
 REST_POLL_MS = 50
@@ -134,6 +135,7 @@ class System:
         self._manifests = Manifests(
             self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody, policies
         )
+        self._new_id, self._owner = new_id, owner
         self._hub = Hub(self._runner, dispatch, store.leases, find_kit, self.lineages, halts)
         self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.log)
@@ -373,10 +375,11 @@ class System:
         return await self._store.redactions.redact(run_id, text=text, kind=kind, by=self._person(by), why=why)
 
     async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:
-        """Wait until no other process drives a run; raises RequestRejected where one still does after so long."""
+        """Wait until no other process drives a run, guarded ones excepted; raises RequestRejected where one still does."""
         for _ in range(wait_ms_max // REST_POLL_MS):
             entry = await self._expect(run_id, Scope.READ, "rested")
-            if entry.ending or run_id in self._hub.drivers or not await self._store.leases.is_held(run_id):
+            is_left = entry.ending or entry.listing.mode == GUARD_MODE or run_id in self._hub.drivers
+            if is_left or not await self._store.leases.is_held(run_id):
                 return
             await asyncio.sleep(REST_POLL_MS / 1000)
         message = (
@@ -419,6 +422,15 @@ class System:
         await self._expect(run_id, Scope.SIGNAL, "note")
         ((key, value),) = check_entries([(key, value)])
         await self._hub.note(run_id, SessionNoted(check_person(self._person(by)), key, value))
+
+    def guard(self) -> "Guard":
+        """Judges the calls of agents that run elsewhere, each conversation a run of this store."""
+        self._expect_scope(Scope.OPERATE, "guard")
+        # Only those who guard other people's agents pay for the protocol.
+        from remit.orchestrate.guard.guard import guard_beside
+
+        halts, begin = (lambda: self._halts.standing), self._quotas.begin
+        return guard_beside(self._post, self._new_id, halts, begin, self._check_name, self._owner)
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
         """The turns of a run as they are written, here or elsewhere, until it has ended or nobody drives it."""
@@ -516,11 +528,3 @@ async def _as_it_is(response: SystemResponse) -> SystemResponse:
 def replay_export(export: Export) -> Audit:
     """A run that was carried here as a file, decided again with no model and no tool."""
     return audit(export.data, export.blobs.get)
-
-
-def guard(halts: Callable[[], Standing] = lambda: NOTHING_HALTED) -> "Guard":
-    """The authority layer alone, for runs that somebody else drives; `halts` says what is halted."""
-    # Only those who guard other people's agents pay for the gate.
-    from remit.orchestrate.guarding import Guard
-
-    return Guard(halts=halts)

@@ -24,7 +24,6 @@ from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, 
 from remit.core.schema import Violation
 from remit.core.seal import SECRET_EXPOSED
 from remit.core.tools import ToolCall
-from remit.core.usage import TokenUsage
 from remit.kernel.flags import people_in
 from remit.kernel.grounding import LEFT_MAX
 from remit.kernel.hold import UNTOLD
@@ -43,6 +42,7 @@ from remit.orchestrate.excerpts import (
     secret_flag,
     ungrounded_in,
 )
+from remit.orchestrate.figures import cut_figure, cut_usage
 from remit.orchestrate.reports import Report, broken
 from remit.orchestrate.texts import (
     NOTE_CHARS_MAX,
@@ -62,9 +62,6 @@ from remit.orchestrate.tracing import Tracer, reader_of
 from remit.validate.rules import SemanticCheck
 from remit.validate.semantic import verdict_of
 
-# No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
-# sum and price made of it still fits the 64 bits of a record. All its bits are ones.
-FIGURE_MAX = 2**40 - 1
 # More calls in one answer than anybody could have meant; each of them costs a judgement and a message.
 CALLS_MAX = 128
 # Enough for a model to correct itself, little enough to stand in a turn.
@@ -97,6 +94,7 @@ SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = Mappin
         arrivals.SourcesAccepted: (("by",), ()),
         arrivals.RunHalted: (("by", "what"), ("why",)),
         arrivals.RunTaken: ((), ()),
+        arrivals.HostFinished: ((), ()),
     }
 )
 
@@ -113,6 +111,7 @@ class Facts:
             **dict.fromkeys(SPOKEN, _spoken),
             arrivals.ModelFailed: _model_failed,
             arrivals.CodeReturned: _code_returned,
+            arrivals.TextShown: _shown,
             reports.ModelSaid: self._answered,
             reports.ToolSaid: self._returned,
             reports.ToolBroke: _broke,
@@ -123,6 +122,7 @@ class Facts:
             reports.ContextSaid: _context,
             reports.PersonApproved: self._approved,
             reports.PersonSaid: _said,
+            reports.HostProposed: self._host_proposed,
         }
 
     def complete(
@@ -157,7 +157,7 @@ class Facts:
         return instead if complete is None else complete(state, instead, [])  # type: ignore[return-value]
 
     def _answered(self, state: RunState, report: reports.ModelSaid, kept: Kept) -> Arrival:
-        result, usage = report.result, _figures(report.result.usage)
+        result, usage = report.result, cut_usage(report.result.usage)
         proposed = result.tool_calls
         if len(proposed) > CALLS_MAX:
             message = f"the model proposed {len(proposed)} calls in one answer, calls_max={CALLS_MAX}"
@@ -269,6 +269,15 @@ class Facts:
         call, _ = self._proposed(state, report.call, kept)
         return arrivals.CodeReturned(report.command_id, calls=self._traced(state, (call,), kept))
 
+    def _host_proposed(self, state: RunState, report: reports.HostProposed, kept: Kept) -> Arrival:
+        """A call of an agent elsewhere: one that a person has approved is taken up, any other is for the gate to judge."""
+        call, _ = self._proposed(state, report.call, kept)
+        for command_id in state.withheld:
+            held = state.open[command_id]
+            if isinstance(held, CallTool) and (held.tool, held.arguments_hash) == (call.tool, call.arguments_hash):
+                return arrivals.CallProposed(call, command_id)
+        return arrivals.CallProposed(self._traced(state, (call,), kept)[0])
+
     def _filtered(self, state: RunState, report: reports.FilterSaid, kept: Kept) -> Arrival:
         """What a filter made of the proposed calls: it may change and turn away, and neither add nor rename."""
         # By their place: models give several calls one id.
@@ -331,11 +340,12 @@ class Facts:
             self._result_violations(state, state.open.get(command_id), content),
             note(report.refuted) if report.refuted else "",
             is_stopping,
-            _figure(report.duration_ms),
+            cut_figure(report.duration_ms),
             self._output_violations(pinned(state), content.decode()) if is_stopping else (),
             whole,
             () if goal is None else critical_facts(goal, content),
             self._flags(state, state.open.get(command_id), content.decode()),
+            report.is_shared,
         )
 
     def _flags(self, state: RunState, command: Command | None, content: str) -> tuple[str, ...]:
@@ -373,7 +383,10 @@ class Facts:
             modified, _ = self._proposed(state, ToolCall(held.call_id, held.tool, report.arguments), kept)
         elif report.arguments is not None:
             modified = ProposedCall("", "", "", b"", _NOT_OPEN)
-        return arrivals.ApprovalGiven(report.command_id, by, modified, name(report.packet), note(report.reason))
+        packet, reason = name(report.packet), note(report.reason)
+        return arrivals.ApprovalGiven(
+            report.command_id, by, modified, packet, reason, report.for_values, report.is_awaited
+        )
 
 
 def _schema_here(state: RunState) -> JsonObject | None:
@@ -388,11 +401,13 @@ def _schema_here(state: RunState) -> JsonObject | None:
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
     """A failure with the flags that its words raise: an error may tell what was read."""
     code, text = ErrorCode(report.code), note(report.error)
-    evidence, bound, took_ms = sha256(text.encode()).digest(), failure_bound(code, text), _figure(report.duration_ms)
-    is_exposed = report.error.startswith(SECRET_EXPOSED) and not report.is_unknown
+    evidence, bound, took_ms = sha256(text.encode()).digest(), failure_bound(code, text), cut_figure(report.duration_ms)
+    # A host makes its calls itself: nobody here could have kept one from being made.
+    is_ours = pinned(state).host is None
+    is_exposed = report.error.startswith(SECRET_EXPOSED) and not report.is_unknown and is_ours
     flags = secret_flag(pinned(state).boundary, text)
     return arrivals.ToolFailed(
-        report.command_id, code, text, evidence, bound, took_ms, is_exposed, flags, report.is_unknown
+        report.command_id, code, text, evidence, bound, took_ms, is_exposed, flags, report.is_unknown, report.is_shared
     )
 
 
@@ -417,10 +432,10 @@ def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
         bound,
         report.error,
         note(report.message),
-        _figures(report.usage),
+        cut_usage(report.usage),
         _objections(state, report),
-        UNTOLD if report.stood_ms == UNTOLD else _figure(report.stood_ms),
-        tuple((name(tool), _figure(times)) for tool, times in report.observed),
+        UNTOLD if report.stood_ms == UNTOLD else cut_figure(report.stood_ms),
+        tuple((name(tool), cut_figure(times)) for tool, times in report.observed),
         tuple([(name(tool), code) for tool, code in report.left[:LEFT_MAX]]),
         report.denials,
         tuple([(name(tool), digest) for tool, digest in report.refused[:LEFT_MAX]]),
@@ -450,16 +465,21 @@ def _spoken(state: RunState, arrival: Arrival, kept: Kept) -> Arrival:
     return arrival if all(getattr(arrival, field) == text for field, text in fit.items()) else replace(arrival, **fit)
 
 
+def _shown(state: RunState, arrival: arrivals.TextShown, kept: Kept) -> Arrival:
+    text = stored(clean(arrival.text), kept) if isinstance(arrival.text, str) else arrival.text
+    return replace(arrival, tool=name(arrival.tool), text=text)
+
+
 def _model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) -> Arrival:
-    retry_after_ms = min(_figure(arrival.retry_after_ms), RETRY_AFTER_MS_MAX)
-    usage = _figures(arrival.usage)
+    retry_after_ms = min(cut_figure(arrival.retry_after_ms), RETRY_AFTER_MS_MAX)
+    usage = cut_usage(arrival.usage)
     return replace(arrival, message=note(arrival.message), usage=usage, retry_after_ms=retry_after_ms)
 
 
 def _code_returned(state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:
     value = stored(clean(arrival.value), kept) if isinstance(arrival.value, str) else arrival.value
     problems = tuple([note(problem) for problem in arrival.problems[:PROBLEMS_MAX]])
-    passed, failed = _figure(arrival.checks_passed), _figure(arrival.checks_failed)
+    passed, failed = cut_figure(arrival.checks_passed), cut_figure(arrival.checks_failed)
     warnings = tuple([note(warning) for warning in arrival.warnings[:PROBLEMS_MAX]])
     return replace(
         arrival, value=value, problems=problems, checks_passed=passed, checks_failed=failed, warnings=warnings
@@ -470,28 +490,3 @@ def _unfit(call_id: str, tool: str, keyword: str, message: str) -> ProposedCall:
     """A call whose arguments cannot be written down, and which can therefore never be made."""
     violation = Violation("", keyword, message[:NOTE_CHARS_MAX])
     return ProposedCall(call_id, tool, "", sha256(tool.encode()).digest(), (violation,))
-
-
-def _figures(usage: TokenUsage) -> TokenUsage:
-    """The usage as reported; a figure beyond belief is cut, and one that counts nothing makes the usage unknown.
-
-    What is not known is charged as the worst case, so a miscount can never refund anything.
-    """
-    prompt, reasoning, output = usage.prompt_tokens, usage.reasoning_tokens, usage.output_tokens
-    context, window, duration = usage.context_tokens, usage.context_window, usage.duration_ms
-    if type(prompt) is type(reasoning) is type(output) is type(context) is type(window) is type(duration) is int:
-        # The bits of all of them together: negative if one is, and above the limit only if one is.
-        bits = prompt | reasoning | output | context | window | duration
-        if 0 <= bits <= FIGURE_MAX:
-            return usage
-        if bits > 0:
-            return TokenUsage(*(min(getattr(usage, field), FIGURE_MAX) for field in TokenUsage.__struct_fields__))
-    return TokenUsage()
-
-
-def _figure(duration_ms: int) -> int:
-    if type(duration_ms) is not int or duration_ms < 0:
-        return 0
-    if duration_ms > FIGURE_MAX:
-        return FIGURE_MAX
-    return duration_ms

@@ -17,7 +17,7 @@ from remit.core.failure import RequestRejected
 from remit.core.manifest import EarlierEffect, Origin
 from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.core.storage import Warrant
-from remit.kernel.state import CallTrace, RunState
+from remit.kernel.state import CallTrace, RunState, pinned
 from remit.observe.history import fold as folded
 from remit.observe.history import read_history
 from remit.observe.outcomes import late_outcome
@@ -62,6 +62,11 @@ def origin_of(run_id: str, command: ForkRun, now_ms: int) -> Origin:
 def origin_at(state: RunState, at_seq: int | None, by: str, why: str, now_ms: int) -> Origin:
     """Where a fork of this run at a turn comes from, its last one without a turn; refuses a turn it cannot go on from."""
     last = state.seq if state.ending is None else state.ended_seq - 1
+    if pinned(state).host is not None:
+        message = (
+            f"the calls of run {state.run_id} are made elsewhere, so nobody could go on with a fork; start it anew"
+        )
+        raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id})
     if last < 0:
         message = f"run {state.run_id} ended in its first turn, so there is nothing to go on from; submit it anew"
         raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id})

@@ -47,7 +47,8 @@ _ASK_KEYS = Ask.__struct_fields__
 # The values of keys that choose from a short list, so that an error can show it.
 _CHOICES: Mapping[str, Collection[str]] = MappingProxyType(
     {
-        "kind": tuple(NodeKind),
+        # A node for an agent elsewhere stands in no file: only a guard has one.
+        "kind": tuple(kind for kind in NodeKind if kind is not NodeKind.HOST),
         "lifecycle": tuple(LifecycleState),
         "loop_state": tuple(LoopState),
         "join": tuple(JoinRule),

@@ -93,7 +93,7 @@ class Hub:
         self.drivers: dict[str, Driver] = {}
         # Drivers at work, until their runs are let go and parents are told.
         self._driving: dict[asyncio.Task[None], str] = {}
-        self._holdings = Holdings(leases, self._lost)
+        self.holdings = Holdings(leases, self._lost)
         self._find_kit = find_kit
         self._lineages = lineages
         self._kits: dict[str, Kit] = {}
@@ -176,7 +176,7 @@ class Hub:
         return await self.steps.finish(run_id, step)
 
     async def _note_and_rest(self, run_id: str, reports: Sequence[Report], heard: int) -> Turn:
-        warrant = await self._holdings.hold(run_id)
+        warrant = await self.holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             *first, last = reports
@@ -186,19 +186,19 @@ class Hub:
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
-            await self._holdings.let_go(run_id, warrant)
+            await self.holdings.let_go(run_id, warrant)
         return turn
 
     async def _begin(self, manifest: Manifest, kit: Kit) -> Driver:
         run_id = manifest.run_id
-        warrant = await self._holdings.hold(run_id)
+        warrant = await self.holdings.hold(run_id)
         try:
             live = self._equipped(Live(run_id, RunState()), kit)
             live.warrant = warrant
             await self.runner.start(manifest, live)
         except BaseException:
             self._kits.pop(run_id, None)
-            await self._holdings.let_go(run_id, warrant)
+            await self.holdings.let_go(run_id, warrant)
             raise
         return self._drive_on(live)
 
@@ -243,7 +243,7 @@ class Hub:
         driver = self.drivers.get(run_id)
         if driver is not None:
             return driver.live, await self._tell(driver, report, heard)
-        warrant = await self._holdings.hold(run_id)
+        warrant = await self.holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             was_open = live.state.ending is None
@@ -251,7 +251,7 @@ class Hub:
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
-            await self._holdings.let_go(run_id, warrant)
+            await self.holdings.let_go(run_id, warrant)
         if live.state.ending is not None:
             self._kits.pop(run_id, None)
             if was_open:
@@ -293,7 +293,7 @@ class Hub:
             ended, _ = await asyncio.wait(tasks, timeout=STOP_GRACE_S, return_when=asyncio.FIRST_COMPLETED)
             if not ended:
                 self._abandon()
-        await self._holdings.close()
+        await self.holdings.close()
 
     def _abandon(self) -> None:
         """Give up drivers that were told to stop and perform code that does not; they write nothing when it is done."""
@@ -305,7 +305,7 @@ class Hub:
             del self._driving[driver.task]
             driver.is_abandoned = True
             if self._is_put_down(driver):
-                self._holdings.leave(driver.live.run_id, driver.live.warrant)
+                self.holdings.leave(driver.live.run_id, driver.live.warrant)
             for waiter in driver.waiters:
                 waiter.cancel()
 
@@ -361,14 +361,14 @@ class Hub:
         self, run_id: str, kit: Kit | None = None, *, is_released: bool = True, copy: Copy | None = None
     ) -> tuple[Live, bool]:
         """A run with its lease and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
-        warrant = await self._holdings.hold(run_id)
+        warrant = await self.holdings.hold(run_id)
         try:
             if copy is not None:
                 await copy(warrant)
             live = await self._loaded(run_id, warrant)
             found = kit or self._kits.get(run_id) or await self._found_kit(live.state)
             self._check_needs(live.state, found)
-            token = warrant.token if self._holdings.may_expire else 0
+            token = warrant.token if self.holdings.may_expire else 0
             await recover(self.runner, run_id, self._equipped(live, found), token=token)
             if is_released:
                 await self._release(live)
@@ -376,7 +376,7 @@ class Hub:
             if self.on_taken is not None:
                 await self.on_taken(live)
         except BaseException:
-            await self._holdings.let_go(run_id, warrant)
+            await self.holdings.let_go(run_id, warrant)
             raise
         return live, live.state.seq != seq
 
@@ -404,8 +404,9 @@ class Hub:
             raise
 
     async def _found_kit(self, state: RunState) -> Kit:
-        if state.ending is not None:
-            return Kit({})  # Nothing of an ended run is performed again but to tell its children.
+        if state.ending is not None or pinned(state).host is not None:
+            # Nothing of an ended run is performed again but to tell its children; what a host makes, nothing here does.
+            return Kit({})
         # A child works with what its parent works with, a retry with what its origin did.
         for above in reversed(lineage_of(pinned(state))):
             if (known := self.known_kit(above)) is not None:
@@ -449,7 +450,7 @@ class Hub:
                     break
         finally:
             if self._is_put_down(driver):
-                await self._holdings.let_go(live.run_id, live.warrant)
+                await self.holdings.let_go(live.run_id, live.warrant)
         if live.state.ending is not None and not driver.is_awaited:
             self.aftermath.tell_parent(live.state)
 
@@ -469,7 +470,7 @@ class Hub:
         """See to it that a driver that was cancelled before its first step leaves too, and that one that broke is known."""
         run_id = driver.live.run_id
         if self._is_put_down(driver):
-            self._holdings.leave(run_id, driver.live.warrant)
+            self.holdings.leave(run_id, driver.live.warrant)
         self._driving.pop(task, None)
         error = (LeaseLost(run_id) if driver.is_lost else None) if task.cancelled() else task.exception()
         if error is not None:
@@ -482,7 +483,7 @@ class Hub:
     async def _rest(self, live: Live) -> None:
         """Leave a run as it was found."""
         self.dispatch.forget(live)
-        await self._holdings.let_go(live.run_id, live.warrant)
+        await self.holdings.let_go(live.run_id, live.warrant)
 
 
 def _closed_under(run_id: str) -> RemitError:

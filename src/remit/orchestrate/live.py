@@ -1,7 +1,9 @@
 """A run in memory, as whoever drives or reads it holds it."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from remit.core.events import Turn
 from remit.core.storage import START, Warrant
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
@@ -17,6 +19,8 @@ class Live:
     __slots__ = (
         "common",
         "conversation",
+        "follow",
+        "moment_ms",
         "place",
         "recovered_seq",
         "run_id",
@@ -38,7 +42,11 @@ class Live:
         self.tracer: Tracer | None = None
         # Under which lease its turns are written; None for who only reads.
         self.warrant: Warrant | None = None
+        # What time it is, where an agent elsewhere keeps the time of its run; None where the clock counts.
+        self.moment_ms: int | None = None
         # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
         self.snapshot_seq = -1
         # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.
         self.recovered_seq = -1
+        # Whoever drives it for an agent elsewhere takes in every turn here, before anybody is told of it.
+        self.follow: Callable[[Turn], None] | None = None

@@ -146,6 +146,9 @@ class Catalogue(Protocol):
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
         """The runs of a session, in order; each tenant has sessions of its own, and None is all of that name."""
 
+    async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:
+        """The open runs of a tenant that agents elsewhere name so, newest first; none where the name is empty."""
+
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         """The newest runs of a likeness that succeeded, newest first, at most so many."""
 

@@ -68,11 +68,11 @@ class Post:
     def __init__(
         self, hub: Hub, inbox: Inbox, catalogue: Catalogue, bell: Bell, check_answer: CheckAnswer | None = None
     ) -> None:
-        self._hub = hub
+        self.hub = hub
         self._inbox = inbox
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self._bell = bell
-        self._check_answer = check_answer
+        self.check_answer = check_answer
         self._rounds: asyncio.Task[None] | None = None
 
     async def deliver(self, signal: UserSignal) -> tuple[str, str]:
@@ -87,7 +87,7 @@ class Post:
         except (IllegalArrival, RequestRejected) as error:
             if signal.type not in (Signal.APPROVE, Signal.REJECT) or error.code not in _MAYBE_LATE:
                 raise
-            turns = [decode_turn(data) for data in await self._hub.runner.journal.read(signal.run_id)]
+            turns = [decode_turn(data) for data in await self.hub.runner.journal.read(signal.run_id)]
             late = too_late(signal.run_id, turns, packet_named(str(signal.payload["packet_id"]), signal.run_id))
             if late is None:
                 raise
@@ -108,8 +108,12 @@ class Post:
 
     async def hear_waiting(self, live: Live) -> None:
         """Let a run that was just taken up hear what was left for it while nobody listened."""
+        await self.hear_for({live.run_id: live}.get)
+
+    async def hear_for(self, live_of: Callable[[str], Live | None]) -> None:
+        """Let the runs that are held here hear what was left for them."""
         for entry in await self._inbox.pending(after=0):
-            if entry.run_id == live.run_id:
+            if (live := live_of(entry.run_id)) is not None:
                 await self._hear(live, entry.number, entry.data)
 
     async def close(self) -> None:
@@ -119,7 +123,7 @@ class Post:
             await asyncio.gather(self._rounds, return_exceptions=True)
 
     async def _say(self, signal: UserSignal) -> tuple[Turn, str]:
-        hub, run_id = self._hub, signal.run_id
+        hub, run_id = self.hub, signal.run_id
         driver = hub.drivers.get(run_id)
         state = driver.live.state if driver is not None else (await hub.runner.load(run_id)).state
         report = await self._report(state, signal)
@@ -137,22 +141,22 @@ class Post:
     async def _report(self, state: RunState, signal: UserSignal) -> Report:
         """What a signal reports to its run, unless the queue of what it answers does not hear it."""
         report = answer_to(state, signal)
-        if self._check_answer is not None:
-            await self._check_answer(state, signal)
+        if self.check_answer is not None:
+            await self.check_answer(state, signal)
         return report
 
     async def _say_and_rest(
         self, signal: UserSignal, state: RunState, report: Report, why: str, heard: int = 0
     ) -> tuple[Turn, str]:
         """Let a run hear a no that it does not act on now, and order nothing; gives why it rests, where it does."""
-        runner = self._hub.runner
+        runner = self.hub.runner
         # Judged for nothing first: a no that is not wanted must not pause the run.
         at_ms = max(state.at_ms, runner.clock.now_ms())
         turn = take_turn(state, runner.facts.complete(state, report, []), at_ms)
         # Where nothing would be done anyway, because others are still asked or the run ends, it need not stand still.
         is_idle = not any(type(decision) in PERFORMED for decision in turn.decisions)
         before = () if state.paused or is_idle else (PauseRequested(signal.user_id),)
-        turn = await self._hub.note_and_rest(signal.run_id, (*before, report), heard=heard)
+        turn = await self.hub.note_and_rest(signal.run_id, (*before, report), heard=heard)
         return turn, "" if is_idle else why
 
     async def _wait(self, signal: UserSignal, number: int) -> tuple[str, str]:
@@ -164,11 +168,11 @@ class Post:
             if outcome is not None:
                 return _accepted(outcome), ""
             try:
-                if signal.type is Signal.REJECT and not self._hub.has_kit(run_id):
-                    state = (await self._hub.runner.load(run_id)).state
+                if signal.type is Signal.REJECT and not self.hub.has_kit(run_id):
+                    state = (await self.hub.runner.load(run_id)).state
                     report = await self._report(state, signal)
                     return "", (await self._say_and_rest(signal, state, report, REJECT_LOADS_NOTHING, number))[1]
-                await self._hub.take_up(run_id)
+                await self.hub.take_up(run_id)
             except (RunHeld, EntrySettled):
                 continue
             except (IllegalArrival, RequestRejected, SourceFault) as error:
@@ -189,7 +193,7 @@ class Post:
         rung = asyncio.Event()
         hang_up = self._bell.listen(Topic.POST, lambda _: rung.set())
         try:
-            while drivers := self._hub.drivers:
+            while drivers := self.hub.drivers:
                 # That a child has ended elsewhere rings for nobody here, and is looked for as long as somebody waits for it.
                 is_awaiting = any(driver.live.state.held for driver in drivers.values())
                 look_ms = min(INBOX_POLL_MS, self._bell.look_ms) if is_awaiting else self._bell.look_ms
@@ -197,7 +201,7 @@ class Post:
                     await asyncio.wait_for(rung.wait(), look_ms / 1000)
                 rung.clear()
                 try:
-                    self._hub.call_off()
+                    self.hub.call_off()
                     await self._look()
                 except RemitError as error:
                     _log.warning("the inbox could not be read: %s", error, extra=NO_RUN)
@@ -205,24 +209,22 @@ class Post:
             hang_up()
 
     async def _look(self) -> None:
-        for entry in await self._inbox.pending(after=0):
-            driver = self._hub.drivers.get(entry.run_id)
-            if driver is not None:
-                await self._hear(driver.live, entry.number, entry.data)
+        drivers = self.hub.drivers
+        await self.hear_for(lambda run_id: drivers[run_id].live if run_id in drivers else None)
         # Children that were waiting may have been finished by another process.
-        for driver in list(self._hub.drivers.values()):
+        for driver in list(self.hub.drivers.values()):
             for command_id in list(driver.live.state.held):
-                child = await self._catalogue.entry(driver.live.state.beneath[command_id])
+                child = await self.catalogue.entry(driver.live.state.beneath[command_id])
                 if child is not None and child.ending:
-                    await self._hub.aftermath.child_ended(driver.live.run_id, command_id)
+                    await self.hub.aftermath.child_ended(driver.live.run_id, command_id)
 
     async def _hear(self, live: Live, number: int, data: bytes) -> None:
         try:
             report = await self._report(live.state, decode_signal(data))
-            if live.run_id in self._hub.drivers:
-                await self._hub.hear(live.run_id, report, heard=number)
+            if live.run_id in self.hub.drivers:
+                await self.hub.hear(live.run_id, report, heard=number)
             else:
-                await self._hub.runner.judge(live, report, heard=number)
+                await self.hub.runner.judge(live, report, heard=number)
         except (EntrySettled, RunHeld):
             return  # Somebody else was faster, and what they said of it stays; or the run is theirs, and they hear it.
         except (IllegalArrival, RequestRejected, InvariantBroken) as error:

@@ -14,7 +14,7 @@ from remit.core.arrivals import RunTaken, ToolOutcomeLost
 from remit.core.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
 from remit.core.failure import RequestRejected
 from remit.core.recovery import Recovery
-from remit.kernel.state import is_safe_to_repeat
+from remit.kernel.state import is_safe_to_repeat, pinned
 from remit.orchestrate.live import Live
 from remit.orchestrate.offspring import copy_turns
 from remit.orchestrate.runner import Runner
@@ -47,7 +47,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         if not is_parting and (live.state.ending is not None or command.id not in live.state.open):
             continue
         if is_safe_to_repeat(live.state, command):
-            if live.state.is_copy:
+            if live.state.is_copy or pinned(live.state).host is not None:
                 continue
             runner.dispatch.send(live, command)
             repeated.append(command)

@@ -13,7 +13,7 @@ Rule 5: the first turns of a fork were decided for the run it was copied from; t
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
-from remit.core.arrivals import ApprovalGiven, Arrival, CodeReturned, ModelAnswered, RunStarted
+from remit.core.arrivals import ApprovalGiven, Arrival, CallProposed, CodeReturned, ModelAnswered, RunStarted
 from remit.core.codec import decode_turn, encode_turn, hash_turn, redacted_in
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import InvariantBroken, RemitError
@@ -227,7 +227,7 @@ class _Auditor:
             return self._started_again(arrival, kept)
         if self._state.manifest is None:
             raise _Different("arrival", type(arrival).__name__, "RunStarted")
-        if self._tracer is not None and self._tracer.is_lost and self._rests_on_reading(arrival):
+        if self._tracer is not None and self._tracer.is_gone and self._rests_on_reading(arrival):
             raise _Gone
         try:
             report = report_behind(arrival, self._read)
@@ -257,6 +257,8 @@ class _Auditor:
             return arrival.modified is not None
         if isinstance(arrival, ModelAnswered) and looks_for_claims(pinned(self._state).boundary):
             return True
+        if isinstance(arrival, CallProposed):
+            return not arrival.takes
         return isinstance(arrival, ModelAnswered | CodeReturned) and bool(arrival.calls)
 
     def _read_if_kept(self, text: Text) -> str | None:

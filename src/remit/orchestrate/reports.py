@@ -42,6 +42,8 @@ class ToolSaid(Record, tag=True):
     result: ToolResult
     refuted: str = ""
     duration_ms: int = 0
+    # Several open calls could have brought it.
+    is_shared: bool = False
 
 
 class ToolBroke(Record, tag=True):
@@ -52,6 +54,7 @@ class ToolBroke(Record, tag=True):
     error: str = ""
     duration_ms: int = 0
     is_unknown: bool = False
+    is_shared: bool = False
 
 
 class ToolAccounted(Record, tag=True):
@@ -114,13 +117,24 @@ class ContextSaid(Record, tag=True):
 
 
 class PersonApproved(Record, tag=True):
-    """A person approved a held call, perhaps with arguments of their own; `packet` is the version they were shown."""
+    """A person approved a held call, perhaps with arguments of their own; `packet` is the version they were shown.
+
+    `for_values` and `is_awaited` are those of the arrival.
+    """
 
     command_id: str
     by: str
     arguments: JsonObject | None = None
     packet: str = ""
     reason: str = ""
+    for_values: bool = False
+    is_awaited: bool = False
+
+
+class HostProposed(Record, tag=True):
+    """An agent that runs elsewhere wants to make this call."""
+
+    call: ToolCall
 
 
 class PersonSaid(Record, tag=True):
@@ -142,6 +156,7 @@ Report: TypeAlias = (
     | ContextSaid
     | PersonApproved
     | PersonSaid
+    | HostProposed
     | Arrival
 )
 

@@ -49,6 +49,9 @@ def with_words_of(recorded: Arrival, completed: Arrival) -> Arrival:
         pairs = zip(recorded.calls, completed.calls, strict=True)
         calls = tuple(_reworded(was, now) for was, now in pairs)
         return completed if calls == completed.calls else replace(completed, calls=calls)
+    if isinstance(recorded, arrivals.CallProposed) and isinstance(completed, arrivals.CallProposed):
+        call = _reworded(recorded.call, completed.call)
+        return completed if call == completed.call else replace(completed, call=call)
     if isinstance(recorded, arrivals.ApprovalGiven) and isinstance(completed, arrivals.ApprovalGiven):
         if recorded.modified is None or completed.modified is None:
             return completed
@@ -66,7 +69,7 @@ def _answer(arrival: arrivals.ModelAnswered, read: Read) -> Report:
 
 def _result(arrival: arrivals.ToolReturned, read: Read) -> Report:
     result = ToolResult("", "", read(arrival.whole or arrival.content), stop_loop=arrival.stop_loop)
-    return reports.ToolSaid(arrival.command_id, result, arrival.refuted, arrival.duration_ms)
+    return reports.ToolSaid(arrival.command_id, result, arrival.refuted, arrival.duration_ms, arrival.is_shared)
 
 
 def _code(arrival: arrivals.CodeReturned, read: Read) -> Report:
@@ -90,6 +93,8 @@ def _approval(arrival: arrivals.ApprovalGiven, read: Read) -> Report:
         None if modified is None else _arguments(modified, read),
         arrival.packet,
         arrival.reason,
+        arrival.for_values,
+        arrival.is_awaited,
     )
 
 
@@ -99,7 +104,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
         arrivals.ModelAnswered: _answer,
         arrivals.ToolReturned: _result,
         arrivals.ToolFailed: lambda arrival, read: reports.ToolBroke(
-            arrival.command_id, arrival.code, arrival.error, arrival.duration_ms, arrival.is_unknown
+            arrival.command_id, arrival.code, arrival.error, arrival.duration_ms, arrival.is_unknown, arrival.is_shared
         ),
         arrivals.ToolReconciled: lambda arrival, read: reports.ToolAccounted(
             arrival.command_id, arrival.happened, read(arrival.whole or arrival.content), arrival.why
@@ -127,6 +132,10 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
             arrival.by, read(arrival.text), arrival.command_id
         ),
         arrivals.FeedbackGiven: lambda arrival, read: reports.PersonSaid(arrival.by, read(arrival.text)),
+        arrivals.CallProposed: lambda arrival, read: reports.HostProposed(
+            ToolCall(arrival.call.call_id, arrival.call.tool, _arguments(arrival.call, read))
+        ),
+        arrivals.TextShown: lambda arrival, read: replace(arrival, text=read(arrival.text)),
     }
 )
 

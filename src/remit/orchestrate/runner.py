@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
-from remit.core.arrivals import CancelRequested, TimerFired
+from remit.core.arrivals import CancelRequested, RunStarted, TimerFired
 from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.commands import CallTool, Command, SetTimer
 from remit.core.events import Turn
@@ -41,7 +41,7 @@ from remit.orchestrate.seals import Sealer
 from remit.orchestrate.snapshots import restore
 from remit.orchestrate.starting import started
 from remit.orchestrate.texts import Kept
-from remit.orchestrate.tracing import Tracer, reader_of, shown_of, traced
+from remit.orchestrate.tracing import Read, Tracer, reader_of, shown_of, traced
 
 # What may end a run while calls of it are under way.
 _CUTTING = frozenset({CancelRequested, TimerFired})
@@ -149,12 +149,12 @@ class Runner:
             seq = state.seq
             _check_fence(live)
             kept: Kept = []
-            tracer = await self._tracer(live) if state.is_traced else None
+            tracer = await self.tracer(live) if state.is_traced else None
             try:
                 task = compared_by(state, report)
                 read = inline if task is None else reader_of(await self._evidence(state, task))
                 arrival = self.facts.complete(state, report, kept, tracer, read)
-                now_ms = self.clock.now_ms()
+                now_ms = self.clock.now_ms() if live.moment_ms is None else live.moment_ms
                 at_ms = now_ms if now_ms > state.at_ms else state.at_ms  # noqa: FURB136  # calling max() takes longer
                 if type(arrival) is TimerFired:
                     at_ms = max(at_ms, _due_at_ms(state, arrival))
@@ -187,18 +187,26 @@ class Runner:
                 live.place = place
                 if tracer is not None:
                     live.tracer = _followed(tracer, turn, kept)
-            if self.bus is not None:
-                self.bus.turned(state, turn)
-            for command in tally.orders:
+            self._tell(live, turn)
+            # What an agent elsewhere is to do, it is told by whoever talks to it.
+            for command in tally.orders if tally.manifest.host is None else ():
                 if is_latest or _is_wanted(state, command):
                     self.dispatch.send(live, command)
             return turn
         raise AppendConflict(live.run_id)
 
+    def _tell(self, live: Live, turn: Turn) -> None:
+        if live.follow is not None:
+            live.follow(turn)
+        if self.bus is not None:
+            self.bus.turned(live.state, turn)
+
     async def _cut(self, live: Live, report: Report) -> Report:
         """A report that may end the run, with the calls that it keeps from beginning: of others nobody knows."""
         state = live.state
         assert isinstance(report, CancelRequested | TimerFired)
+        if state.manifest is not None and state.manifest.host is not None:
+            return report  # Nobody here keeps an agent elsewhere from a call that it was allowed.
         if isinstance(report, TimerFired):
             timer = state.open.get(report.command_id)
             if not isinstance(timer, SetTimer) or not cuts_off(state, timer, max(timer.due_at_ms, self.clock.now_ms())):
@@ -225,19 +233,26 @@ class Runner:
         manifest = pinned(state)
         began_with = manifest.read if manifest.session is None else (*manifest.read, *manifest.session.read)
         if state.is_traced and manifest.boundary.authority is not None:
-            return (await self._tracer(Live(state.run_id, state))).labels
+            return (await self.tracer(Live(state.run_id, state))).labels
         reads = {trace.tool: state.tools[trace.tool].trust.reads for trace in state.calls.values()}
         return tuple(sorted({*began_with, *(read for read in reads.values() if read is not Reads.PUBLIC)}))
 
-    async def _tracer(self, live: Live) -> Tracer:
+    async def tracer(self, live: Live) -> Tracer:
         """The gate that follows a traced run, up to its latest turn."""
         state = live.state
         assert state.manifest is not None, "only a run that has started is traced"
         tracer = live.tracer
         if tracer is None or not tracer.is_at(state.seq):
             turns = [decode_turn(data) for data in (await self.journal.read(live.run_id))[: state.seq + 1]]
-            live.tracer = tracer = traced(state.manifest, turns, reader_of(await self._texts(turns)))
-        return tracer
+            live.tracer, _ = await self.retraced(turns)
+        assert live.tracer is not None, "it was just made"
+        return live.tracer
+
+    async def retraced(self, turns: Sequence[Turn], until: int | None = None) -> tuple[Tracer, Read]:
+        """The gate of a run that has followed these turns up to one, and what reads the texts of all of them."""
+        started_by, read = turns[0].arrival, reader_of(await self._texts(turns))
+        assert isinstance(started_by, RunStarted), "the first turn of a run is its start"
+        return traced(started_by.manifest, turns[:until], read), read
 
     async def _evidence(self, state: RunState, task: Task) -> dict[bytes, bytes]:
         """The long texts that an answer is compared with, as far as they are kept."""
@@ -267,9 +282,9 @@ class Runner:
 
 def _followed(tracer: Tracer, turn: Turn, kept: Kept) -> Tracer | None:
     """The tracer after a turn; None when a text of it is not at hand, so that it is made again from all that is kept."""
-    was_lost = tracer.is_lost
+    was_gone = tracer.is_gone
     tracer.follow(turn, reader_of(dict(kept)))
-    return tracer if tracer.is_lost is was_lost else None
+    return tracer if tracer.is_gone is was_gone else None
 
 
 def _check_fence(live: Live) -> None:

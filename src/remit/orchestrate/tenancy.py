@@ -138,6 +138,10 @@ class TenantCatalogue:
         is_foreign = tenant_id not in (None, self._tenant_id)
         return () if is_foreign else await self._every.session(session_id, tenant_id=self._tenant_id)
 
+    async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:
+        """The open runs that agents elsewhere name so."""
+        return () if tenant_id != self._tenant_id else await self._every.named(name, tenant_id)
+
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         """Runs that are alike; those of other tenants never are."""
         found = await self._every.alike(likeness, limit=limit)

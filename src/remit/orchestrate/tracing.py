@@ -62,24 +62,26 @@ def reader_of(texts: Mapping[bytes, bytes]) -> Read:
 class Tracer:
     """The gate of one run, and which of its calls are which."""
 
-    def __init__(self, manifest: Manifest, read: Read, gate: Gate | None = None) -> None:
-        """Follow a run from its beginning, with a gate of its own, or with one that was opened for it elsewhere."""
+    def __init__(self, manifest: Manifest, read: Read) -> None:
+        """Follow a run from its beginning."""
         self.seq = -1
         self._manifest = manifest
         said = [read(message.content) for message in manifest.request.messages if message.role is Role.USER]
         # A fork of a child has no parent any more, but its words are still those of a model or a graph.
         is_beneath = manifest.is_delegated or manifest.parent is not None or manifest.depth > 0
         words = [] if is_beneath else [text for text in said if text is not None]
-        self.is_lost = not is_beneath and len(words) < len(said)
+        # Whether a text is not kept any more; and whether, for that or because its host says so, nobody knows what was read.
+        self.is_gone = self.is_lost = not is_beneath and len(words) < len(said)
         messages: list[JsonObject] = [{"role": "user", "content": text} for text in words]
         # What else stood before the model at the beginning: instructions, earlier exchanges, the prompt of a child.
         self._told = [read(message.content) or "" for message in manifest.request.messages]
         boundary, tools = manifest.boundary, [declared(tool) for tool in manifest.tools]
         self._judges_changes = boundary.authority is not None
-        self._gate = gate or start(
+        self._gate = start(
             messages,
             tools,
             boundary.authority or READS_ALONE,
+            plan=None if manifest.host is None or manifest.host.plan is None else dict(manifest.host.plan),
             read=_read_before(manifest),
             trusted_hosts=boundary.trusted_hosts,
         )
@@ -88,12 +90,19 @@ class Tracer:
         self._proposals = Proposals()
         # Whether a child was started that may do what this run is asked for; what it did is not known here.
         self._has_delegated = False
+        # Whether each yes to a question was to the values of its call, too.
+        self._for_values: dict[str, list[bool]] = {}
         # What people are offered to choose from, by the question.
         self._options: dict[str, tuple[str, ...]] = {}
         self._filters_left = 0
         # Calls of a turn that is not written yet, and those that the gate let pass when it judged them.
         self._judged: set[str] = set()
         self._let: set[str] = set()
+
+    @property
+    def gate(self) -> Gate:
+        """The gate that follows the run, for whoever shows what it found."""
+        return self._gate
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -124,7 +133,7 @@ class Tracer:
             return call
         text = read(call.said or call.arguments)
         if text is None:
-            self.is_lost = True
+            self._miss()
             return call
         if self.is_lost:
             # Nobody knows what it was.
@@ -151,8 +160,11 @@ class Tracer:
             names = [_name(turn.seq, place) for place in range(len(calls))]
             self._proposals.bring(calls, [name if name in self._judged else "" for name in names])
             self._judged.difference_update(names)
-        if isinstance(arrival, arrivals.ApprovalGiven) and arrival.modified is not None:
-            self._note_changed(arrival.command_id, arrival.modified, turn, read)
+        if isinstance(arrival, arrivals.ApprovalGiven):
+            if self._manifest.host is not None:
+                self._for_values.setdefault(arrival.command_id, []).append(arrival.for_values)
+            if arrival.modified is not None:
+                self._note_changed(arrival.command_id, arrival.modified, turn, read)
         for decision, name in self._proposals.decided(turn.decisions):
             if isinstance(decision, ToolCallRefused):
                 self._note_refused(name, decision, arrival)
@@ -198,6 +210,8 @@ class Tracer:
         ledger = self._gate.ledger
         held = ledger.held(name)
         if held is not None:
+            if isinstance(arrival, arrivals.ApprovalGiven) and all(self._for_values.pop(arrival.command_id, (False,))):
+                self._gate.evidence.approved |= {(held.tool, kind, value) for kind, value in held.unbound}
             ledger.approve(held, arrival.by if isinstance(arrival, arrivals.ApprovalGiven) else _AUDIT)
             ledger.spend_approval(held)
             if name not in self._let and isinstance(arrival, arrivals.ApprovalGiven):
@@ -246,7 +260,7 @@ class Tracer:
         name, text = _name(turn.seq, 0), read(call.arguments)
         self._proposals.change(question_id, name)
         if text is None:
-            self.is_lost = True
+            self._miss()
         elif (verdict := self._judge(name, call.tool, text)).decision is Decision.REFUSE:
             # Somebody said no to these bytes once; whoever gives them now says yes.
             self._gate.ledger.rejected.pop(verdict.digest, None)
@@ -269,6 +283,8 @@ class Tracer:
 
     def hear_result(self, arrival: arrivals.ToolReturned | arrivals.ToolReconciled, read: Read) -> None:
         """Index what a tool returned: structure it declared, and everything else as text."""
+        if isinstance(arrival, arrivals.ToolReturned) and arrival.is_shared:
+            return  # What was read is shown by itself, once.
         name, tool = self._proposals.ordered(arrival.command_id)
         is_refuted = isinstance(arrival, arrivals.ToolReturned) and bool(arrival.refuted)
         is_denied = isinstance(arrival, arrivals.ToolReconciled) and arrival.happened is not Happened.YES
@@ -277,6 +293,8 @@ class Tracer:
 
     def hear_failure(self, arrival: arrivals.ToolFailed, read: Read) -> None:
         """Note the error of a tool, which may tell what was read; that was asked for if the call was."""
+        if arrival.is_shared:
+            return
         name, tool = self._proposals.ordered(arrival.command_id)
         made = self._gate.ledger.open.get(name)
         self._show("", "" if made is not None and made.asked else tool, read(arrival.error))
@@ -290,6 +308,13 @@ class Tracer:
         if text:
             self._show("", "", read(text))
 
+    def hear_shown(self, arrival: arrivals.TextShown, read: Read) -> None:
+        """Note what an agent elsewhere was shown. Of several calls the gate takes one, and trusts no choice of it."""
+        if arrival.is_lost:
+            self.is_lost = True
+        else:
+            self._show(None if arrival.is_shared else "", arrival.tool, read(arrival.text))
+
     def hear_answer(self, arrival: arrivals.QuestionAnswered, read: Read) -> None:
         """Take in what a person answered. Who picks one of the options picks words of the model: those bind nothing."""
         said = read(arrival.text)
@@ -302,14 +327,17 @@ class Tracer:
         """Take in words that a person added to the user's own."""
         said = read(text)
         if said is None:
-            self.is_lost = True
+            self._miss()
         else:
             self._gate.hear(said)
 
-    def _show(self, name: str, tool: str, text: str | None) -> None:
+    def _miss(self) -> None:
+        self.is_gone = self.is_lost = True
+
+    def _show(self, name: str | None, tool: str, text: str | None) -> None:
         """Have the gate observe a text. One that is gone keeps its number, so that handles name what they named."""
         if text is None:
-            self.is_lost = True
+            self._miss()
             name, tool, text = "", "", ""
         self._gate.observe(name, tool, text)
 
@@ -332,6 +360,8 @@ def _calls_in(arrival: Arrival) -> tuple[ProposedCall, ...] | None:
     """The calls that an arrival proposes; None for one that proposes nothing."""
     if isinstance(arrival, arrivals.ModelAnswered | arrivals.CodeReturned) and arrival.calls:
         return arrival.calls
+    if isinstance(arrival, arrivals.CallProposed) and not arrival.takes:
+        return (arrival.call,)
     return None
 
 
@@ -355,6 +385,7 @@ HEARD: dict[type[Arrival], Callable[[Tracer, Any, Read], None]] = {
     arrivals.ContextFound: lambda tracer, arrival, read: tracer.hear_text(arrival.text, read),
     arrivals.CodeReturned: lambda tracer, arrival, read: tracer.hear_text(arrival.value, read),
     arrivals.QuestionAnswered: Tracer.hear_answer,
+    arrivals.TextShown: Tracer.hear_shown,
     arrivals.FeedbackGiven: lambda tracer, arrival, read: tracer.hear_person(arrival.text, read),
 }
 

@@ -70,7 +70,7 @@ class Gate:
         read: tuple[str, ...] = (),
         trusted_hosts: tuple[str, ...] = (),
     ) -> None:
-        toolbox = _opened(tools)
+        toolbox = opened_tools(tools)
         self.tools_json = tools
         self.tools: dict[str, Declaration] = toolbox.declarations
         self.authority = authority
@@ -307,7 +307,7 @@ def start(
     Of messages, the last one of the user is this exchange; `read` are the labels of what was read in earlier ones:
     `untrusted`, `private`, `secret`.
     """
-    prompts = _prompts(prompt)
+    prompts = prompts_of(prompt)
     labels = tuple(sorted(set(read)))
     if unknown := [label for label in labels if label not in LABELS]:
         message = f"read={unknown[0][:80]!r} is no label; use {', '.join(sorted(LABELS))}"
@@ -318,7 +318,7 @@ def start(
     )
 
 
-def _prompts(prompt: Any) -> list[str]:
+def prompts_of(prompt: Any) -> list[str]:
     """What the user wrote: of messages, the texts of those whose role is `user`. One that is no text says nothing."""
     if isinstance(prompt, str):
         return [prompt]
@@ -328,7 +328,8 @@ def _prompts(prompt: Any) -> list[str]:
     return [content if isinstance(content, str) else "" for content in contents]
 
 
-def _opened(tools: list[JsonObject]) -> Toolbox:
+def opened_tools(tools: list[JsonObject]) -> Toolbox:
+    """The tools of a gate; raises RequestRejected for a list that none could be opened with."""
     try:
         return toolbox_of(tools)
     except NotCanonical as error:

@@ -3,23 +3,24 @@
 import io
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remit.adapters.cli import guarding
 from remit.adapters.cli.main import main
-from remit.orchestrate.guard_lines import LINE_BYTES_MAX
-from remit.orchestrate.guarding import Guard
+from remit.orchestrate.guard.guard import Guard
+from remit.orchestrate.guard.protocol import LINE_BYTES_MAX
 from tests.unit.orchestrate.test_guarding import BOB, PROMPT, TOOLS
 
 START = {"op": "start", "run": "r", "prompt": PROMPT, "tools": TOOLS}
 CALL = {"op": "call", "run": "r", "tool": "send_mail", "args": {"to": BOB, "body": "The plan is ready."}}
 
 
-def answers(data: bytes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def answers(data: bytes, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8"))
-    assert main(["guard", "--ndjson"]) == 0
+    assert main(["guard", "--ndjson", "--home", str(home)]) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -28,20 +29,20 @@ def lines(*operations: Any) -> bytes:
 
 
 def test_each_line_has_its_answer_and_blank_ones_have_none(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = {"op": "result", "run": "r", "tool": "send_mail", "content": "sent"}
     data = b"\xef\xbb\xbf" + lines(START) + b"\n \r\n" + lines(CALL, result) + b"{\n" + lines({"op": "end", "run": "r"})
-    said = answers(data.rstrip(b"\n"), capsys, monkeypatch)
+    said = answers(data.rstrip(b"\n"), tmp_path / "store", capsys, monkeypatch)
     assert [one.get("ok", one.get("decision")) for one in said] == [True, "allow", False, True]
 
 
 def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_answered(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Guard, "line_bytes_max", 4_000)
     long = lines({"op": "result", "run": "r", "tool": "find_files", "content": "x" * 9_000})
-    said = answers(lines(START) + long + lines(CALL) + long.rstrip(b"\n"), capsys, monkeypatch)
+    said = answers(lines(START) + long + lines(CALL) + long.rstrip(b"\n"), tmp_path / "store", capsys, monkeypatch)
     assert [one.get("code") for one in said] == [None, "GUARD_LINE_TOO_LONG", "RESULT_LOST", "GUARD_LINE_TOO_LONG"]
     assert LINE_BYTES_MAX > 4_000
 

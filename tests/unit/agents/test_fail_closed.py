@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, SystemResponse, tool
+from remit.agents.guard import GuardInMemory
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending
 from remit.core.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, PROCUREMENT, RESEARCH_ASSISTANT
 from remit.core.record import JsonObject, replace
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.boundary_file import boundary_of
-from remit.orchestrate.guarding import Guard
 from remit.tool.declare import Tool
 
 STOPPED = Ending.UNSAFE_DETECTION
@@ -243,7 +243,7 @@ def test_a_boundary_names_what_tools_are_about_and_conditions_of_its_own() -> No
 
 
 def test_the_guard_stops_a_run_at_an_observation_too() -> None:
-    guard = Guard()
+    guard = GuardInMemory()
     look = {
         "name": "look",
         "effect": "read",

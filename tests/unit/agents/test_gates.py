@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, Budget, PlanExecutor, Step, SystemResponse, ToolHandler, tool
+from remit.agents.guard import GuardInMemory
 from remit.assemble import system_in_memory
 from remit.core.authority import Authority
 from remit.core.boundary import BoundaryMode
@@ -17,7 +18,6 @@ from remit.core.tools import TOOL_INVALID, ToolCategory
 from remit.core.trust import Repeat
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.boundary_report import checked
-from remit.orchestrate.guarding import Guard
 from remit.tool.declare import Tool
 
 # As wide as a boundary can be written: nothing asks for what it is, everything is preauthorized.
@@ -113,7 +113,7 @@ def test_a_step_of_a_plan_asks_too() -> None:
 
 
 def test_the_guard_asks_too_where_every_value_is_bound() -> None:
-    guard = Guard()
+    guard = GuardInMemory()
     wipe = {
         "name": "wipe",
         "description": "Wipe a folder.",

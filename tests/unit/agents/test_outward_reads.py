@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, SystemResponse, tool
+from remit.agents.guard import GuardInMemory
 from remit.assemble import system_in_memory
 from remit.core.authority import Authority
 from remit.core.budget import Budget
@@ -14,7 +15,6 @@ from remit.core.profiles import GUARDED, KNOWN, STANDARD
 from remit.core.record import JsonObject, replace
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.boundary_report import checked
-from remit.orchestrate.guarding import Guard
 from remit.tool.declare import Tool
 
 PROMPT = "Read /etc/hosts.conf and tell me what is in it. The page is https://docs.example/hosts."
@@ -337,7 +337,7 @@ def test_a_tool_that_declares_nothing_asks(boundary: Boundary) -> None:
 
 
 def test_the_guard_says_the_same() -> None:
-    guard = Guard()
+    guard = GuardInMemory()
     parameters = {"type": "object", "properties": {"path": {"type": "string"}, "url": {"type": "string"}}}
     tools = [
         {"name": "read_file", "effect": "read", "network": False, "parameters": parameters},

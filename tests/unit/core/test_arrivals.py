@@ -43,6 +43,7 @@ def test_an_arrival_comes_back_as_its_own_kind(kind: type[msgspec.Struct]) -> No
         "content": "",
         "sources": [],
         "waiting_for": "CONFIRM_REQUIRED",
+        "call": {"call_id": "c", "tool": "look", "arguments": "{}", "arguments_hash": b""},
     }
     required = [field.name for field in msgspec.structs.fields(kind) if field.required]
     values = {"type": kind.__name__, **{name: codes.get(name, "x") for name in required}}

@@ -28,7 +28,8 @@ from remit.kernel.state import RunState
 from remit.kernel.words import HAPPENED, MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate import reports
 from remit.orchestrate.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
-from remit.orchestrate.facts import CALLS_MAX, FIGURE_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
+from remit.orchestrate.facts import CALLS_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
+from remit.orchestrate.figures import FIGURE_MAX
 from remit.orchestrate.reports import Report
 from remit.orchestrate.starting import started
 from remit.orchestrate.texts import NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept

@@ -5,28 +5,23 @@ from typing import Any
 import pytest
 
 from remit.core.authority import AUTHORITY_INVALID, Authority, PlanSource
-from remit.core.boundary import Boundary, Condition
+from remit.core.boundary import Condition
 from remit.core.budget import Budget
 from remit.core.failure import RequestRejected
 from remit.core.profiles import BOUNDARY_UNKNOWN, GUARDED, KNOWN
 from remit.core.record import replace
 from remit.core.tools import Effect
-from remit.orchestrate.guard_boundary import GUARD_BOUNDARY_INVALID, GuardTerms, terms_of
-
-
-def boundary(said: Any) -> Boundary:
-    return terms_of(said).boundary
+from remit.orchestrate.guard.boundary import GUARD_BOUNDARY_INVALID, boundary_of
 
 
 def test_a_run_that_brings_no_boundary_is_guarded() -> None:
-    assert terms_of(None) == terms_of({}) == GuardTerms(GUARDED, Authority())
+    assert boundary_of(None) == boundary_of({}) == replace(GUARDED, authority=Authority())
 
 
 @pytest.mark.parametrize("name", list(KNOWN))
 def test_a_boundary_of_the_house_is_known_by_name_and_brings_its_gate(name: str) -> None:
-    terms = terms_of(name)
-    assert terms.boundary is KNOWN[name]
-    assert terms.authority == (KNOWN[name].authority or Authority())
+    known = KNOWN[name]
+    assert boundary_of(name) == replace(known, authority=known.authority or Authority())
 
 
 def test_an_object_says_how_a_run_differs_from_the_guarded_one() -> None:
@@ -39,32 +34,28 @@ def test_an_object_says_how_a_run_differs_from_the_guarded_one() -> None:
         "approval_wait_ms_max": 5,
         "authority": {"plan": "model"},
     }
-    authority = Authority(plan=PlanSource.MODEL)
-    assert terms_of(said) == GuardTerms(
-        replace(
-            GUARDED,
-            name="mine",
-            allowed_tools=("look",),
-            approval_effects=(Effect.WRITE,),
-            permissions=("p",),
-            budget=replace(GUARDED.budget, tool_calls=3),
-            approval_wait_ms_max=5,
-            authority=authority,
-        ),
-        authority,
+    assert boundary_of(said) == replace(
+        GUARDED,
+        name="mine",
+        allowed_tools=("look",),
+        approval_effects=(Effect.WRITE,),
+        permissions=("p",),
+        budget=replace(GUARDED.budget, tool_calls=3),
+        approval_wait_ms_max=5,
+        authority=Authority(plan=PlanSource.MODEL),
     )
 
 
 def test_null_counts_as_absent() -> None:
     said = dict.fromkeys(("name", "allowed_tools", "approval_effects", "permissions", "budget", "authority"))
-    assert terms_of(said) == terms_of(None)
+    assert boundary_of(said) == boundary_of(None)
 
 
 def test_the_keys_of_a_file_may_be_used_as_well() -> None:
     said = {"tools": {"allowed": ["look"]}, "conditions": [{"name": "c", "when": "changes"}]}
-    assert boundary(said).allowed_tools == ("look",)
-    assert boundary(said).conditions == (Condition("c", "changes"),)
-    assert boundary({"extends": "standard", "budget": {"steps": 2}}).budget == Budget(steps=2)
+    assert boundary_of(said).allowed_tools == ("look",)
+    assert boundary_of(said).conditions == (Condition("c", "changes"),)
+    assert boundary_of({"extends": "standard", "budget": {"steps": 2}}).budget == Budget(steps=2)
 
 
 @pytest.mark.parametrize(
@@ -82,5 +73,5 @@ def test_the_keys_of_a_file_may_be_used_as_well() -> None:
 )
 def test_what_cannot_be_used_is_refused_by_its_key(said: Any, code: str, key: str) -> None:
     with pytest.raises(RequestRejected) as caught:
-        terms_of(said)
+        boundary_of(said)
     assert (caught.value.code, caught.value.details.get("key", "")) == (code, key)

@@ -4,7 +4,7 @@ import pytest
 
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.orchestrate.gate_facts import RESULT_LOST
-from remit.orchestrate.guard_fixes import CALL_ID_HELD, FIXES, RUN_STOPPED
+from remit.orchestrate.guard.verdicts import CALL_ID_HELD, FIXES, RUN_STOPPED
 from remit.provenance.verdicts import Objection
 
 # What the checks of the kernel refuse with, what the gate objects to, what a boundary demands, and the guard's own.

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from remit.agents.guard import GuardInMemory
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
 from remit.core.person import PERSON_INVALID
 from remit.core.record import JsonObject
 from remit.kernel.intake import GOAL_REFUSED
-from remit.orchestrate.guard_fixes import FIXES, RUN_STOPPED
-from remit.orchestrate.guard_held import CALL_NOT_HELD
-from remit.orchestrate.guarding import Guard
+from remit.orchestrate.guard.room import CALL_NOT_HELD
+from remit.orchestrate.guard.verdicts import FIXES, RUN_STOPPED
 from tests.unit.orchestrate.test_guarding import BOB, EVE, FIND, MAIL, Talk, parameters, ruled
 
 # Tuesday, the 14th of November 2023, at 22:13 UTC.
@@ -147,10 +147,22 @@ def _a_mail() -> JsonObject:
     return {"tool": "send_mail", "args": {"to": BOB, "body": "The plan is ready."}}
 
 
+class SaidClock:
+    """Tells the time that somebody set."""
+
+    def __init__(self, at_ms: int) -> None:
+        self.at_ms = at_ms
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+
 def test_without_a_word_of_the_host_the_clock_counts_and_never_goes_back() -> None:
-    moments = iter([NIGHT_MS, NIGHT_MS + 12 * HOUR_MS, NIGHT_MS])
-    talk = Talk(boundary=condition("changes && hour >= 20"), guard=Guard(lambda: next(moments)))
+    clock = SaidClock(NIGHT_MS)
+    talk = Talk(boundary=condition("changes && hour >= 20"), guard=GuardInMemory(clock=clock))
+    clock.at_ms = NIGHT_MS + 12 * HOUR_MS
     assert ruled(talk.say("call", **_a_mail())) == ("allow", "")
+    clock.at_ms = NIGHT_MS
     later = talk.call("delete_file", file_id="13")
     assert later["code"] != Refusal.CONDITION_HELD, "the clock was set back, and the run was not"
 

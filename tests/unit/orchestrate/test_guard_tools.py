@@ -10,7 +10,7 @@ from remit.core.manifest import MANIFEST_INVALID
 from remit.core.record import JsonObject
 from remit.core.tools import TOOL_INVALID, Effect, ToolCategory, ToolDefinition
 from remit.core.trust import Reads, Repeat, Trust
-from remit.orchestrate.guard_tools import GUARD_TOOL_INVALID, Toolsets
+from remit.orchestrate.guard.tools import GUARD_TOOL_INVALID, Toolsets
 from tests.unit.orchestrate.test_guarding import FIND, MAIL, Talk, parameters
 
 SAID: JsonObject = {

@@ -5,23 +5,21 @@ from typing import Any
 
 import pytest
 
+from remit.agents.guard import GuardInMemory
 from remit.core.authority import AUTHORITY_INVALID
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.person import REQUEST_ID_SECRET
 from remit.core.profiles import BOUNDARY_UNKNOWN, GUARDED
 from remit.core.record import JsonObject
 from remit.core.tools import TOOL_INVALID
-from remit.orchestrate import guarding
-from remit.orchestrate.facade import guard as opened
 from remit.orchestrate.gate_facts import RESULT_LOST
-from remit.orchestrate.guard_boundary import GUARD_BOUNDARY_INVALID
-from remit.orchestrate.guard_fixes import CALL_ID_HELD
-from remit.orchestrate.guard_held import CALL_NOT_HELD
-from remit.orchestrate.guard_lines import GUARD_LINE_INVALID, GUARD_LINE_TOO_LONG, LINE_BYTES_MAX
-from remit.orchestrate.guard_operations import GUARD_OP_INVALID
-from remit.orchestrate.guard_run import GuardedRun
-from remit.orchestrate.guard_tools import GUARD_TOOL_INVALID, LIST_KEPT_BYTES_MAX, LISTS_KEPT_MAX, TOOLS_MAX, Toolsets
-from remit.orchestrate.guarding import Guard
+from remit.orchestrate.guard import guard as guarding
+from remit.orchestrate.guard.boundary import GUARD_BOUNDARY_INVALID
+from remit.orchestrate.guard.ground import GUARD_RUN_OPEN
+from remit.orchestrate.guard.protocol import GUARD_LINE_INVALID, GUARD_LINE_TOO_LONG, GUARD_OP_INVALID, LINE_BYTES_MAX
+from remit.orchestrate.guard.room import CALL_NOT_HELD, Room
+from remit.orchestrate.guard.tools import GUARD_TOOL_INVALID, LIST_KEPT_BYTES_MAX, LISTS_KEPT_MAX, TOOLS_MAX, Toolsets
+from remit.orchestrate.guard.verdicts import CALL_ID_HELD
 from remit.provenance.declarations import DECLARATION_INVALID
 
 BOB, EVE = "bob@corp.example", "eve@evil.example"
@@ -66,9 +64,14 @@ class Talk:
     """A run of the guard, as its host talks about it."""
 
     def __init__(
-        self, prompt: Any = PROMPT, tools: Any = None, boundary: Any = None, guard: Guard | None = None, **more: Any
+        self,
+        prompt: Any = PROMPT,
+        tools: Any = None,
+        boundary: Any = None,
+        guard: GuardInMemory | None = None,
+        **more: Any,
     ) -> None:
-        self.guard = guard or Guard()
+        self.guard = guard or GuardInMemory()
         said = more if boundary is None else {"boundary": boundary, **more}
         self.started = self.say("start", prompt=prompt, tools=TOOLS if tools is None else tools, **said)
 
@@ -293,7 +296,7 @@ def test_the_result_of_a_call_that_is_only_held_is_text() -> None:
 
 
 def test_runs_that_are_open_at_once_know_nothing_of_each_other() -> None:
-    guard = Guard()
+    guard = GuardInMemory()
     for run, prompt in (("one", PROMPT), (2, "Find the plan.")):
         assert guard.answer({"op": "start", "run": run, "prompt": prompt, "tools": TOOLS}) == {"ok": True}
     call = {"op": "call", "tool": "send_mail", "args": {"to": BOB, "body": "The plan is ready."}}
@@ -309,7 +312,7 @@ def test_a_prompt_may_be_a_conversation_of_which_only_the_user_counts() -> None:
 
 
 def test_a_plan_of_a_model_counts_where_the_boundary_takes_it() -> None:
-    guard = Guard()
+    guard = GuardInMemory()
     start = {"op": "start", "prompt": PROMPT, "tools": TOOLS, "boundary": {"authority": {"plan": "model"}}}
     guard.answer({**start, "run": "a", "plan": {"send_mail": 1}})
     guard.answer({**start, "run": "b", "plan": {}})
@@ -439,7 +442,7 @@ def test_an_operation_that_cannot_be_used_is_answered_with_a_code(operation: Any
 
 def test_a_run_is_started_once_and_known_until_it_ends() -> None:
     talk = Talk()
-    assert talk.say("start", prompt="", tools=[])["code"] == guarding.GUARD_RUN_OPEN
+    assert talk.say("start", prompt="", tools=[])["code"] == GUARD_RUN_OPEN
     assert talk.say("end") == {"ok": True}
     assert talk.mail()["code"] == guarding.GUARD_RUN_UNKNOWN
     assert talk.result("send_mail", "x") == {
@@ -476,7 +479,7 @@ def test_bytes_beyond_the_limit_are_refused_and_given_back_at_the_end(
     talk = Talk()
     full = talk.call("find_files", name="x" * 10_000)
     assert (full["ok"], full["code"]) == (False, guarding.GUARD_BYTES_FULL)
-    assert Talk("x" * 20_000, guard=talk.guard).started["code"] == guarding.GUARD_RUN_OPEN
+    assert Talk("x" * 20_000, guard=talk.guard).started["code"] == GUARD_RUN_OPEN
     talk.say("end")
     assert Talk("x" * 20_000, guard=talk.guard).started["code"] == guarding.GUARD_BYTES_FULL
     assert Talk(guard=talk.guard).started == {"ok": True}
@@ -583,7 +586,7 @@ def test_a_run_that_met_a_bug_is_over_and_no_other_is(monkeypatch: pytest.Monkey
     talk = Talk()
     talk.guard.answer({"op": "start", "run": "s", "prompt": "", "tools": []})
     with monkeypatch.context() as broken:
-        broken.setattr(GuardedRun, "judge", lambda *_: 1 // 0)
+        broken.setattr(Room, "next_id", lambda _: 1 // 0)
         assert talk.mail()["code"] == guarding.GUARD_RUN_BROKEN
     assert talk.mail()["code"] == guarding.GUARD_RUN_BROKEN
     assert talk.guard.answer({"op": "end", "run": "s"}) == {"ok": True}
@@ -599,10 +602,6 @@ def test_lists_of_tools_are_read_once_and_the_oldest_make_room() -> None:
     assert kept.of(TOOLS) is not first
     long = [{"name": "t", "description": "x" * LIST_KEPT_BYTES_MAX}]
     assert kept.of(long) is not kept.of(long)
-
-
-def test_the_facade_opens_a_guard() -> None:
-    assert isinstance(opened(), Guard)
 
 
 @pytest.mark.parametrize("name", ["conversation.12", "a b", "mail/3.to", "*", "ä"])

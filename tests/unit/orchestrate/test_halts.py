@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from remit.agents.guard import GuardInMemory
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.contract import HaltedBy, SystemRequest
@@ -19,7 +20,7 @@ from remit.core.signing import Signer
 from remit.core.storage import AppendConflict, Barrier, Losses, SignedHead
 from remit.inference.chain import ChainEngine
 from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.facade import System, guard
+from remit.orchestrate.facade import System
 from remit.orchestrate.halts import HALT_INVALID, Halts
 from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.tool.declare import Tool, tool
@@ -451,7 +452,7 @@ def test_a_store_in_memory_with_a_key_vouches_for_its_entries() -> None:
 def test_a_guard_lets_nothing_pass_that_is_halted(scope: dict[str, str], is_begun: bool) -> None:
     async def play() -> None:
         async with in_memory() as system:
-            judge = guard(lambda: system._halts.standing)
+            judge = GuardInMemory(lambda: system._halts.standing)
             tools = [{"name": "pay", "effect": "read", "parameters": {"type": "object", "properties": {}}}]
             start = {"op": "start", "run": "r1", "prompt": "go", "tools": tools, "tenant": "acme"}
             call = {"op": "call", "run": "r1", "id": "c1", "tool": "pay", "args": {}}

@@ -98,7 +98,7 @@ def test_arguments_that_are_none_are_refused_and_judged_by_nobody(arguments: Any
         assert performed(office) == []
         audited = await office.audited()
         assert audited.verdict is Verdict.SAME
-        await office.runner._tracer(live)
+        await office.runner.tracer(live)
 
     play(act())
 

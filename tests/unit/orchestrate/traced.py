@@ -270,7 +270,7 @@ async def same(office: Office, live: Live) -> None:
     """The journal decides to the same again, and the tracer that followed the run is the one that retraces it."""
     audited = await office.audited()
     assert audited.verdict is Verdict.SAME, audited.difference
-    tracer = await office.runner._tracer(live)
+    tracer = await office.runner.tracer(live)
     assert_alike(tracer, await office.retraced())
 
 

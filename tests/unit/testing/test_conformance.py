@@ -218,6 +218,10 @@ class BadCatalogue:
         entries = await self._true.alike(likeness, limit=9)
         return entries[::-1][:limit] if self._flaw == "likes old ones" else entries[:limit]
 
+    async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:
+        entries = await self._true.named(name, tenant_id)
+        return entries[::-1] if self._flaw == "names old ones" else entries
+
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
         heads = await self._true.heads(run_id)
         return heads[-1:] if self._flaw == "keeps the last head" else heads

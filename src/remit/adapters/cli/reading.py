@@ -134,6 +134,7 @@ def explain(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Ter
 def _entry_line(entry: RunEntry, role: str = "", loop: str = "") -> str:
     listing = entry.listing
     more = [plain(listing.mode, NAME_CHARS_MAX)] if listing.mode not in ("", Mode.CHAT) else []
+    more += [f"named {plain(listing.name, NAME_CHARS_MAX)}"] if listing.name else []
     more += [f"session {plain(listing.session_id, NAME_CHARS_MAX)}"] if listing.session_id else []
     more += [f"child of {plain(listing.parent_id, NAME_CHARS_MAX)}"] if listing.parent_id else []
     more += [loop] if loop else []

@@ -10,7 +10,7 @@ from remit.core.storage import Listing, RunEntry, SignedHead
 # The number of turns is asked of the turns themselves; a counter could disagree with them.
 _ENTRY = (
     "SELECT run_id, (SELECT coalesce(max(seq), -1) + 1 FROM turns WHERE turns.run_no = runs.run_no), ending, waiting_for,"
-    " lineage, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id FROM runs WHERE started_at_ms IS NOT NULL"
+    " lineage, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, name FROM runs WHERE started_at_ms IS NOT NULL"
 )
 _HEADS = (
     "SELECT seq, head, ending, signer, signature FROM heads"
@@ -66,6 +66,11 @@ class SQLiteCatalogue:
         rows = self._reader.rows(f"{_ENTRY}{clauses} ORDER BY run_no DESC LIMIT ?", (*values, limit or -1))
         return [_entry(row) for row in rows]
 
+    async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:
+        """The open runs of a tenant that agents elsewhere name so, newest first."""
+        query = f"{_ENTRY} AND ending = '' AND name <> '' AND name = ? AND tenant_id = ? ORDER BY run_no DESC"
+        return [_entry(row) for row in self._reader.rows(query, (name, tenant_id))]
+
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
         """The runs of a session, in order; None is of every tenant."""
         of_tenant, values = ("", ()) if tenant_id is None else (_OF_TENANT, (tenant_id,))
@@ -89,7 +94,7 @@ class SQLiteCatalogue:
 
 def _entry(row: Sequence[Any]) -> RunEntry:
     run_id, turns, ending, waiting_for, lineage, started_at_ms, *listed = row
-    mode, tenant_id, session_id, ordinal, parent_id = listed
+    mode, tenant_id, session_id, ordinal, parent_id, name = listed
     listing = Listing(
         started_at_ms=started_at_ms,
         mode=mode,
@@ -98,5 +103,6 @@ def _entry(row: Sequence[Any]) -> RunEntry:
         ordinal=ordinal,
         parent_id=parent_id,
         lineage=split_lineage(lineage),
+        name=name,
     )
     return RunEntry(run_id, listing, turns, ending, waiting_for)

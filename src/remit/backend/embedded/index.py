@@ -14,7 +14,7 @@ from remit.core.storage import Derived
 _NAMES = "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) ORDER BY run_no"
 _RENEW = (
     "UPDATE runs SET started_at_ms = ?3, mode = ?4, tenant_id = ?5, session_id = ?6, ordinal = ?7, parent_id = ?8,"
-    " likeness = ?9, lineage = ?10, ending = ?11, waiting_for = ?12, ended_at_ms = ?13"
+    " likeness = ?9, lineage = ?10, name = ?11, ending = ?12, waiting_for = ?13, ended_at_ms = ?14"
     " WHERE run_id = ?1 AND (SELECT count(*) FROM turns WHERE turns.run_no = runs.run_no) = ?2"
 )
 _SUMS = (
@@ -62,7 +62,7 @@ def _renew(now_ms: int, runs: tuple[Derived, ...], cursor: sqlite3.Cursor) -> Ou
 def _renewed(now_ms: int, run: Derived, cursor: sqlite3.Cursor) -> bool:
     listing, standing = run.listing, run.standing
     listed = (listing.started_at_ms, listing.mode, listing.tenant_id, listing.session_id, listing.ordinal)
-    origin = (listing.parent_id, listing.likeness, joined_lineage(listing.lineage))
+    origin = (listing.parent_id, listing.likeness, joined_lineage(listing.lineage), listing.name)
     stands = (standing.ending, standing.waiting_for, run.ended_at_ms)
     try:
         if cursor.execute(_RENEW, (run.run_id, run.turns, *listed, *origin, *stands)).rowcount != 1:

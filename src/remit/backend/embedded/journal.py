@@ -36,7 +36,7 @@ from remit.core.storage import (
 
 _BEGIN_RUN = (
     "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, likeness,"
-    " lineage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " lineage, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _BEGIN_UNLISTED_RUN = "INSERT OR IGNORE INTO runs (run_id) VALUES (?)"
 _FIRST_TURN = "INSERT INTO turns (run_no, seq, data) VALUES (?, 0, ?)"
@@ -166,6 +166,7 @@ def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int 
                 listing.parent_id,
                 listing.likeness,
                 joined_lineage(listing.lineage),
+                listing.name,
             ),
         )
     if cursor.rowcount == 1:

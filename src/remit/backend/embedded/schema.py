@@ -168,7 +168,7 @@ _LINEAGE = (
 # The same of a store that may not be brought up to date: its runs seem to have the column.
 _LINEAGE_VIEW = (
     "CREATE TEMP VIEW runs AS SELECT *, lineage_in("
-    "(SELECT data FROM main.turns WHERE turns.run_no = listed.run_no AND turns.seq = 0)) AS lineage"
+    "(SELECT data FROM main.turns WHERE turns.run_no = listed.run_no AND turns.seq = 0)) AS lineage, '' AS name"
     " FROM main.runs AS listed"
 )
 
@@ -180,8 +180,17 @@ _TENANTS = (
     "CREATE INDEX children ON runs (parent_id, run_no) WHERE parent_id <> ''",
 )
 
+# How agents elsewhere name the runs that judge their calls, so that they find those that are open again.
+_NAMES = (
+    "ALTER TABLE runs ADD COLUMN name TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX named ON runs (name) WHERE ending = '' AND name <> ''",
+)
+
+# The same of a store that may not be brought up to date, with or without lineages: no run of it has a name.
+_NAMES_VIEW = "CREATE TEMP VIEW runs AS SELECT *, '' AS name FROM main.runs"
+
 # Each brings a store from the version of its position to the next one, in one transaction.
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS, _CHARGES, _RECEIPTS, _LIKENESS, _LINEAGE, _TENANTS)
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS, _CHARGES, _RECEIPTS, _LIKENESS, _LINEAGE, _TENANTS, _NAMES)
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
@@ -224,6 +233,8 @@ def show_as_newest(connection: sqlite3.Connection, version: int) -> None:
     if version < MIGRATIONS.index(_LINEAGE) + 1:
         _offer_functions(connection)
         connection.execute(_LINEAGE_VIEW)
+    elif version < len(MIGRATIONS):
+        connection.execute(_NAMES_VIEW)
 
 
 def _offer_functions(connection: sqlite3.Connection) -> None:

@@ -153,6 +153,11 @@ class FoldedCatalogue:
         await self._replica.refresh()
         return await self._index.session(session_id, tenant_id=tenant_id)
 
+    async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:
+        """The open runs of a tenant that agents elsewhere name so, newest first."""
+        await self._replica.refresh()
+        return await self._index.named(name, tenant_id)
+
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         """The newest runs of a likeness that succeeded."""
         await self._replica.refresh()

@@ -169,6 +169,12 @@ class MemoryJournal:
         found = [entry for entry in await self.entries(tenant_id=tenant_id) if entry.listing.session_id == session_id]
         return sorted(found, key=lambda entry: (entry.listing.tenant_id, entry.listing.ordinal))
 
+    async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:
+        """The open runs of a tenant that agents elsewhere name so, newest first."""
+        wanted = (name, tenant_id)
+        entries = await self.entries(open_only=True) if name else ()
+        return [one for one in entries if (one.listing.name, one.listing.tenant_id) == wanted]
+
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         """The newest runs of a likeness that succeeded, newest first, at most so many."""
         entries = (self._entries[run_id] for run_id in reversed(self._alike.get(likeness, [])))

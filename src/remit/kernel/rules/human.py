@@ -7,6 +7,8 @@ Rule 4: who asked for a run does not approve it unless its boundary lets them, a
         say no, to answer in words and to say what became of a call is anybody's.
 Rule 5: a yes that releases budget, with a call or without, is of those whom the boundary names for that. A no or silence
         to it ends the run, after what is under way; a cap of 0 forbids a call and was not spent, so a no is to the call.
+Rule 6: a call of an agent elsewhere that can no longer be made stays held. One that is approved while that agent does not
+        wait for the answer is withheld until it is proposed again.
 """
 
 import msgspec
@@ -27,7 +29,7 @@ from remit.core.manifest import askers_of, may_approve_own
 from remit.core.messages import Message
 from remit.core.person import is_among, look_alike
 from remit.core.queue import QUEUE_MARK
-from remit.core.rulings import BY_PERSON, Answer, ApprovalCounted, Rung
+from remit.core.rulings import BY_PERSON, Answer, ApprovalCounted, CommandsWithheld, Rung
 from remit.kernel.asking import REVIEW, ask, ask_the_next, released_by, settle_question
 from remit.kernel.authorize import FIRM_CHECKS, authorize
 from remit.kernel.calls import order_call, refuse_call, settle_call, source_of
@@ -77,10 +79,15 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     verdict = authorize(call, tally, FIRM_CHECKS)
     if verdict is ALLOWED:
         verdict = _within_packet(tally, call, question.packet)
+    if tally.manifest.host is not None and verdict is not ALLOWED and verdict.code != Refusal.UNSAFE:
+        message = f"call {call.call_id!r} can no longer be made: {verdict.reason}; say no to it, or leave it"
+        raise IllegalArrival(ArrivalFault.CALL_NOT_ALLOWED, message, {"refusal": verdict.code})
     settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=verdict is ALLOWED)
     if verdict is ALLOWED:
         by = (*tally.state.approvals.get(question.id, ()), arrival.by)
         order_call(tally, call, approved_by=", ".join(by))
+        if tally.manifest.host is not None and not arrival.is_awaited:
+            tally.rule(CommandsWithheld((tally.orders[-1].id,)))
         return joined(tally)
     refuse_call(tally, call, verdict.code, verdict.reason)
     if verdict.code == Refusal.UNSAFE:

@@ -127,6 +127,9 @@ def on_retry(tally: Tally, arrival: RetryRequested) -> None:
     if state.ending is None:
         message = f"run {state.run_id} is still open; only an ended run can be tried again, an open one can be forked"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
+    if tally.manifest.host is not None:
+        message = f"the calls of run {state.run_id} are made elsewhere; only who makes them can try again, in a new run"
+        raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
     if state.ending in _SUCCEEDED and not arrival.reason.strip():
         message = f"run {state.run_id} ended as {state.ending}; say why it is to be tried again all the same"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)

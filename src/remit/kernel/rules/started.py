@@ -2,7 +2,9 @@
 
 from remit.core.arrivals import RunStarted
 from remit.core.commands import SetTimer, TimerPurpose
-from remit.core.failure import Ending
+from remit.core.failure import Ending, RequestRejected
+from remit.core.graph import NodeKind
+from remit.core.manifest import MANIFEST_INVALID
 from remit.core.rulings import RunAccepted
 from remit.kernel.acceptance import check_goal
 from remit.kernel.conditions import check_conditions
@@ -16,9 +18,14 @@ STARTED = "started"
 
 
 def on_started(tally: Tally, arrival: RunStarted) -> str:
-    """Accept the run until its deadline, or raise RequestRejected when its goal or its boundary could not be judged."""
+    """Accept the run until its deadline, or raise RequestRejected when its goal, boundary or host could not be judged by."""
     if tally.manifest.goal is not None:
         check_goal(tally.manifest.goal)
+    if (tally.manifest.host is None) is any(node.kind is NodeKind.HOST for node in tally.graph.nodes):
+        message = (
+            f"run {tally.state.run_id!r} has a host or a node for one, and not both; only a guard begins such runs"
+        )
+        raise RequestRejected(MANIFEST_INVALID, message)
     boundary = tally.manifest.boundary
     if boundary.conditions:
         check_conditions(boundary)

@@ -197,6 +197,9 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallTool)
     tool = tally.state.tools[command.tool]
+    if tally.manifest.host is not None:
+        # Nobody here could reconcile it or call another tool; who wants it again is told that it may have happened.
+        return settle_failed(tally, command, arrival)
     is_open = command.mutating and leaves_open(arrival)
     if is_open and (arrival.code is ErrorCode.TOOL_TIMEOUT or tool.reconcilable or not tool.idempotent):
         return doubt(tally, command, arrival.code, arrival.error, _flags(tally, tool, arrival)[0])

@@ -208,6 +208,20 @@ async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> Non
         assert list(await catalogue.alike("", limit=9)) == [], "runs without a likeness are like each other"
 
 
+async def open_runs_are_found_by_their_name(open_catalogue: OpenCatalogue) -> None:
+    """Those alone that are open, of this tenant and named exactly so, newest first; the empty name is none."""
+    async with open_catalogue() as (journal, catalogue):
+        named = {"a": ("r 1", "t"), "b": ("r 1", "t"), "c": ("R 1", "t"), "d": ("r 1", "u"), "e": ("", "t")}
+        for run_id, (name, tenant_id) in {**named, "ended": ("r 1", "t")}.items():
+            listing = Listing(1, tenant_id=tenant_id, name=name)
+            barrier = Barrier("SUCCESS") if run_id == "ended" else None
+            await add(journal, run_id, b"turn", listing=listing, barrier=barrier)
+        found = list(await catalogue.named("r 1", "t"))
+        expected = [RunEntry(run_id, Listing(1, tenant_id="t", name="r 1"), 1) for run_id in "ba"]
+        assert found == expected, f"of three runs of a name and a tenant two are open, and {found} are given"
+        assert list(await catalogue.named("", "t")) == [], "runs without a name are found by that"
+
+
 async def a_session_is_listed_in_order(open_catalogue: OpenCatalogue) -> None:
     """The runs of a session by their places; sessions with names that look alike are different."""
     async with open_catalogue() as (journal, catalogue):
@@ -302,6 +316,7 @@ CATALOGUE_CHECKS: Sequence[CatalogueCheck] = (
     runs_are_found_by_how_their_ids_begin,
     runs_are_listed_page_by_page,
     runs_are_found_by_their_likeness,
+    open_runs_are_found_by_their_name,
     a_session_is_listed_in_order,
     a_session_is_of_its_tenant,
     a_place_in_a_session_is_taken_once,

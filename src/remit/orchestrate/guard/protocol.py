@@ -1,23 +1,40 @@
-"""Operations of the guard protocol: which there are, what each must say, and its parts read from the object.
+"""The guard protocol: its lines, one JSON object each, which operations there are, and what each must say.
 
 Rule 1: a part that cannot be used is refused with its name, its value and what would do.
 Rule 2: a key that nobody knows is refused, since a misspelt one would be a missing one; a result alone may say more.
+Rule 3: a result must not get lost because of what somebody wrote into it: half a surrogate pair, a stray byte or a NaN
+        is replaced, and the result is taken in. Only results are read that leniently.
+Rule 4: a key that stands twice is refused in every line, results among them: two programs would read two meanings.
+Rule 5: of a line that cannot be read at all, its beginning tells whose result it may have been.
 """
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-from remit.core.codec import to_json
+from remit.core.codec import read_json, to_json
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RequestRejected
+from remit.core.json_text import parse_with_oddities
 from remit.core.lifecycle import AgentRole
 from remit.core.person import check_no_secret, check_person
 from remit.core.record import JsonObject, Record
-from remit.orchestrate.guard_lines import RESULT, written
+from remit.core.regex import regex
 
+GUARD_LINE_INVALID = "GUARD_LINE_INVALID"
+GUARD_LINE_TOO_LONG = "GUARD_LINE_TOO_LONG"
 GUARD_OP_INVALID = "GUARD_OP_INVALID"
+
+# A result of several megabytes, escaped; nothing that a model could read is longer.
+LINE_BYTES_MAX = 16 * 1024 * 1024
+RESULT = "result"
+# Where programs put the keys of an operation, before its arguments or its content.
+_BEGINNING_BYTES = 2_048
+_OP = regex(rb'"op"\s*:\s*"([a-z]{1,16})"')
+_RUN = regex(rb'"run"\s*:\s*("(?:[^"\\]|\\.){0,1024}"|\d{1,16})')
+_MESSAGE_CHARS_MAX = 200
 
 # The largest id that is a number, as every reader of JSON holds it.
 _NUMBER_MAX = 2**53 - 1
@@ -148,3 +165,46 @@ def size_of(arguments: Any) -> int:
 def unfit(key: str, value: Any, way_out: str) -> RequestRejected:
     """The refusal of a part that cannot be used."""
     return RequestRejected(GUARD_OP_INVALID, f"{key}={ascii(value)[:_SHOWN_CHARS_MAX]} cannot be used; use {way_out}")
+
+
+def read_line(data: bytes) -> JsonObject:
+    """The operation in a line; raises RequestRejected when there is none."""
+    try:
+        operation = read_json(data)
+    except (ValueError, RecursionError) as error:
+        operation = _read_leniently(data)
+        if not isinstance(operation, dict) or operation.get("op") != RESULT:
+            message = f"the line is no JSON: {str(error)[:_MESSAGE_CHARS_MAX]}; write one object a line, in UTF-8"
+            raise RequestRejected(GUARD_LINE_INVALID, message) from error
+    if not isinstance(operation, dict):
+        kind = type(operation).__name__
+        raise RequestRejected(GUARD_LINE_INVALID, f'the line is a {kind} and must be an object such as {{"op": "end"}}')
+    return operation
+
+
+def written(content: Any) -> tuple[Any, bytes]:
+    """A result as JSON can hold it, and its bytes; raises ValueError or TypeError for what is no JSON at all."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=True)
+    data = text.encode("utf-8", "replace")
+    return parse_with_oddities(data.decode()), data
+
+
+def told(beginning: bytes) -> tuple[str, str]:
+    """The operation and the run that the beginning of an unreadable line names; each empty when it names none."""
+    head = beginning[:_BEGINNING_BYTES]
+    op, run = _OP.search(head), _RUN.search(head)
+    return op[1].decode() if op else "", _name(run[1]) if run else ""
+
+
+def _name(raw: bytes) -> str:
+    try:
+        return str(read_json(raw))
+    except ValueError:
+        return ""
+
+
+def _read_leniently(data: bytes) -> Any:
+    try:
+        return parse_with_oddities(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None

@@ -14,26 +14,19 @@ from remit.core.authority import Authority, authority_of
 from remit.core.boundary import Boundary
 from remit.core.failure import RequestRejected
 from remit.core.profiles import GUARDED, boundary_named
-from remit.core.record import Record
+from remit.core.record import replace
 
 GUARD_BOUNDARY_INVALID = "GUARD_BOUNDARY_INVALID"
 
 _SHOWN_CHARS_MAX = 80
 
 
-class GuardTerms(Record):
-    """What a guarded run may do, and how far the gate goes without a person."""
-
-    boundary: Boundary = GUARDED
-    authority: Authority = Authority()
-
-
-def terms_of(said: Any) -> GuardTerms:
-    """The terms that a start names or writes out; raises RequestRejected for what is none."""
+def boundary_of(said: Any) -> Boundary:
+    """The boundary that a start names or writes out, always with a gate; raises RequestRejected for what is none."""
     if said is None:
-        return GuardTerms()
+        return _gated(GUARDED)
     if isinstance(said, str):
-        return _terms(boundary_named(said))
+        return _gated(boundary_named(said))
     if not isinstance(said, dict):
         shown = repr(said)[:_SHOWN_CHARS_MAX]
         message = f"boundary={shown} cannot be used; use a name or a JSON object"
@@ -46,8 +39,8 @@ def terms_of(said: Any) -> GuardTerms:
     authority_of(said.get("authority"))
     # Null counts as absent, as everywhere in the protocol.
     present = {key: value for key, value in said.items() if value is not None}
-    return _terms(boundary_from(present, base=GUARDED, code=GUARD_BOUNDARY_INVALID, flat=FLAT))
+    return _gated(boundary_from(present, base=GUARDED, code=GUARD_BOUNDARY_INVALID, flat=FLAT))
 
 
-def _terms(boundary: Boundary) -> GuardTerms:
-    return GuardTerms(boundary, boundary.authority or Authority())
+def _gated(boundary: Boundary) -> Boundary:
+    return boundary if boundary.authority is not None else replace(boundary, authority=Authority())

@@ -1,4 +1,4 @@
-"""The tools of a guarded run: read from the objects of the protocol, once for the kernel and once for the gate.
+"""The tools of a guarded run, read from the objects of the protocol.
 
 Rule 1: what a tool does not declare counts as the worst; a key that nobody knows is refused by its name, because a
         declaration that is misspelt would be one that is missing.
@@ -19,6 +19,7 @@ from remit.core.record import JsonObject, Record
 from remit.core.tools import RATE_MAX, TOOL_TIMEOUT_MS_DEFAULT, ToolCategory, ToolDefinition, check_definition
 from remit.core.trust import Trust
 from remit.provenance.declarations import Declaration, declaration_of
+from remit.provenance.gate import opened_tools
 
 GUARD_TOOL_INVALID = "GUARD_TOOL_INVALID"
 
@@ -55,9 +56,8 @@ _ANY_OBJECT: JsonObject = {"type": "object"}
 
 
 class Toolset(Record):
-    """A list of tools: as it was declared, for the gate, and as the kernel registers it."""
+    """A list of tools as the kernel registers it, and its length in the protocol."""
 
-    declared: tuple[JsonObject, ...]
     definitions: tuple[ToolDefinition, ...]
     size_bytes: int
 
@@ -92,7 +92,9 @@ class Toolsets:
 
 
 def _read(tools: list[Any], size_bytes: int) -> Toolset:
-    return Toolset(tuple(tools), tuple([_definition(tool) for tool in tools]), size_bytes)
+    definitions = tuple([_definition(tool) for tool in tools])
+    opened_tools(tools)
+    return Toolset(definitions, size_bytes)
 
 
 def _definition(tool: Any) -> ToolDefinition:

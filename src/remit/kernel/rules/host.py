@@ -1,0 +1,83 @@
+"""A host node: an agent that runs elsewhere proposes calls one by one, makes them, and tells what came of them.
+
+Rule 1: a proposed call is judged by the same checks as any other; it is ordered, held for a person, or refused, and nothing
+        that comes of it moves the run. Only the agent's own word that it is done, a condition that stops, a signal or a
+        question about an outcome that nobody answers ends it.
+Rule 2: a call that a person approved while nobody waited for the answer is withheld until exactly it is proposed again; then
+        it is made, once.
+Rule 3: who said no to a call has said it for the rest of the run, whatever the call does.
+"""
+
+from remit.core.arrivals import CallProposed, HostFinished, Provenance, TextShown
+from remit.core.commands import CallTool
+from remit.core.failure import ArrivalFault, Ending, IllegalArrival, Refusal
+from remit.core.graph import Node, NodeKind, NodeOutcome
+from remit.core.record import replace
+from remit.core.rulings import CallTaken
+from remit.kernel.authorize import CHECKS, authorize
+from remit.kernel.calls import hold_call, order_call, refuse_call
+from remit.kernel.endings import head_for
+from remit.kernel.tally import Tally
+from remit.kernel.verdicts import ALLOWED, Judgement
+
+
+def enter_host(tally: Tally, node: Node) -> None:
+    """Wait for what the agent proposes."""
+
+
+def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
+    """Order, hold or refuse one call."""
+    state = tally.state
+    _expect_host(tally)
+    if tally.paused:
+        message = f"run {state.run_id} is paused, so nothing can be proposed now; resume the run first"
+        raise IllegalArrival(ArrivalFault.PAUSED, message)
+    call = arrival.call
+    tally.proposed = (call,)
+    if arrival.takes:
+        _take(tally, arrival)
+        return None
+    by = state.turned_away.get((call.tool, call.arguments_hash)) if state.turned_away else None
+    if by is not None:
+        call = replace(call, provenance=Provenance.REFUSED, reasons=(f"{by} said no to exactly this call",))
+    # A read on this machine is never traced, so the check that hears a person's no is not among its own.
+    verdict = authorize(call, tally, None if by is None else CHECKS)
+    if verdict is ALLOWED:
+        order_call(tally, call)
+    elif verdict.judgement is Judgement.ASK:
+        hold_call(tally, call)
+    else:
+        refuse_call(tally, call, verdict.code, verdict.reason)
+        if verdict.code == Refusal.UNSAFE:
+            return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{call.tool}: {verdict.reason}")
+    return None
+
+
+def _take(tally: Tally, arrival: CallProposed) -> None:
+    """Have an approved call made that waited for whoever proposed it."""
+    command, call = tally.state.open.get(arrival.takes), arrival.call
+    is_same = isinstance(command, CallTool) and (command.tool, command.arguments_hash) == (
+        call.tool,
+        call.arguments_hash,
+    )
+    if not is_same or arrival.takes not in tally.state.withheld:
+        message = f"command {arrival.takes!r} of run {tally.state.run_id} is no approved call that waits to be made"
+        raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
+    tally.rule(CallTaken(arrival.takes))
+
+
+def on_shown(tally: Tally, arrival: TextShown) -> None:
+    """Decide nothing: what was read counts when the next call is judged."""
+    _expect_host(tally)
+
+
+def on_finished(tally: Tally, arrival: HostFinished) -> str:
+    """End the run; what is still open is told by its ending."""
+    _expect_host(tally)
+    return NodeOutcome.ANSWERED
+
+
+def _expect_host(tally: Tally) -> None:
+    if tally.graph.nodes[tally.node].kind is not NodeKind.HOST:
+        message = f"run {tally.state.run_id} makes its calls itself, so nobody outside proposes any"
+        raise IllegalArrival(ArrivalFault.NOT_WAITING, message)

@@ -1,0 +1,169 @@
+"""The ground of guarded runs: what they stand on, how one begins, and how one is gone on with after a crash.
+
+Rule 1: a conversation is pinned like any run: what the user wrote, tools, boundary, who asks, and the host's name for it.
+Rule 2: the caps of steps and time are the host's to keep; every other cap is the run's.
+Rule 3: a run is gone on with by who declares exactly the same, and by one process at a time.
+Rule 4: whatever the guard knows of a run beyond its state is read off its turns again.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from remit.core.arrivals import CallProposed
+from remit.core.budget import Dimension
+from remit.core.codec import decode_turn
+from remit.core.contract import SystemRequest
+from remit.core.failure import RequestRejected
+from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
+from remit.core.halt import Standing
+from remit.core.manifest import Host, Manifest, make_manifest
+from remit.core.messages import user_message
+from remit.core.record import JsonObject, replace
+from remit.core.signals import UserSignal
+from remit.core.storage import RunHeld
+from remit.core.tools import ToolDefinition
+from remit.kernel.state import RunState, pinned
+from remit.orchestrate.custody import Custody
+from remit.orchestrate.guard.boundary import boundary_of
+from remit.orchestrate.guard.protocol import asker_in, plan_in, read_in
+from remit.orchestrate.guard.room import Room
+from remit.orchestrate.guard.verdicts import verdict_of
+from remit.orchestrate.holdings import Holdings
+from remit.orchestrate.live import Live
+from remit.orchestrate.ports import Catalogue
+from remit.orchestrate.recover import recover
+from remit.orchestrate.runner import Runner
+from remit.orchestrate.starting import started
+from remit.provenance.gate import prompts_of
+from remit.tool.vault import NO_SECRETS
+
+GUARD_RUN_OPEN = "GUARD_RUN_OPEN"
+GUARD_RUN_DIFFERS = "GUARD_RUN_DIFFERS"
+
+# How long a conversation may take is for its host to say; a run has a deadline all the same: ten years.
+_WALL_CLOCK_MS = 315_360_000_000
+
+# One place: the agent stays there until it says that it is done.
+HOST_GRAPH = Graph("guard", "host", (Node("host", NodeKind.HOST), *TERMINALS), (Edge("host", "done"),), EXITS)
+
+Begin = Callable[[Manifest, Callable[[Manifest], Awaitable[Live]]], Awaitable[Live]]
+
+
+async def _as_it_is(manifest: Manifest, begin: Callable[[Manifest], Awaitable[Live]]) -> Live:
+    return await begin(manifest)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What guarded runs stand on: who writes their turns, who holds them, who names them, and what is halted."""
+
+    runner: Runner
+    holdings: Holdings
+    new_id: Callable[[], str]
+    halts: Callable[[], Standing]
+    # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
+    catalogue: Catalogue | None = None
+    # Drops a run that has ended, where nobody could look at it any more.
+    forget: Callable[[str], Awaitable[object]] | None = None
+    # Begins a run within the quotas of its tenant.
+    begin: Begin = _as_it_is
+    # Refuses an answer that the queue of its question does not hear.
+    check_answer: Callable[[RunState, UserSignal], Awaitable[None]] | None = None
+    # Lets runs hear what was left for them in the inbox.
+    hear: Callable[[Callable[[str], Live | None]], Awaitable[None]] | None = None
+    check_name: Callable[[str, str], None] = NO_SECRETS.check_name
+    custody: Custody | None = None
+    owner: str = ""
+
+
+def manifest_of(
+    ground: Ground, name: str, prompt: str | list[JsonObject], tools: tuple[ToolDefinition, ...], operation: JsonObject
+) -> Manifest:
+    """What a conversation is started with; raises RequestRejected for what no run could be made of."""
+    asker, plan = asker_in(operation), plan_in(operation.get("plan"))
+    for key in ("user", "tenant"):
+        ground.check_name(key, getattr(asker, key))
+    messages = tuple([user_message(said) for said in prompts_of(prompt)])
+    manifest = make_manifest(
+        run_id=ground.new_id(),
+        request=SystemRequest(messages, user_id=asker.user, tenant_id=asker.tenant),
+        boundary=boundary_of(operation.get("boundary")),
+        graph=HOST_GRAPH,
+        models=(),
+        tools=tools,
+        role=asker.role,
+        owner=ground.owner,
+    )
+    caps = list(manifest.caps)
+    caps[Dimension.WALL_CLOCK_MS], caps[Dimension.STEPS] = _WALL_CLOCK_MS, max(caps[Dimension.STEPS], 1)
+    host = Host(name, None if plan is None else tuple(plan.items()))
+    return replace(manifest, caps=tuple(caps), host=host, read=read_in(operation.get("read")))
+
+
+async def begun(ground: Ground, manifest: Manifest, moment_ms: int | None) -> Live:
+    """A run that has just begun, held here."""
+    run_id = manifest.run_id
+    live = Live(run_id, RunState())
+    live.warrant, live.moment_ms = await ground.holdings.hold(run_id), moment_ms
+    try:
+        return await ground.runner.start(manifest, live)
+    except BaseException:
+        await ground.holdings.let_go(run_id, live.warrant)
+        raise
+
+
+async def open_again(ground: Ground, manifest: Manifest, moment_ms: int | None) -> Live | None:
+    """The open run of this name and tenant, held here from now on; None where there is none."""
+    host = manifest.host
+    assert host is not None, "a guarded run has a host"
+    named = () if ground.catalogue is None else await ground.catalogue.named(host.name, manifest.request.tenant_id)
+    if not named:
+        return None
+    run_id = named[0].run_id
+    try:
+        warrant = await ground.holdings.hold(run_id)
+    except RunHeld as error:
+        message = f"run {host.name!r} is open as {run_id} in another process; use another name, or end that one"
+        raise RequestRejected(GUARD_RUN_OPEN, message, {"run_id": run_id}) from error
+    try:
+        live = await ground.runner.load(run_id)
+        live.warrant, live.moment_ms = warrant, moment_ms
+        if ground.custody is not None:
+            await ground.custody.expect_kept(live.state, run_id)
+        _check_same(ground, live.state, manifest)
+    except BaseException:
+        await ground.holdings.let_go(run_id, warrant)
+        raise
+    return live
+
+
+def _check_same(ground: Ground, state: RunState, manifest: Manifest) -> None:
+    """Refuse to go on with a run that was begun with something else: by its words and tools calls are judged."""
+    was, sealer = pinned(state), ground.runner.sealer
+    wanted = replace(manifest, run_id=was.run_id, caps=was.caps)
+    declared = started(wanted if sealer is None else sealer.manifest(wanted), []).manifest
+    unlike = [part for part in Manifest.__struct_fields__ if getattr(declared, part) != getattr(was, part)]
+    if unlike:
+        message = (
+            f"the run of this name is open as {was.run_id} with other {', '.join(unlike)}; start it with the same, "
+            f"end it with `remit signal {was.run_id} cancel`, or use another name"
+        )
+        raise RequestRejected(GUARD_RUN_DIFFERS, message, {"run_id": was.run_id, "unlike": unlike})
+
+
+async def go_on(ground: Ground, room: Room) -> int:
+    """Read a run from its first turn on, and put in doubt what has no outcome; gives how many bytes its turns have."""
+    live, runner = room.live, ground.runner
+    data = await runner.journal.read(live.run_id)
+    turns = [decode_turn(stored) for stored in data]
+    tracer, read = await runner.retraced(turns, 1)
+    for turn in turns[1:]:
+        tracer.verdict = None
+        tracer.retrace(turn, read)
+        room.follow(turn)
+        if isinstance(turn.arrival, CallProposed) and (held := room.held.get(turn.arrival.call.call_id)) is not None:
+            held.shown = held.shown or verdict_of(turn, tracer.verdict, tracer.gate)
+    live.tracer = tracer
+    is_fenced = live.warrant is not None and ground.holdings.may_expire
+    await recover(runner, live.run_id, live, token=live.warrant.token if live.warrant is not None and is_fenced else 0)
+    return sum(map(len, data))

@@ -1,0 +1,283 @@
+"""A guard on a store: its runs are listed, gone on with by their name, answered from elsewhere, within quotas and queues."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from remit.assemble import system_on
+from remit.backend.memory.store import MemoryStore
+from remit.core.arrivals import CancelRequested, PauseRequested
+from remit.core.budget import Budget
+from remit.core.codec import encode_signal
+from remit.core.escalation import QUEUES
+from remit.core.failure import ArrivalFault, Ending, RequestRejected
+from remit.core.queue import QueueLimits
+from remit.core.quota import QUOTA_EXHAUSTED, Period, Quota
+from remit.core.record import JsonObject
+from remit.core.signals import Signal, UserSignal, packet_id
+from remit.kernel.state import questions
+from remit.orchestrate.facade import System
+from remit.orchestrate.fork import FORK_INVALID
+from remit.orchestrate.gate_facts import RESULT_LOST
+from remit.orchestrate.guard.ground import GUARD_RUN_DIFFERS, GUARD_RUN_OPEN
+from remit.orchestrate.guard.guard import GUARD_RUN_BROKEN, Guard
+from remit.orchestrate.guard.room import CALL_NOT_HELD
+from remit.orchestrate.guard.verdicts import RUN_STOPPED
+from remit.orchestrate.queues import QUEUE_FOREIGN
+from remit.orchestrate.replay import Verdict
+from tests.unit.orchestrate.test_guarding import BOB, DELETE, EVE, FIND, MAIL, PROMPT
+
+START: JsonObject = {"op": "start", "run": "talk 1", "prompt": PROMPT, "tools": [MAIL, FIND, DELETE], "tenant": "acme"}
+KEY = "ghp" + "_" + "Ab1" * 12
+
+
+class Talk:
+    """A guard on a store, as a host talks to it."""
+
+    def __init__(self, system: System) -> None:
+        self.system, self.guard = system, system.guard()
+
+    async def say(self, op: str, **fields: Any) -> JsonObject:
+        return await self.guard.answer({"op": op, "run": START["run"], **fields}) or {}
+
+    async def mail(self, to: str = BOB, call_id: str = "c") -> JsonObject:
+        return await self.say("call", id=call_id, tool="send_mail", args={"to": to, "body": "The plan is ready."})
+
+    async def start(self, **other: Any) -> JsonObject:
+        return await self.guard.answer({**START, **other}) or {}
+
+    @property
+    def run_id(self) -> str:
+        return self.guard.run_id_of(START["run"])
+
+    async def crash(self) -> "Talk":
+        """The same store, after the process that drove its runs is gone."""
+        await self.guard.close()
+        return Talk(self.system)
+
+    async def signal(self, kind: Signal, call_id: str = "") -> None:
+        """What a person says to the run from elsewhere, heard by this guard."""
+        state = (await self.system._runner.load(self.run_id)).state
+        payload: JsonObject = {}
+        for question in questions(state):
+            if question.packet is not None and question.packet.call.call_id == call_id:
+                payload = {"packet_id": packet_id(self.run_id, question.id)}
+        signal = UserSignal("s", kind, self.run_id, "ann", payload=payload)
+        number = await self.system.store.inbox.put(self.run_id, encode_signal(signal))
+        await self.guard.hear()
+        assert await self.system.store.inbox.outcome(number) is not None
+
+
+Scene = Callable[[Talk], Awaitable[None]]
+
+
+def play(scene: Scene, **parts: Any) -> None:
+    async def whole() -> None:
+        system = system_on(MemoryStore(), **parts)
+        try:
+            await scene(Talk(system))
+        finally:
+            await system.close()
+
+    asyncio.run(whole())
+
+
+def test_a_run_is_listed_by_the_name_of_its_host_and_its_turns_are_decided_alike_again() -> None:
+    async def scene(talk: Talk) -> None:
+        assert await talk.start() == {"ok": True}
+        await talk.mail()
+        await talk.say("result", id="c", tool="send_mail", content="sent")
+        await talk.say("result", tool="find_files", content="x" * 5_000)
+        await talk.say("result", tool="find_files", content={1, 2})
+        assert (await talk.mail(EVE, "d"))["code"] == "PROVENANCE_UNBOUND"
+        assert (await talk.mail(BOB, "e"))["decision"] == "ask"
+        for call_id, approve in (("d", False), ("e", True)):
+            assert await talk.say("answer", id=call_id, approve=approve, by="ann", scope="value") == {"ok": True}
+        await talk.say("call", tool="send_mail", args=7)
+        run_id = talk.run_id
+        assert await talk.say("end") == {"ok": True}
+        entry = await talk.system.store.catalogue.entry(run_id)
+        assert entry is not None
+        listing = entry.listing
+        assert (listing.name, listing.mode, listing.tenant_id) == (START["run"], "guard", "acme")
+        audited = await talk.system.archive.replay(run_id)
+        assert (audited.verdict, audited.difference) == (Verdict.SAME, None)
+
+    play(scene)
+
+
+def test_who_starts_the_same_again_goes_on_where_the_journal_ends() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+        await talk.say("call", id="f", tool="find_files", args={"name": "plan"})
+        await talk.mail(BOB, "made")
+        shown = await talk.mail(EVE, "held")
+        run_id = talk.run_id
+        again = await talk.crash()
+        assert await again.start() == {"ok": True, "resumed": True}
+        assert again.run_id == run_id
+        assert await again.mail(EVE, "held") == shown, "it is still held, for the same reasons"
+        assert (await again.mail(BOB, "twice"))["decision"] == "ask", "nobody knows whether it was made"
+        await again.say("result", id="made", tool="send_mail", content="sent")
+        state = (await again.system._runner.load(run_id)).state
+        assert state.doubted == {}, "its late result says so"
+        assert [call.call_id for call in state.calls.values() if not call.rung.startswith("o")] == ["f"]
+        assert (await again.start())["code"] == GUARD_RUN_OPEN
+        assert (await Talk(again.system).start())["code"] == GUARD_RUN_OPEN
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("other", "unlike"),
+    [
+        ({"prompt": "Mail nobody."}, "request"),
+        ({"tools": [MAIL]}, "tools"),
+        ({"boundary": "standard"}, "boundary"),
+        ({"user": "cleo"}, "request"),
+        ({"role": "reviewer"}, "role"),
+        ({"read": ["secret"]}, "read"),
+        ({"plan": {"send_mail": 1}}, "host"),
+    ],
+)
+def test_who_declares_something_else_is_refused_by_what_differs(other: JsonObject, unlike: str) -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+        again = await talk.crash()
+        refused = await again.start(**other)
+        assert (refused["ok"], refused["code"]) == (False, GUARD_RUN_DIFFERS)
+        assert unlike in refused["message"]
+        assert await again.start() == {"ok": True, "resumed": True}, "nobody holds it"
+
+    play(scene)
+
+
+def test_a_name_belongs_to_a_tenant_and_is_free_again_when_its_run_has_ended() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+        again = await talk.crash()
+        assert await again.start(tenant="other") == {"ok": True}
+        await again.say("end")
+        assert await again.start() == {"ok": True, "resumed": True}
+        await again.say("end")
+        assert await again.start(prompt="Mail nobody.") == {"ok": True}
+
+    play(scene)
+
+
+def test_what_is_approved_elsewhere_is_allowed_once_when_it_is_proposed_again() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start(boundary={"authority": {"tripwire": False}})
+        await talk.mail(EVE, "c")
+        await talk.signal(Signal.APPROVE, "c")
+        assert (await talk.say("answer", id="c", approve=True, by="bea"))["code"] == CALL_NOT_HELD
+        assert (await talk.mail(EVE, "other id"))["decision"] == "allow"
+        assert (await talk.mail(EVE, "once more"))["decision"] == "ask"
+        await talk.say("result", id="other id", tool="send_mail", content="sent")
+        await talk.signal(Signal.REJECT, "once more")
+        refused = await talk.mail(EVE, "again")
+        assert refused["reasons"] == ["ann said no to exactly this call"]
+
+    play(scene)
+
+
+def test_an_approval_given_while_nobody_drives_the_run_holds_and_is_in_no_doubt() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+        await talk.mail(EVE, "c")
+        run_id = talk.run_id
+        again = await talk.crash()
+        (question,) = questions((await again.system._runner.load(run_id)).state)
+        said = {"packet_id": packet_id(run_id, question.id)}
+        await again.system.signal(UserSignal("s", Signal.APPROVE, run_id, "ann", payload=said))
+        await again.system.settle()
+        again = await again.crash()
+        assert await again.start() == {"ok": True, "resumed": True}
+        assert (await again.system._runner.load(run_id)).state.doubted == {}
+        assert (await again.mail(EVE, "d"))["decision"] == "allow"
+
+    play(scene)
+
+
+def test_a_result_that_was_lost_stays_lost_after_a_crash() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+        await talk.guard.too_long(b'{"op":"result","run":"talk 1","content":"x')
+        again = await talk.crash()
+        await again.start()
+        assert (await again.mail())["code"] == RESULT_LOST
+
+    play(scene)
+
+
+def test_a_run_that_a_person_paused_or_cancelled_says_so() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+        await talk.system._runner.judge(talk.guard._room(START["run"]).live, PauseRequested("ann"))
+        assert (await talk.mail())["code"] == ArrivalFault.PAUSED
+        await talk.system._runner.judge(talk.guard._room(START["run"]).live, CancelRequested("ann"))
+        stopped = await talk.mail()
+        assert (stopped["decision"], stopped["code"], stopped["stop"]) == ("refuse", RUN_STOPPED, True)
+        assert await talk.say("result", id="c", tool="send_mail", content="sent") == {}
+        assert await talk.say("end") == {"ok": True}
+
+    play(scene)
+
+
+def test_quotas_and_queues_hold_for_guarded_runs() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+        assert (await talk.mail(EVE))["decision"] == "ask"
+        assert (await talk.say("answer", id="c", approve=True, by="ann"))["code"] == QUEUE_FOREIGN
+        assert await talk.say("answer", id="c", approve=True, by="bea") == {"ok": True}
+        exhausted = await talk.start(run="two")
+        assert exhausted["code"] == QUOTA_EXHAUSTED
+
+    queues = [QueueLimits(name, answered_by=("bea",)) for name in QUEUES]
+    play(scene, quotas=[Quota("acme", Period.DAY, Budget(steps=1))], queues=queues)
+
+
+def test_a_secret_is_sealed_in_the_journal_and_given_back_to_whoever_makes_the_call() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start(prompt="Delete the file plan.txt.")
+        await talk.say("call", id="f", tool="find_files", args={"name": "plan.txt"})
+        found = [{"id": KEY, "filename": "plan.txt", "note": ""}]
+        await talk.say("result", id="f", tool="find_files", content=found)
+        verdict = await talk.say("call", id="d", tool="delete_file", args={"file_id": "$obs0.records[0].id"})
+        assert verdict["arguments"] == {"file_id": KEY}
+        journal = b"".join(await talk.system.store.journal.read(talk.run_id))
+        assert KEY.encode() not in journal
+
+    play(scene)
+
+
+def test_a_guarded_run_is_not_forked() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+        run_id = talk.run_id
+        with pytest.raises(RequestRejected) as refused:
+            await talk.system.fork(run_id, by="ann")
+        assert refused.value.code == FORK_INVALID
+        await talk.say("end")
+        assert (await talk.system.result(run_id)).terminal_code is Ending.SUCCESS
+
+    play(scene)
+
+
+def test_a_journal_that_cannot_be_written_breaks_the_run_for_its_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+
+        async def refuse(*_: Any, **__: Any) -> None:
+            raise RequestRejected("STORE_FULL", "no room")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(talk.system._runner.journal, "append", refuse)
+            assert (await talk.mail())["code"] == "STORE_FULL"
+            assert (await talk.say("result", tool="find_files", content="x"))["code"] == "STORE_FULL"
+        assert (await talk.mail())["code"] == GUARD_RUN_BROKEN
+        assert isinstance(talk.guard, Guard)
+
+    play(scene)
