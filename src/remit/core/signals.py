@@ -76,6 +76,14 @@ PAYLOAD_NEEDED: Mapping[Signal, tuple[str, ...]] = MappingProxyType(
 PAYLOAD_TEXTS = ("packet_id", "packet", "reason", "text")
 
 
+class Heard(Record):
+    """What became of a signal. A retry or a fork names the fork it made; `rests_because` says why that, or the run, rests."""
+
+    run_id: str
+    fork_id: str = ""
+    rests_because: str = ""
+
+
 def packet_id(run_id: str, command_id: str) -> str:
     """The name of a question to a person, by which one inbox serves all runs."""
     return f"{run_id}{PACKET_MARK}{command_id}"

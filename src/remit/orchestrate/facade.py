@@ -23,19 +23,20 @@ from remit.core.halt import Halt
 from remit.core.manifest import Manifest, Source
 from remit.core.messages import user_message
 from remit.core.person import check_person
-from remit.core.principal import LOCAL, Principal, Scope, check_principal, expect_scope, person_for, tenant_for
+from remit.core.principal import LOCAL, Principal, Scope, check_principal, person_for
 from remit.core.queue import QueueLimits
 from remit.core.quota import Quota
-from remit.core.record import BlobRef, Record, Text, replace
+from remit.core.record import BlobRef, Text, replace
 from remit.core.run_events import Subject
 from remit.core.secret_search import covered
-from remit.core.signals import Signal, UserSignal, check_signal
+from remit.core.signals import Heard, Signal, UserSignal, check_signal
 from remit.core.signing import Signer
 from remit.core.storage import BlobMissing, Redacted, Removed, RunEntry
 from remit.kernel.state import RunState
 from remit.observe.execution import execution_context
 from remit.observe.export import Export
 from remit.observe.history import references
+from remit.orchestrate.acting import Acting
 from remit.orchestrate.archive import Archive
 from remit.orchestrate.bus import Bus, Listener
 from remit.orchestrate.copies import Copies
@@ -84,15 +85,7 @@ RUN_STILL_DRIVEN = "RUN_STILL_DRIVEN"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class Heard(Record):
-    """What became of a signal. A retry or a fork names the fork it made; `rests_because` says why that, or the run, rests."""
-
-    run_id: str
-    fork_id: str = ""
-    rests_because: str = ""
-
-
-class System:
+class System(Acting):
     """Runs requests on a store."""
 
     def __init__(
@@ -252,11 +245,6 @@ class System:
         Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
         """
         return self._bus.subscribe(self._subject(subject, "subscribe"), since, chunks=chunks)
-
-    def _subject(self, subject: Subject, verb: str) -> Subject:
-        """What of a subject exists for the principal."""
-        self._expect_scope(Scope.READ, verb)
-        return replace(subject, tenant_id=tenant_for(self.principal, subject.tenant_id))
 
     async def result(self, run_id: str) -> SystemResponse:
         """How a run ended, or how it stands once it rests here."""
@@ -501,24 +489,6 @@ class System:
         if orphan is not None:
             await self._children.end(orphan.run_id, str(uuid4()))
         return orphan
-
-    def _expect_scope(self, scope: Scope, verb: str) -> None:
-        expect_scope(self.principal, scope, verb)
-
-    async def _expect(self, run_id: str, scope: Scope, verb: str) -> RunEntry:
-        """A run that exists for the principal, who may do this with it."""
-        self._expect_scope(scope, verb)
-        entry = await self._seen.runs.entry(run_id)
-        # A run that is listed and has no turn was damaged; there is nothing to go on with.
-        if entry is None or not entry.turns:
-            raise await self._seen.absent(run_id)
-        return entry
-
-    def _person(self, by: str) -> str:
-        """In whose name something is done; no secret is one."""
-        by = person_for(self.principal, by)
-        self._check_name("by", by)
-        return by
 
 
 async def _as_it_is(response: SystemResponse) -> SystemResponse:
