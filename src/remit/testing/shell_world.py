@@ -22,10 +22,10 @@ from remit.core.failure import InvariantBroken, RemitError
 from remit.core.messages import user_message
 from remit.core.quota import ANYONE, Period, Quota
 from remit.core.record import Record, Text, replace
-from remit.core.signals import Signal, UserSignal, packet_id
+from remit.core.signals import Heard, Signal, UserSignal, packet_id
 from remit.core.storage import SessionConflict
 from remit.kernel.state import RunState, pinned, questions
-from remit.orchestrate.facade import Heard, System
+from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit
 from remit.testing.faults import CALM, Faults
 from remit.testing.hands import Performed

@@ -11,8 +11,8 @@ from remit.core.arrivals import PauseRequested, ResumeRequested
 from remit.core.codec import decode_turn
 from remit.core.events import Turn
 from remit.core.failure import Ending, RemitError
-from remit.core.signals import Signal, UserSignal
-from remit.orchestrate.facade import Heard, System
+from remit.core.signals import Heard, Signal, UserSignal
+from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.live import Live
 from tests.unit.orchestrate.house import calls, helper, look, request, scripted, signal, systems, until

@@ -14,7 +14,8 @@ from remit.core.record import JsonObject
 from remit.core.signals import Signal, UserSignal
 
 if TYPE_CHECKING:
-    from remit.orchestrate.facade import Heard, System
+    from remit.core.signals import Heard
+    from remit.orchestrate.facade import System
 
 
 def signal_from(by: str, kind: Signal, run_id: str, payload: JsonObject) -> UserSignal:
