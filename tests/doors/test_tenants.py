@@ -30,11 +30,13 @@ from remit.core.principal import PRINCIPAL_FOREIGN, SCOPE_LACKING, Principal, Sc
 from remit.core.queue import QueueLimits
 from remit.core.quota import Period, Quota
 from remit.core.record import BlobRef
+from remit.core.run_events import Subject
 from remit.core.signals import Signal, UserSignal
 from remit.core.storage import Listing, RunEntry
 from remit.inference.scripted import ScriptedEngine
 from remit.observe.history import references
 from remit.orchestrate.archive import Archive
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.orchestrate.lineages import Lineages
@@ -163,6 +165,21 @@ async def listed(turns: AsyncIterator[Any]) -> list[Any]:
     return [one async for one in turns]
 
 
+async def overheard(system: System, subject: Subject) -> list[tuple[str, int]]:
+    """What a subscriber hears of what was written before, until nothing more is there."""
+    async with system.subscribe(subject, since=-1) as events:
+        heard = []
+        while (event := await events.taken()) is not None:
+            heard.append((event.run_id, event.seq))
+    return heard
+
+
+def told(system: System, run_id: str) -> str:
+    """Listen for nothing."""
+    system.listen(Listener(), run_id)()
+    return "listened"
+
+
 async def exported(system: System, run_id: str) -> list[bytes]:
     """A run as a file."""
     return list(await system.archive.export(run_id))
@@ -193,6 +210,21 @@ SYSTEM: Table = {
         lambda s, run: s.run(asked("more", session_id="talk"), kit(calls("look", what="b"))),
         lambda s, run: s.run(asked("more", session_id=run), kit()),
     ],
+    "start": [
+        lambda s, run: s.start(asked("a", tenant_id="globex"), kit()),
+        lambda s, run: s.start(asked("a", user_id="bob"), kit()),
+    ],
+    "find": lambda s, run: s.find(run),
+    "listen": told,
+    "subscribe": [
+        lambda s, run: overheard(s, Subject(run or "nobody")),
+        lambda s, run: overheard(s, Subject(run or "nobody", children=True)),
+        lambda s, run: overheard(s, Subject(session_id="talk", children=True)),
+        lambda s, run: overheard(s, Subject(tenant_id="globex")),
+        lambda s, run: overheard(s, Subject(children=True)),
+    ],
+    "is_left": lambda s, run: s.is_left(run, is_quiet=True),
+    "guard": lambda s, run: s.guard(),
     "result": lambda s, run: s.result(run),
     "execution": lambda s, run: s.execution(run),
     "resume": lambda s, run: s.resume(run, kit=kit()),
