@@ -332,7 +332,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "refusals are not told": ("every_call_is_answered", (_instead(tool, "refuse_call", _says_nothing),)),
     "a timeout that is reported again is doubted again": (
         "nobody_is_asked_twice_about_one_call",
-        (_instead(decide, "_knows_nothing", lambda arrival: False),),
+        (_instead(decide, "_knows_nothing", lambda state, arrival: False),),
     ),
     "one outcome is heard as that of every call": (
         "calls_are_told_as_they_came",
