@@ -24,8 +24,8 @@ from remit.core.usage import TokenUsage
 from remit.kernel.apply import apply
 from remit.kernel.state import RunState
 from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.live import Live
+from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.reports import ModelSaid, ToolSaid
 from remit.orchestrate.runner import Runner
 

@@ -20,8 +20,8 @@ from remit.assemble import Settings, opened, system_in_memory
 from remit.core.inference import ModelRequest, ModelResult
 from remit.core.run_events import Subject
 from remit.inference.engine import StreamHandler
-from remit.orchestrate.subscription import Subscription
 from remit.orchestrate.kit import Kit, kit_of
+from remit.orchestrate.subscription import Subscription
 from remit.tool.registry import Registry
 
 MODEL_MS = 50
