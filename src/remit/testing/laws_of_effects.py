@@ -414,7 +414,7 @@ def calls_are_told_as_they_came(world: SimulatedWorld, run: SimulatedRun) -> Ite
     for turn in run.turns:
         if isinstance(turn.arrival, arrivals.ToolReturned):
             said[turn.arrival.command_id] = turn.arrival.content
-        if isinstance(turn.arrival, arrivals.ToolReconciled):
+        if isinstance(turn.arrival, arrivals.ToolReconciled) and turn.arrival.happened is not Happened.UNKNOWN:
             about = next(
                 c.about
                 for _, c in commands_of(run)
