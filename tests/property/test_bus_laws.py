@@ -13,6 +13,7 @@ from remit.core.run_events import EventKind, Subject
 from remit.core.storage import START, Topic
 from remit.inference.engine import StreamChunk
 from remit.orchestrate import bus as bus_module
+from remit.orchestrate import subscription as subscription_module
 from remit.orchestrate.bus import Bus
 from remit.orchestrate.subscription import Subscription
 from tests.unit.orchestrate.stage import play
@@ -184,5 +185,5 @@ def test_a_slow_subscriber_hears_a_beginning_of_each_answer_and_then_its_turn(
         await bus.close()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bus_module, "LETTERS_MAX", 6)
+        patch.setattr(subscription_module, "LETTERS_MAX", 6)
         play(scene())

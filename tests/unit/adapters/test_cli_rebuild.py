@@ -188,6 +188,13 @@ def test_a_run_that_is_gone_with_its_turns_is_not_forgotten(desk: Desk) -> None:
     assert (said.code, f"{gone}" in said.out, "RUN_GONE" in said.out) == (1, True, True)
 
 
+def test_a_store_whose_newest_run_was_deleted_on_purpose_has_nothing_without_a_name(desk: Desk) -> None:
+    kept = desk.ended()
+    desk.say("delete", desk.ended())
+    assert desk.say("rebuild", "--json").values == {"runs": 1, "unread": [], "nameless": 0}
+    assert [row["run_id"] for row in desk.say("runs", "--json").rows] == [kept]
+
+
 def test_a_store_without_its_index_says_what_makes_it_anew(desk: Desk) -> None:
     desk.ended()
     for statement in ("DELETE FROM runs", "DROP TABLE runs"):

@@ -246,7 +246,7 @@ def test_a_refusal_without_its_answer_has_no_arguments() -> None:
 
 def test_every_step_of_every_scenario_is_told_once_and_where_it_was_ordered() -> None:
     kinds = set()
-    for seed in range(40):
+    for seed in range(64):
         for run in simulated(seed):
             turns = read(run.data)
             tree = outline(turns)

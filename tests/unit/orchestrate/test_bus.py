@@ -21,6 +21,7 @@ from remit.core.storage import START, Listing, StoreUnusable, Topic
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState
 from remit.orchestrate import bus as bus_module
+from remit.orchestrate import subscription as subscription_module
 from remit.orchestrate.bus import Bus, Listener
 from remit.orchestrate.subscription import Subscription
 from tests.unit.orchestrate.stage import play
@@ -398,7 +399,7 @@ def test_pieces_come_behind_the_turn_that_they_follow_and_before_the_one_that_ho
 def test_of_an_answer_that_is_too_long_for_a_slow_subscriber_a_beginning_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bus_module, "LETTERS_MAX", 4)
+    monkeypatch.setattr(subscription_module, "LETTERS_MAX", 4)
 
     async def scene() -> None:
         async with in_memory() as (bus, written):

@@ -14,7 +14,7 @@ from remit.backend.embedded.database import DATABASE, Reader
 from remit.backend.embedded.failures import DATABASE_ERRORS, EMPTIED, INDEX_LOST, NOT_FOUND, failure
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.permissions import refuse_links
-from remit.backend.embedded.schema import version_of
+from remit.backend.embedded.schema import NOBODY, version_of
 from remit.core.signing import SignedDeletion
 from remit.core.storage import Losses, SignedHead
 
@@ -24,6 +24,7 @@ _WAS_TOLD = "SELECT 1 FROM heads WHERE seq > 0 LIMIT 1"
 _WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
 
 _HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'runs'"
+_HELD = "SELECT 1 FROM turns WHERE run_no <> ? LIMIT 1"
 _LISTED = "SELECT 1 FROM runs LIMIT 1"
 
 
@@ -109,7 +110,7 @@ def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = 
     """
     path, log = home / DATABASE, HeadsLog(home)
     try:
-        if version_of(connection, path) and connection.execute("SELECT 1 FROM turns LIMIT 1").fetchone():
+        if version_of(connection, path) and connection.execute(_HELD, (NOBODY,)).fetchone():
             if not mends and not _lists_any(connection):
                 raise failure(INDEX_LOST, path, "holds turns of runs and lists none of them")
             return

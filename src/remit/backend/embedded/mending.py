@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from remit.backend.embedded.failures import DAMAGED, failure
-from remit.backend.embedded.schema import migrate
+from remit.backend.embedded.schema import NOBODY, migrate
 from remit.backend.embedded.writer import Outcome
 from remit.core.arrivals import RunStarted
 from remit.core.codec import decode_turn
@@ -44,7 +44,8 @@ _FREE_SHARED_PLACES = (
 )
 _FIRSTS = (
     "SELECT turns.run_no, turns.data, runs.run_id FROM turns LEFT JOIN runs USING (run_no)"
-    " WHERE turns.seq = (SELECT min(seq) FROM turns AS others WHERE others.run_no = turns.run_no) ORDER BY turns.run_no"
+    " WHERE turns.run_no <> ? AND turns.seq ="
+    " (SELECT min(seq) FROM turns AS others WHERE others.run_no = turns.run_no) ORDER BY turns.run_no"
 )
 _FORGET = "DELETE FROM runs WHERE run_no = ?1 OR run_id = ?2"
 _NAME = "INSERT INTO runs (run_no, run_id) VALUES (?, ?)"
@@ -120,7 +121,7 @@ def _mend_table(cursor: sqlite3.Cursor, table: _Made) -> None:
 def _mend_names(cursor: sqlite3.Cursor) -> int:
     """Have every journal listed under the name that its first entry tells."""
     nameless, wrong = 0, list[tuple[int, str]]()
-    for run_no, data, run_id in cursor.execute(_FIRSTS).fetchall():
+    for run_no, data, run_id in cursor.execute(_FIRSTS, (NOBODY,)).fetchall():
         told = _name_in(data)
         if told is None:
             nameless += run_id is None

@@ -23,7 +23,7 @@ from remit.backend.embedded.failures import BUSY, READ_ONLY, failure, unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.quotas import close_deleted
-from remit.backend.embedded.schema import split_lineage
+from remit.backend.embedded.schema import NOBODY, split_lineage
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
 from remit.core.codec import hash_turn
@@ -53,8 +53,6 @@ _NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY
 _LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
 # The number of the newest turn. SQLite gives the next one to the next turn; whoever follows the turns of a store goes by it.
 _END = "SELECT coalesce(max(turn_no), -1) FROM turns"
-# Runs are numbered from 1, so this one is none; an empty turn of it holds the place of a newest turn that is gone.
-_NOBODY = 0
 _COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
 _COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
 _ANSWERS = "SELECT run_id FROM inbox WHERE settled_at_ms < ?"
@@ -223,8 +221,8 @@ def _remove_turns(connection: sqlite3.Connection, run_no: int) -> int:
     (end,) = connection.execute(_END).fetchone()
     turns = connection.execute("DELETE FROM turns WHERE run_no = ?", (run_no,)).rowcount
     if connection.execute(_END).fetchone()[0] != end:
-        connection.execute("DELETE FROM turns WHERE run_no = ?", (_NOBODY,))
-        connection.execute("INSERT INTO turns (turn_no, run_no, seq, data) VALUES (?, ?, 0, x'')", (end, _NOBODY))
+        connection.execute("DELETE FROM turns WHERE run_no = ?", (NOBODY,))
+        connection.execute("INSERT INTO turns (turn_no, run_no, seq, data) VALUES (?, ?, 0, x'')", (end, NOBODY))
     return turns
 
 

@@ -24,6 +24,9 @@ from remit.core.storage import StoreUnusable
 # "remi": how file(1) and we know whose database it is.
 APPLICATION_ID = 0x72656D69
 
+# Runs are numbered from 1, so this one is none; an empty turn of it holds the place of a newest turn that is gone.
+NOBODY = 0
+
 # Between the runs of a lineage.
 _BETWEEN = "/"
 
