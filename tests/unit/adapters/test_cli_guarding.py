@@ -18,9 +18,11 @@ START = {"op": "start", "run": "r", "prompt": PROMPT, "tools": TOOLS}
 CALL = {"op": "call", "run": "r", "tool": "send_mail", "args": {"to": BOB, "body": "The plan is ready."}}
 
 
-def answers(data: bytes, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def answers(
+    data: bytes, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *options: str
+) -> list[Any]:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8"))
-    assert main(["guard", "--ndjson", "--home", str(home)]) == 0
+    assert main(["guard", "--ndjson", "--home", str(home), *options]) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -45,6 +47,19 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_answered(
     said = answers(lines(START) + long + lines(CALL) + long.rstrip(b"\n"), tmp_path / "store", capsys, monkeypatch)
     assert [one.get("code") for one in said] == [None, "GUARD_LINE_TOO_LONG", "RESULT_LOST", "GUARD_LINE_TOO_LONG"]
     assert LINE_BYTES_MAX > 4_000
+
+
+def test_a_guard_in_memory_makes_no_store_and_heeds_the_halts_of_one_that_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "store"
+    assert answers(lines(START, CALL), home, capsys, monkeypatch, "--memory")[1]["decision"] == "allow"
+    assert not home.exists()
+    answers(lines(START), home, capsys, monkeypatch)
+    assert main(["halt", "--tool", "send_mail", "--why", "smoke", "--home", str(home)]) == 0
+    capsys.readouterr()
+    said = answers(lines(START, CALL), home, capsys, monkeypatch, "--memory")[1]
+    assert (said["ok"], said["code"]) == (False, "HALTED")
 
 
 def test_who_closed_stdin_is_told_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
