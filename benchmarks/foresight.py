@@ -167,13 +167,17 @@ def _model(kind: Kind, rounds: int) -> Callable[[Sequence[Message], Random], Mod
 
 def judged_again(history: History, foresight: Foresight | None) -> RunState:
     """The same arrivals, decided with foreseeing on: as they were, or up to where the run is stopped."""
-    state = RunState()
+    state, copied = RunState(), -1
     for turn in history.turns:
         arrival = turn.arrival
+        if turn.seq and turn.seq <= copied:  # Decided for the origin of a fork, and not decided again.
+            apply(state, turn, b"")
+            continue
         if isinstance(arrival, RunStarted):
             boundary = replace(arrival.manifest.boundary, stops_early=True)
             manifest: Manifest = replace(arrival.manifest, boundary=boundary, foresight=foresight)
             arrival = replace(arrival, manifest=manifest)
+            copied = manifest.forked_from.seq if manifest.forked_from else -1
         apply(state, take_turn(state, arrival, turn.at_ms), b"")
         if state.ending is not None:
             break

@@ -51,14 +51,17 @@ Journals = Mapping[str, Sequence[bytes]]
 def golden_stores() -> Iterator[tuple[str, Journals | Path]]:
     """What there is to look at, by its name: journals of every version, and whole stores of earlier ones."""
     for folder in sorted(GOLDEN.glob("v[0-9]")):
-        # Two journals are of runs with the same name, and no store has both.
-        shelves: list[dict[str, Sequence[bytes]]] = [{}, {}]
+        # Two journals are of runs with the same name, and no store has both; conversations of foreign agents came later
+        # than the first records, and stand apart.
+        shelves: list[dict[str, Sequence[bytes]]] = [{}, {}, {}]
         for path in sorted(folder.glob("*.journal")):
             journal = read_journal(path)
-            run_id: str = decode_turn(journal[0]).arrival.manifest.run_id  # type: ignore[union-attr]  # it starts a run
-            shelves[run_id in shelves[0]][run_id] = journal
+            manifest = decode_turn(journal[0]).arrival.manifest  # type: ignore[union-attr]  # it starts a run
+            run_id = manifest.run_id
+            shelves[2 if manifest.host else run_id in shelves[0]][run_id] = journal
         for place, shelf in enumerate(shelves):
-            yield f"{folder.name}{'ab'[place]}", shelf
+            if shelf:
+                yield f"{folder.name}{'abc'[place]}", shelf
     for packed in sorted((GOLDEN / "stores").glob("*.tar.gz")):
         yield f"store_{packed.name.partition('.')[0]}", packed
 
@@ -141,9 +144,11 @@ def recorded(name: str) -> dict[str, str]:
 
 
 def write() -> None:
-    """Record every view of every store."""
+    """Record every view of every store of which nothing is recorded yet."""
     VIEWS.mkdir(exist_ok=True)
     for name, kept in golden_stores():
+        if (VIEWS / f"{name}.json.gz").exists():
+            continue
         with TemporaryDirectory() as folder:
             text = json.dumps(views_of(kept, Path(folder)), indent=0, sort_keys=True)
         (VIEWS / f"{name}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -166,6 +166,8 @@ def test_the_scenarios_leave_something_in_every_field() -> None:
         "halted",
         "withheld",
         "replaced",
+        # What people refused a foreign agent.
+        "turned_away",
         # What comes after the end, in time to be heard.
         "late",
     }
