@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remit.agents.conversation import AgentLoop
+    from remit.agents.guard import GuardInMemory
     from remit.agents.plan import PlanExecutor, PlanResult
     from remit.agents.redundant import RedundantLoop, RedundantResult
     from remit.agents.single import SpecializedLoop
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from remit.context.building import ContextBuilder, context_confidence
     from remit.context.fts import Document, DocumentIndex
     from remit.core.arrivals import Happened
-    from remit.core.boundary import Boundary
+    from remit.core.boundary import Boundary, Rate, Whose
     from remit.core.budget import Budget
     from remit.core.candidate import Candidate
     from remit.core.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
@@ -49,9 +50,11 @@ if TYPE_CHECKING:
     from remit.inference.script import FREE
     from remit.inference.scripted import ScriptedEngine
     from remit.observe.event_log import Event, EventLog, InMemoryEventLog
+    from remit.observe.reading import Fact, FactKind, Reading
     from remit.orchestrate.boundary_file import boundary_at, boundary_of
     from remit.orchestrate.bus import Listener
     from remit.orchestrate.facade import System
+    from remit.orchestrate.guard.guard import Guard
     from remit.orchestrate.handlers import InferHandler, RerankHandler, RetrieveHandler, ToolHandler, ValidateHandler
     from remit.orchestrate.kit import FilterContext, Kit, Terms, kit_of
     from remit.orchestrate.patterns.chat import chat_graph
@@ -117,9 +120,13 @@ __all__ = [
     "EventLog",
     "ExecutionHints",
     "ExecutionPlan",
+    "Fact",
+    "FactKind",
     "FilterContext",
     "Goal",
     "Graph",
+    "Guard",
+    "GuardInMemory",
     "Happened",
     "IllegalArrival",
     "InMemoryEventLog",
@@ -152,7 +159,9 @@ __all__ = [
     "Principal",
     "QueueLimits",
     "Quota",
+    "Rate",
     "Reach",
+    "Reading",
     "Reconciled",
     "RedundantLoop",
     "RedundantResult",
@@ -199,6 +208,7 @@ __all__ = [
     "UserSignal",
     "ValidateHandler",
     "Vault",
+    "Whose",
     "__version__",
     "ask_of",
     "boundary_at",
@@ -235,6 +245,7 @@ _HOMES = {
     name: f"remit.{home}"
     for home, names in {
         "agents.conversation": "AgentLoop",
+        "agents.guard": "GuardInMemory",
         "agents.plan": "PlanExecutor PlanResult",
         "agents.redundant": "RedundantLoop RedundantResult",
         "agents.single": "SpecializedLoop",
@@ -247,7 +258,7 @@ _HOMES = {
         "context.building": "ContextBuilder context_confidence",
         "context.fts": "Document DocumentIndex",
         "core.arrivals": "Happened",
-        "core.boundary": "Boundary",
+        "core.boundary": "Boundary Rate Whose",
         "core.budget": "Budget",
         "core.candidate": "Candidate",
         "core.contract": "ExecutionHints Mode OutputContract SystemRequest SystemResponse",
@@ -274,9 +285,11 @@ _HOMES = {
         "inference.script": "FREE",
         "inference.scripted": "ScriptedEngine",
         "observe.event_log": "Event EventLog InMemoryEventLog",
+        "observe.reading": "Fact FactKind Reading",
         "orchestrate.boundary_file": "boundary_at boundary_of",
         "orchestrate.bus": "Listener",
         "orchestrate.facade": "System",
+        "orchestrate.guard.guard": "Guard",
         "orchestrate.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
         "orchestrate.kit": "FilterContext Kit Terms kit_of",
         "orchestrate.patterns.chat": "chat_graph",

@@ -212,7 +212,7 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "an entry is heard apart from its turn": (
         "no_signal_is_lost_or_doubled",
-        1,
+        36,
         (_instead(Post, "_hear", _hear_without_saying_so),),
     ),
     "what was settled is heard again": (

@@ -15,10 +15,12 @@ DOCUMENTS = (
     "docs/agents.md",
     "docs/builtin-tools.md",
     "docs/graphs.md",
+    "docs/principals.md",
     "docs/retrieval.md",
     "docs/system.md",
     "docs/testing.md",
     "docs/tools.md",
+    "docs/trace.md",
     "docs/validation.md",
 )
 

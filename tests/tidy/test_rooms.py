@@ -16,6 +16,7 @@ OPEN_TO_ADAPTERS = {"adapters", "agents", "assemble", "core", "observe"}
 # The facade, for runs and for what people write in files.
 FACADE = "remit.adapters.** -> remit.orchestrate.facade"
 DRAFTS = "remit.adapters.** -> remit.orchestrate.drafts"
+GUARD = "remit.adapters.** -> remit.orchestrate.guard.guard"
 
 
 def folders_without_sign(package: Path) -> list[str]:
@@ -65,8 +66,8 @@ def doors_left_open(project: Mapping[str, Any], rooms: Collection[str]) -> list[
     ]
     if contract.get("allow_indirect_imports") not in (True, "true", "True"):
         lacking.append("allow_indirect_imports is not set")
-    if set(contract.get("ignore_imports", [])) - {FACADE, DRAFTS}:
-        lacking.append(f"only {FACADE} and {DRAFTS} may be ignored")
+    if set(contract.get("ignore_imports", [])) - {FACADE, DRAFTS, GUARD}:
+        lacking.append(f"only {FACADE}, {DRAFTS} and {GUARD} may be ignored")
     return lacking
 
 
