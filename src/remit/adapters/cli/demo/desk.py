@@ -14,7 +14,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 import remit
-from remit.core.arrivals import Happened
 
 LEDGER = Path(__file__).with_name("ledger.sqlite")
 # Another process may be writing; it needs milliseconds.
@@ -56,11 +55,11 @@ def ledger() -> Iterator[sqlite3.Connection]:
             yield connection
 
 
-def booked(key: str) -> Refund | Happened:
+def booked(key: str) -> Refund | remit.Happened:
     """What the ledger knows about the refund with this key. It is written in one piece, so its absence is a no."""
     with ledger() as connection:
         row = connection.execute("SELECT order_id, cents FROM refunds WHERE key = ?", (key,)).fetchone()
-    return Happened.NO if row is None else Refund(row[0], row[1], key)
+    return remit.Happened.NO if row is None else Refund(row[0], row[1], key)
 
 
 def is_booked(arguments: dict[str, Any], result: Refund) -> str:
