@@ -148,6 +148,10 @@ class Hub:
         return await self._step(run_id, self._fork(run_id, report, copy))
 
     async def _fork(self, run_id: str, report: ResumeRequested, copy: Copy) -> str:
+        if (driver := self.drivers.get(run_id)) is not None:  # Made before, and driven here already.
+            if awaits_resume(driver.live.state):
+                await self._tell(driver, report, 0)
+            return rests_because(driver.live.state)
         live, _ = await self._taken_up(run_id, is_released=False, copy=copy)
         try:
             if awaits_resume(live.state):
