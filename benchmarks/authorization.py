@@ -20,16 +20,16 @@ from typing import Any
 from benchmarks.errand import FOUND, LOOKUP, MAIL, PROMPT, STRAY, TOOLS, mails
 from benchmarks.measure import FULL, Work, growth_exponent
 from benchmarks.parts import agree, judged_call
-from remit.agents.guard import GuardInMemory
-from remit.core.arrivals import Provenance
-from remit.core.canonical import canonical_json
-from remit.core.codec import read_json, to_json
+from remit.agents.guard_in_memory import GuardInMemory
+from remit.core.journal.arrivals import Provenance
+from remit.core.journal.canonical import canonical_json
+from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject
 from remit.core.record import replace as changed
-from remit.kernel.authorize import CHECKS, authorize
-from remit.kernel.verdicts import ALLOWED
+from remit.kernel.authority.authorize import CHECKS, authorize
+from remit.kernel.authority.verdict import ALLOWED
 from remit.provenance.gate import Gate, start
-from remit.provenance.verdicts import Decision, Verdict
+from remit.provenance.gate_verdict import Decision, Verdict
 
 # A flat cost shows between these; a run with more results is none that a person reads.
 RESULTS = (10, 100, 1_000)

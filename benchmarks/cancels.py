@@ -15,9 +15,9 @@ from benchmarks.silent import REQUEST, TERMS
 from benchmarks.stuck import Marker, StuckModel, stuck_in_process, stuck_tool
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending
-from remit.core.signals import Signal, UserSignal
-from remit.orchestrate.kit import Kit, kit_of
-from remit.tool.delegating import delegate
+from remit.core.run.signals import Signal, UserSignal
+from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 
 MILLIS_PER_SECOND = 1_000

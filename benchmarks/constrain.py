@@ -14,11 +14,11 @@ from benchmarks.tables import table
 from remit import SpecializedLoop
 from remit.assemble import system_in_memory
 from remit.constraint.stack import Demand, constrain
-from remit.core.contract import SystemResponse
 from remit.core.failure import Ending
 from remit.core.record import JsonObject
-from remit.core.schema import compile_schema
-from remit.inference.scripted import ScriptedEngine
+from remit.core.run.contract import SystemResponse
+from remit.core.schema.json_schema import compile_schema
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.drafts import constrainer
 
 SCHEMA: JsonObject = {

@@ -15,7 +15,7 @@ from benchmarks.measure import Effort, Figure, compare
 from benchmarks.silent import REQUEST, TERMS, expect_success, reading_kit, writing_kit
 from benchmarks.whole import Play, Spent, Watch, cpu_figure, spent_in_turn, wall_figure
 from remit.assemble import Settings, open_store, system_on
-from remit.core.signals import Signal, UserSignal
+from remit.core.run.signals import Signal, UserSignal
 from remit.orchestrate.facade import System
 
 LOOP_RATIO_WANTED = 1.3

@@ -12,26 +12,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from random import Random
 
-from remit.core.arrivals import RunStarted
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget, Dimension
-from remit.core.contract import SystemRequest
 from remit.core.failure import Ending
-from remit.core.foresight import RUNS_MIN, Foresight
-from remit.core.goal import Goal, RequiredAction, TaskClass
-from remit.core.inference import ModelInfo, ModelResult, Price
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import Message, user_message
+from remit.core.journal.arrivals import RunStarted
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.foresight import RUNS_MIN, Foresight
+from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
 from remit.core.record import JsonObject, replace
-from remit.core.tools import Effect, ToolCall, ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.kernel.apply import apply
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelInfo, ModelResult, Price
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import Message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.goal import Goal, RequiredAction, TaskClass
 from remit.kernel.decide import take_turn
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.foresight import course_of, foresight_of, shortfall_in
+from remit.observe.cost.like_runs import course_of, foresight_of, shortfall_in
 from remit.observe.history import History, read_history, states
-from remit.orchestrate.foreseeing import RUNS_MAX
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.setup.foreseeing import RUNS_MAX
 from remit.testing.world import SimulatedWorld
 
 # Runs of each class in either half.

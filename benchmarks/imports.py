@@ -8,7 +8,7 @@ import time
 from benchmarks.measure import MICROS_PER_SECOND, Effort, Figure
 from benchmarks.whole import Spent, cpu_figure, wall_figure
 
-MODULES = ("remit", "remit.agents", "remit.kernel.decide", "remit.orchestrate.runner")
+MODULES = ("remit", "remit.agents", "remit.kernel.decide", "remit.orchestrate.loop.runner")
 HELP = "remit --help"
 
 NOTHING = ("-c", "pass")

@@ -15,11 +15,11 @@ from typing import Any
 
 from benchmarks.runs import at_most
 from remit.core.failure import RequestRejected
-from remit.core.inference import ModelRequest
-from remit.core.messages import Message, assistant_message, user_message
-from remit.inference.local import open_local
-from remit.inference.local_server import SLOTS, LoadedModels
-from remit.inference.models import SMOLLM2
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import Message, assistant_message, user_message
+from remit.inference.local.engine import open_local
+from remit.inference.local.models import SMOLLM2
+from remit.inference.local.server import SLOTS, LoadedModels
 
 TOKENS = 64
 TICK_S = 0.001

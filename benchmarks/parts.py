@@ -6,16 +6,16 @@ from itertools import count
 from benchmarks.measure import Effort, Figure, compare
 from benchmarks.stage import Stage
 from benchmarks.turns import picked
-from remit.core.arrivals import ModelAnswered, ProposedCall
-from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome, ToolRules
+from remit.core.journal.arrivals import ModelAnswered, ProposedCall
 from remit.core.record import replace
-from remit.kernel.authorize import authorize
-from remit.kernel.expressions import holds
-from remit.kernel.graph import compile_graph
-from remit.kernel.guards import parse_guard
+from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome, ToolRules
+from remit.kernel.authority.authorize import authorize
+from remit.kernel.authority.verdict import ALLOWED, Verdict
+from remit.kernel.graph.compiled import compile_graph
+from remit.kernel.graph.expressions import holds
+from remit.kernel.graph.guards import parse_guard
+from remit.kernel.graph.view import view_of
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED, Verdict
-from remit.kernel.view import view_of
 
 GUARD = "outcome == 'answered' && visits < 3 && left_tool_calls > 0"
 # Compiled graphs and parsed guards are kept by the process, so each graph is new and has guards that no other has.

@@ -6,17 +6,17 @@ The model finds its place by counting the messages it is shown, so one engine se
 from typing import Literal
 
 from benchmarks.stage import GENEROUS, PLENTY
-from remit.core.boundary import Boundary
-from remit.core.contract import ExecutionHints, SystemRequest, SystemResponse
-from remit.core.envelope import ITERATIONS_MAX
 from remit.core.failure import Ending
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import user_message
-from remit.core.tools import ToolCall
-from remit.core.usage import TokenUsage
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.tools import ToolCall
+from remit.core.run.contract import ExecutionHints, SystemRequest, SystemResponse
+from remit.core.run.envelope import ITERATIONS_MAX
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
-from remit.orchestrate.kit import Kit, Terms, kit_of
-from remit.tool.declare import tool
+from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 
 TERMS = Terms(Boundary(name="bench", budget=GENEROUS))

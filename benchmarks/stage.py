@@ -8,26 +8,26 @@ from collections.abc import Sequence
 
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.core.boundary import Boundary
-from remit.core.budget import UNCHARGED, Dimension, budget_of
-from remit.core.codec import NO_HASH, decode_turn, hash_turn
-from remit.core.commands import CallModel, CallTool
-from remit.core.contract import SystemRequest
-from remit.core.envelope import ITERATIONS_MAX
-from remit.core.events import Turn
 from remit.core.failure import Ending
-from remit.core.inference import ModelInfo, ModelResult, Price
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import user_message
-from remit.core.tools import Effect, ToolCall, ToolDefinition, ToolResult
-from remit.core.usage import TokenUsage
-from remit.kernel.apply import apply
+from remit.core.journal.codec import NO_HASH, decode_turn, hash_turn
+from remit.core.journal.commands import CallModel, CallTool
+from remit.core.journal.turn import Turn
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import UNCHARGED, Dimension, budget_of
+from remit.core.limits.tools import Effect, ToolCall, ToolDefinition, ToolResult
+from remit.core.run.contract import SystemRequest
+from remit.core.run.envelope import ITERATIONS_MAX
+from remit.core.run.inference import ModelInfo, ModelResult, Price
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.live import Live
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.reports import ModelSaid, ToolSaid
-from remit.orchestrate.runner import Runner
+from remit.orchestrate.executors.reports import ModelSaid, ToolSaid
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.patterns.chat_graph import chat_graph
 
 RUN_ID = "bench"
 TOOL = "look"

@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.tools import ToolCall
+from remit.core.limits.tools import ToolCall
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.inference.engine import StreamHandler
-from remit.tool.declare import Tool, tool
+from remit.tool.declare.decorator import Tool, tool
 
 # Longer than any benchmark takes; a process that nobody cancels ends by itself all the same.
 FOR_EVER_S = 600

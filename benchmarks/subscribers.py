@@ -17,11 +17,11 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.silent import REQUEST, TERMS, SilentModel, expect_success, look
 from remit.assemble import Settings, opened, system_in_memory
-from remit.core.inference import ModelRequest, ModelResult
-from remit.core.run_events import Subject
+from remit.core.run.inference import ModelRequest, ModelResult
+from remit.core.run.run_events import Subject
 from remit.inference.engine import StreamHandler
-from remit.orchestrate.kit import Kit, kit_of
-from remit.orchestrate.subscription import Subscription
+from remit.orchestrate.bus.subscription import Subscription
+from remit.orchestrate.setup.kit import Kit, kit_of
 from remit.tool.registry import Registry
 
 MODEL_MS = 50

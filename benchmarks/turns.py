@@ -15,15 +15,15 @@ import msgspec
 
 from benchmarks.measure import Effort, Figure, Work, compare
 from benchmarks.stage import Stage, fold, read_turns
-from remit.core.arrivals import Arrival, ModelAnswered, ToolReturned
-from remit.core.codec import decode_turn, encode_turn, hash_turn, read_json
-from remit.core.events import Turn
-from remit.core.inference import ModelResult
-from remit.core.tools import ToolCall, ToolResult
+from remit.core.journal.arrivals import Arrival, ModelAnswered, ToolReturned
+from remit.core.journal.codec import decode_turn, encode_turn, hash_turn, read_json
+from remit.core.journal.turn import Turn
+from remit.core.limits.tools import ToolCall, ToolResult
+from remit.core.run.inference import ModelResult
 from remit.kernel.decide import decide
 from remit.kernel.state import RunState
-from remit.orchestrate.facts import Facts
-from remit.orchestrate.reports import ModelSaid, Report, ToolSaid
+from remit.orchestrate.executors.reports import ModelSaid, Report, ToolSaid
+from remit.orchestrate.facts.facts import Facts
 
 # Enough to meet the run early and late; few enough that their states stay in the processor's caches, as one would.
 PICKED = 20

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.measure import FULL, Effort, Figure, Work, compare, together
 from benchmarks.tables import table
 from remit.core.record import JsonObject
-from remit.orchestrate.voting import MajorityVoting, SimilarityVoting, WeightedVoting, elect
+from remit.orchestrate.patterns.voters import MajorityVoting, SimilarityVoting, WeightedVoting, elect
 
 COUNTS = (3, 50)
 FLOOR = "json.loads of each candidate"

@@ -7,7 +7,7 @@ from enum import Enum
 from types import ModuleType
 from typing import get_args
 
-from remit.core import arrivals, commands, rulings
+from remit.core.journal import arrivals, commands, rulings
 from remit.core.record import Record
 from remit.kernel.decide import ANSWERS
 from scripts.markdown import code, item, paragraph, table

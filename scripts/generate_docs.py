@@ -22,7 +22,7 @@ from remit.core.failure import (
     REFUSALS,
     ArrivalFault,
 )
-from remit.core.lifecycle import (
+from remit.core.run.lifecycle import (
     LIFECYCLE_TRANSITIONS,
     AgentRole,
     LifecycleState,
@@ -30,9 +30,9 @@ from remit.core.lifecycle import (
     default_loop_state,
     is_loop_move,
 )
-from remit.kernel.draw import draw_mermaid
-from remit.kernel.graph import compile_graph
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.kernel.graph.compiled import compile_graph
+from remit.kernel.graph.draw import draw_mermaid
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from scripts.event_docs import events
 from scripts.markdown import code, fenced, paragraph, table
 
@@ -172,7 +172,7 @@ def lifecycle() -> Iterator[str]:
     yield "# Lifecycle and loop states"
     yield paragraph(
         "A run stands at one node of its graph. The node carries two labels for display: a lifecycle state and a loop "
-        "state (`core/lifecycle.py`)."
+        "state (`core/run/lifecycle.py`)."
     )
     yield "## Lifecycle"
     yield fenced("mermaid", lifecycle_diagram())
@@ -192,7 +192,7 @@ def lifecycle() -> Iterator[str]:
     )
     yield "## The chat graph"
     yield paragraph(
-        "What `AgentLoop` runs, with its standard limits (`orchestrate/patterns/chat.py`). Each node shows its kind and "
+        "What `AgentLoop` runs, with its standard limits (`orchestrate/patterns/chat_graph.py`). Each node shows its kind and "
         "its lifecycle; dotted ways are the exits that can befall any node."
     )
     yield fenced("mermaid", draw_mermaid(compile_graph(chat_graph())))

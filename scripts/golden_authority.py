@@ -2,21 +2,21 @@
 
 from collections.abc import Awaitable, Callable
 
-from remit.core import commands
-from remit.core.boundary import Boundary, BoundaryMode, Exhaustion
-from remit.core.budget import Budget
-from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode
-from remit.core.goal import Goal, RequiredAction
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import user_message
+from remit.core.journal import commands
+from remit.core.limits.boundary import Boundary, BoundaryMode, Exhaustion
+from remit.core.limits.budget import Budget
+from remit.core.limits.tools import ToolCall, ToolCategory, ToolDefinition
 from remit.core.record import replace
-from remit.core.tools import ToolCall, ToolCategory, ToolDefinition
-from remit.orchestrate import reports
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.core.run.contract import SystemRequest
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import user_message
+from remit.core.work.goal import Goal, RequiredAction
+from remit.orchestrate.executors import reports
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.authority_scenarios import CHEAP
 from remit.testing.scenarios import MODEL, TOOLS
-from remit.testing.script import proposes, says
+from remit.testing.scripts import proposes, says
 from scripts.golden_stage import Stage, asked
 
 _KNOWN = {tool.name: tool for tool in TOOLS}

@@ -4,17 +4,17 @@ from typing import TypeVar
 
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.core import commands
-from remit.core.commands import Command
 from remit.core.failure import ErrorCode
-from remit.core.inference import ModelResult
-from remit.core.manifest import Manifest
+from remit.core.journal import commands
+from remit.core.journal.commands import Command
+from remit.core.limits.tools import ToolResult
 from remit.core.record import JsonObject
-from remit.core.tools import ToolResult
-from remit.orchestrate import reports
-from remit.orchestrate.live import Live
-from remit.orchestrate.reports import Report
-from remit.orchestrate.runner import Runner
+from remit.core.run.inference import ModelResult
+from remit.core.run.manifest import Manifest
+from remit.orchestrate.executors import reports
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.runner import Runner
 
 BEGINS_AT_MS = 1_000_000
 # Between any two reports.

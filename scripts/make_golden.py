@@ -14,36 +14,36 @@ from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from remit.core import arrivals, commands
-from remit.core.arrivals import Happened
-from remit.core.boundary import Boundary
-from remit.core.budget import FIELDS, Budget
-from remit.core.codec import decode_turn
-from remit.core.contract import OutputContract, SystemRequest
-from remit.core.events import KERNEL_VERSION
 from remit.core.failure import Denials, Ending, ErrorCode
-from remit.core.goal import Criterion, Goal, RequiredAction
-from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, schema_text
-from remit.core.manifest import Host, Manifest, Source, make_manifest
-from remit.core.messages import user_message
-from remit.core.plan import ExecutionPlan, PlanPolicy, Step
+from remit.core.journal import arrivals, commands
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.turn import KERNEL_VERSION
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import FIELDS, Budget
+from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject, digest_of, replace
-from remit.core.tools import ToolCall
-from remit.core.usage import TokenUsage
-from remit.core.values import ValueKind
+from remit.core.run.contract import OutputContract, SystemRequest
+from remit.core.run.manifest import Host, Manifest, Source, make_manifest
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.goal import Criterion, Goal, RequiredAction
+from remit.core.work.graph import Edge, Graph, JoinRule, Node, NodeKind, schema_text
+from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
+from remit.core.work.values import ValueKind
 from remit.kernel.state import pinned, standing_at
-from remit.orchestrate import reports
-from remit.orchestrate.fork import fork
+from remit.orchestrate.executors import reports
 from remit.orchestrate.guard.ground import HOST_GRAPH
-from remit.orchestrate.handlers import Handler, ToolHandler, ValidateHandler
-from remit.orchestrate.offspring import child_manifest, spent_by
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.patterns.plan import plan_graph
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
+from remit.orchestrate.history.fork_run import fork
+from remit.orchestrate.loop.offspring import child_manifest, spent_by
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.handlers import Handler, ToolHandler, ValidateHandler
+from remit.orchestrate.patterns.plan_graph import plan_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.runs import fold
 from remit.testing.scenarios import LEASE, MODEL, RESULT, TOOLS, review_graph
-from remit.testing.script import proposes, proposes_all, says
-from remit.tool.declare import tool
+from remit.testing.scripts import proposes, proposes_all, says
+from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from scripts.golden_authority import GOVERNED
 from scripts.golden_stage import DONE, Stage, asked

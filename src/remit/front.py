@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from remit.assemble import Opened
     from remit.orchestrate.facade import System
-    from remit.tool.secret import Given
+    from remit.tool.secrets.secret import Given
 
 
 class Door:

@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-GUARD = "remit.agents.guard"
+GUARD = "remit.agents.guard_in_memory"
 GATE = "remit.provenance.gate"
 
 Operation = dict[str, Any]
@@ -63,7 +63,7 @@ class Bare:
         return {"ok": True}
 
     def _start(self, operation: Operation) -> Operation:
-        authority = importlib.import_module("remit.core.authority")
+        authority = importlib.import_module("remit.core.limits.authority")
         options = authority.authority_of((operation.get("boundary") or {}).get("authority"))
         self._gates[operation["run"]] = importlib.import_module(GATE).start(
             operation["prompt"], operation["tools"], options, read=operation.get("read", ())
@@ -72,5 +72,5 @@ class Bare:
 
     def _judged(self, gate: Any, operation: Operation) -> Operation:
         verdict = gate.judge(operation["id"], operation["tool"], operation["args"])
-        shown: Operation = importlib.import_module("remit.provenance.verdicts").verdict_json(verdict)
+        shown: Operation = importlib.import_module("remit.provenance.gate_verdict").verdict_json(verdict)
         return shown

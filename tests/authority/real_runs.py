@@ -17,29 +17,29 @@ from typing import Any
 
 from remit.assemble import system_on
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import ModelAnswered, ProposedCall
-from remit.core.authority import Stakes
-from remit.core.boundary import Boundary
-from remit.core.codec import decode_turn
-from remit.core.commands import AskHuman, CallTool
-from remit.core.contract import SystemRequest
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.manifest import Source
-from remit.core.messages import Message, Role, user_message
-from remit.core.profiles import GUARDED
+from remit.core.journal.arrivals import ModelAnswered, ProposedCall
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.commands import AskHuman, CallTool
+from remit.core.journal.rulings import ToolCallRefused
+from remit.core.limits.authority import Stakes
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.profiles import GUARDED
+from remit.core.limits.tools import Effect, ToolCall, ToolCategory, ToolDefinition, check_definition, tool_version
+from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import replace
-from remit.core.rulings import ToolCallRefused
-from remit.core.signals import Signal, UserSignal, packet_id
-from remit.core.tools import Effect, ToolCall, ToolCategory, ToolDefinition, check_definition, tool_version
-from remit.core.trust import Reads, Repeat, Trust
-from remit.core.usage import TokenUsage
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.manifest import Source
+from remit.core.run.messages import Message, Role, user_message
+from remit.core.run.signals import Signal, UserSignal, packet_id
+from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, Terms, kit_of
-from remit.orchestrate.replay import Verdict, audit, kept_texts
-from remit.tool.declare import Tool
+from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.tool.declare.decorator import Tool
+from remit.tool.declare.signature import read_signature
 from remit.tool.registry import Registry
-from remit.tool.signature import read_signature
 from tests.authority.attacks.script import Move, Run, honest_run, untouched
 from tests.authority.effects import Ledger
 from tests.authority.runner import Played, Step, Tally

@@ -5,8 +5,8 @@
 
 import pytest
 
-from remit.core.boundary import BoundaryMode
-from remit.core.profiles import GUARDED
+from remit.core.limits.boundary import BoundaryMode
+from remit.core.limits.profiles import GUARDED
 from remit.core.record import replace
 from tests.authority import adapter, real_runs
 from tests.authority.attacks.catalogue import attacks, sample

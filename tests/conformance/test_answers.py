@@ -9,7 +9,7 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.signing import Signer
+from remit.core.journal.signing import Signer
 from remit.orchestrate.ports import HaltLog, Inbox, Journal, Key, Seals, Store
 from remit.testing.conformance.answers import ANSWERS_CHECKS, AnswersCheck
 from remit.testing.conformance.halts import HALTS_CHECKS, HaltsCheck

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remit.core.inference import ModelRequest
-from remit.core.messages import user_message
-from remit.inference.anthropic import open_anthropic
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import user_message
+from remit.inference.anthropic.engine import open_anthropic
 from remit.inference.engine import Engine, StreamChunk
 from remit.inference.specs import EngineSettings
 from remit.testing.conformance.engine import ENGINE_CHECKS, EngineCheck, OpenEngine, Situation

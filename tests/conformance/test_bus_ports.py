@@ -9,7 +9,7 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.storage import START, Listing
+from remit.core.journal.storage import START, Listing
 from remit.orchestrate.ports import Feed, Journal, Store
 from remit.testing.conformance.bell import BELL_CHECKS, BellCheck, OpenTwice
 from remit.testing.conformance.feed import FEED_CHECKS, FeedCheck

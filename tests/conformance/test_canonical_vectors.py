@@ -6,7 +6,7 @@ import struct
 import msgspec
 import pytest
 
-from remit.core.canonical import CanonicalFault, NotCanonical, canonical_json
+from remit.core.journal.canonical import CanonicalFault, NotCanonical, canonical_json
 from tests.vectors import vectors
 
 SUITE = vectors("jcs_rfc8785_vectors.json")

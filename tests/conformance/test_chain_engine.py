@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.inference import ModelRequest
-from remit.core.messages import user_message
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import user_message
 from remit.inference.chain import ChainEngine
 from remit.inference.engine import Engine, EngineFault
-from remit.inference.local import LocalEngine
-from remit.inference.local_server import WINDOW_MAX, LoadedModels
+from remit.inference.local.engine import LocalEngine
+from remit.inference.local.server import WINDOW_MAX, LoadedModels
 from remit.inference.specs import open_engine
 from remit.testing.conformance.engine import ENGINE_CHECKS, EngineCheck, OpenEngine, Situation
 from tests.conformance.chat_server import free_port, serving

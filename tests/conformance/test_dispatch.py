@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remit.core.commands import Command
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.live import Live
+from remit.core.journal.commands import Command
+from remit.orchestrate.executors.reports import PERFORMED, Report
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Dispatch
-from remit.orchestrate.reports import PERFORMED, Report
 from remit.testing.conformance.dispatch import DISPATCH_CHECKS, DispatchCheck, Perform
 from tests.unit.orchestrate.stage import HandClock
 

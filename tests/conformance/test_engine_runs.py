@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 import pytest
 
 from remit.assemble import system_in_memory
-from remit.core.arrivals import ModelAnswered
-from remit.core.contract import CallStatus, ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
-from remit.core.events import Turn
 from remit.core.failure import Ending
-from remit.core.messages import user_message
+from remit.core.journal.arrivals import ModelAnswered
+from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject
+from remit.core.run.contract import CallStatus, ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
+from remit.core.run.messages import user_message
 from remit.inference.chain import ChainEngine
 from remit.inference.engine import Engine, StreamChunk
-from remit.inference.local import LocalEngine
-from remit.inference.local_server import LoadedModels
+from remit.inference.local.engine import LocalEngine
+from remit.inference.local.server import LoadedModels
 from remit.inference.specs import open_engine
 from remit.kernel.state import RunState
-from remit.orchestrate.bus import Listener
-from remit.orchestrate.kit import Kit
-from remit.tool.declare import tool
+from remit.orchestrate.bus.bus import Listener
+from remit.orchestrate.setup.kit import Kit
+from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from tests.conformance.chat_server import Call, ChatServer, Peer, Play, free_port, serving
 from tests.conformance.test_openai_engine import NOTATIONS, writing

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from remit.constraint.gbnf import GRAMMAR_INVALID
-from remit.constraint.matching import Fit, read_with
-from remit.constraint.notation import check_grammar
+from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
+from remit.constraint.grammar.matching import Fit, read_with
+from remit.constraint.grammar.notation import check_grammar
 from remit.core.failure import RequestRejected
 from tests.vectors import vectors
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remit.core.record import JsonObject
-from remit.core.schema import JsonSchema, compile_schema
+from remit.core.schema.json_schema import JsonSchema, compile_schema
 from tests.vectors import vectors
 
 SUITE = vectors("json_schema_test_suite.json.gz")

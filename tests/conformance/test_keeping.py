@@ -9,8 +9,8 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.signing import Signer
-from remit.core.storage import START, Listing, StoreUnusable
+from remit.core.journal.signing import Signer
+from remit.core.journal.storage import START, Listing, StoreUnusable
 from remit.orchestrate.ports import HeadLog, Journal, Store
 from remit.testing.conformance.checkup import CHECKUP_CHECKS, CheckupCheck
 from remit.testing.conformance.head_log import HEAD_LOG_CHECKS, HeadLogCheck

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from remit.assemble import system_in_memory
-from remit.core.codec import read_json
-from remit.core.contract import CallStatus, ExecutionHints, SystemRequest, SystemResponse
-from remit.core.inference import ModelRequest
-from remit.core.messages import user_message
+from remit.core.journal.codec import read_json
 from remit.core.record import JsonObject
-from remit.core.schema import compile_schema
+from remit.core.run.contract import CallStatus, ExecutionHints, SystemRequest, SystemResponse
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import user_message
+from remit.core.schema.json_schema import compile_schema
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
-from remit.orchestrate.errands import Occasion
-from remit.orchestrate.kit import kit_of
-from remit.orchestrate.shaping import Circumstances, shaped
-from remit.tool.declare import tool
+from remit.orchestrate.exchange.shaping import Circumstances, shaped
+from remit.orchestrate.executors.errands import Occasion
+from remit.orchestrate.setup.kit import kit_of
+from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 
 pytestmark = pytest.mark.model

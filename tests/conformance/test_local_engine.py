@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import user_message
 from remit.core.record import replace
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import user_message
 from remit.inference.engine import Engine, StreamHandler
-from remit.inference.local import LocalEngine
-from remit.inference.local_server import WINDOW_MAX, LoadedModels
-from remit.inference.models import SMOLLM2, find_model
+from remit.inference.local.engine import LocalEngine
+from remit.inference.local.models import SMOLLM2, find_model
+from remit.inference.local.server import WINDOW_MAX, LoadedModels
 from remit.testing.conformance import engine as conformance
 from remit.testing.conformance.engine import EngineCheck, Situation, checks_without
 from tests.unit.inference.tiny_model import write_tiny_model

@@ -19,7 +19,7 @@ from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck, Open
 from remit.testing.conformance.leases import LEASES_CHECKS, LeasesCheck
 from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
-from remit.testing.script import in_turn, says
+from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from remit.agents.conversation import AgentLoop
+from remit.agents.agent_loop import AgentLoop
 from remit.core.failure import Ending
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 from tests.conformance.chat_server import Call, Peer, served
 from tests.e2e.command import Remit
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from remit.core.inference import ModelRequest
-from remit.core.messages import user_message
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import user_message
 from remit.inference.engine import Engine, StreamChunk
-from remit.inference.presets import URLS
+from remit.inference.openai.presets import URLS
 from remit.inference.specs import open_engine
 from remit.testing.conformance.engine import (
     ENGINE_CHECKS,

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import user_message
 from remit.core.record import replace
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import user_message
 from remit.inference.engine import EngineFault, StreamChunk, StreamHandler
-from remit.inference.openai import open_openai
+from remit.inference.openai.engine import open_openai
 from remit.inference.specs import EngineSettings
-from remit.orchestrate.shaping import Shaped, grammatically
+from remit.orchestrate.exchange.shaping import Shaped, grammatically
 
 pytestmark = pytest.mark.model
 

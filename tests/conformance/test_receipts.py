@@ -9,8 +9,8 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.queue import Receipt, ReceiptKind
-from remit.core.storage import Listing
+from remit.core.journal.storage import Listing
+from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.orchestrate.ports import Journal, Receipts
 from remit.testing.conformance.receipts import RECEIPTS_CHECKS, ReceiptsCheck
 

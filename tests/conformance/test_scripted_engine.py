@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from remit.inference.engine import Engine
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.inference.specs import open_engine
 from remit.testing.conformance.engine import CALLERS, ENGINE_CHECKS, EngineCheck, Situation
 

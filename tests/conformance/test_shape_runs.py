@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from remit.assemble import system_in_memory
-from remit.core.arrivals import ModelAnswered, ModelFailed
-from remit.core.commands import SetTimer, TimerPurpose
-from remit.core.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
-from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode
-from remit.core.messages import user_message
+from remit.core.journal.arrivals import ModelAnswered, ModelFailed
+from remit.core.journal.commands import SetTimer, TimerPurpose
+from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject
+from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
+from remit.core.run.messages import user_message
 from remit.inference.specs import EngineSettings, open_engine
 from remit.kernel.state import RunState
-from remit.orchestrate.bus import Listener
-from remit.orchestrate.kit import Kit
-from remit.tool.declare import tool
+from remit.orchestrate.bus.bus import Listener
+from remit.orchestrate.setup.kit import Kit
+from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from tests.conformance.chat_server import Call, ChatServer, Peer, Play, serving
 

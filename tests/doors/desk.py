@@ -6,7 +6,7 @@ from typing import Any
 
 from remit import AgentLoop, RedundantLoop, SpecializedLoop, SystemResponse
 from remit.core.failure import ErrorCode
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.inference.engine import EngineFault, StreamHandler
 
 MOOD = {"type": "object", "properties": {"mood": {"enum": ["good", "bad"]}}, "required": ["mood"]}

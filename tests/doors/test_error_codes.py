@@ -13,7 +13,7 @@ import pytest
 
 from remit import AgentLoop, Budget, PlanExecutor, RerankHandler, SpecializedLoop, Step, SystemResponse, tool
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.goal import Criterion, Goal, RequiredAction
+from remit.core.work.goal import Criterion, Goal, RequiredAction
 from tests.doors.desk import Desk, call
 
 NO_RETRIES = Budget(retries=0)

@@ -18,7 +18,7 @@ from remit import (
     tool,
 )
 from remit.core.failure import Ending, FailureCategory
-from remit.validate.rules import MustMention, Rule, RuleSet
+from remit.validate.rule_set import MustMention, Rule, RuleSet
 from tests.doors.desk import MOOD, Desk, Panel, call
 
 GOOD, BAD, FENCED, NO_JSON = '{"mood":"good"}', '{"mood":"bad"}', '```json\n{"mood": "good",}\n```', "no idea"

@@ -21,31 +21,31 @@ from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.store import MemoryStore
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.halt import HaltKind, HaltScope
-from remit.core.messages import user_message
-from remit.core.principal import PRINCIPAL_FOREIGN, SCOPE_LACKING, Principal, Scope
-from remit.core.queue import QueueLimits
-from remit.core.quota import Period, Quota
+from remit.core.journal.storage import Listing, RunEntry
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.queue import QueueLimits
+from remit.core.limits.quota import Period, Quota
 from remit.core.record import BlobRef
-from remit.core.run_events import Subject
-from remit.core.signals import Signal, UserSignal
-from remit.core.storage import Listing, RunEntry
-from remit.inference.scripted import ScriptedEngine
+from remit.core.run.halt import HaltKind, HaltScope
+from remit.core.run.messages import user_message
+from remit.core.run.principal import PRINCIPAL_FOREIGN, SCOPE_LACKING, Principal, Scope
+from remit.core.run.run_events import Subject
+from remit.core.run.signals import Signal, UserSignal
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.observe.history import references
-from remit.orchestrate.archive import Archive
-from remit.orchestrate.bus import Listener
+from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, Terms, kit_of
-from remit.orchestrate.lineages import Lineages
+from remit.orchestrate.history.archive import Archive
+from remit.orchestrate.history.lineages import Lineages
+from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.ports import Store
-from remit.orchestrate.queues import Queues
-from remit.orchestrate.tenancy import TenantStandings
+from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.orchestrate.tenants.tenancy import TenantStandings
 from remit.testing.poor_log import PoorLog
-from remit.tool.declare import tool
-from remit.tool.delegating import delegate
+from remit.tool.declare.decorator import tool
+from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 
 NOON = 1_700_000_000_000

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from remit import SpecializedLoop, tool
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import Message, Role
-from remit.core.tools import ToolCall
+from remit.core.limits.tools import ToolCall
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.messages import Message, Role
 from remit.inference.engine import StreamHandler
 from tests.doors.desk import MOOD
 

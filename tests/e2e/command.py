@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from remit.adapters.cli.main import main
-from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from tests.e2e.crash_law import journals, prove
 

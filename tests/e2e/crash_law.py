@@ -22,22 +22,22 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from remit.backend.clock import WallClock
-from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.codec import hash_turn
-from remit.core.commands import CallTool
-from remit.core.contract import SystemResponse
 from remit.core.failure import Ending, ErrorCode
-from remit.core.signals import Signal, UserSignal
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.commands import CallTool
+from remit.core.run.contract import SystemResponse
+from remit.core.run.signals import Signal, UserSignal
 from remit.kernel.state import RunState
-from remit.observe.packets import Approval, What
-from remit.observe.verify import verify_run
-from remit.orchestrate import recover
+from remit.observe.people.packets import Approval, What
+from remit.observe.proof.verify import verify_run
 from remit.orchestrate.executors.human import approvals_in
+from remit.orchestrate.executors.reports import ToolBroke
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.replay import Verdict, audit, kept_texts
-from remit.orchestrate.reports import ToolBroke
+from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.loop import recover
+from remit.orchestrate.setup.kit import Kit
 from remit.testing.crashing import CrashingStore, Forked, Fuse, Moment, OnKept, Position, Tell, in_fork
 from tests.e2e import errand
 from tests.e2e.errand import RUN, Ledger

@@ -16,10 +16,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from remit.adapters.cli.main import main
-from remit.orchestrate.claims import PerformerLost
-from remit.orchestrate.errands import Errand, decode_report, encode_errand, packed
+from remit.orchestrate.executors.errands import Errand, decode_report, encode_errand, packed
 from remit.orchestrate.executors.performers import Performers
-from remit.orchestrate.reports import Report
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.loop.claims import PerformerLost
 
 
 class Elsewhere:

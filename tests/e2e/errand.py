@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from remit.core.contract import SystemRequest
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import Message, Role, user_message
+from remit.core.limits.tools import Effect, ToolCall, tool_version
 from remit.core.record import JsonObject, replace
-from remit.core.tools import Effect, ToolCall, tool_version
-from remit.core.usage import TokenUsage
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.messages import Message, Role, user_message
+from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
-from remit.kernel.words import NOT_HAPPENED
-from remit.orchestrate.kit import Kit, kit_of
-from remit.tool.declare import Tool, tool
+from remit.kernel.results.notices import NOT_HAPPENED
+from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 
 RUN = "errand"

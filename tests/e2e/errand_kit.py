@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from remit import tool
-from remit.core.messages import Message, system_message
+from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
-from remit.core.tools import ToolCall
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.kit import Kit
+from remit.core.run.messages import Message, system_message
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.setup.kit import Kit
 from remit.tool.registry import Registry
 from tests.e2e.moments import ACTING, reach
 

@@ -12,15 +12,15 @@ from uuid import uuid4
 from remit.assemble import new_run_id
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.contract import SystemRequest, SystemResponse
-from remit.core.messages import user_message
 from remit.core.record import JsonObject
-from remit.core.signals import Signal, UserSignal
-from remit.inference.scripted import ScriptedEngine
+from remit.core.run.contract import SystemRequest, SystemResponse
+from remit.core.run.messages import user_message
+from remit.core.run.signals import Signal, UserSignal
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, kit_of
-from remit.tool.declare import Tool
+from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
 from tests.e2e.crash_law import journals, prove
 

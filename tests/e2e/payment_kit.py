@@ -6,8 +6,8 @@ from typing import Literal
 
 from remit import tool
 from remit.core.record import JsonObject
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.kit import Kit
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.setup.kit import Kit
 from remit.tool.registry import Registry
 from tests.e2e.moments import ACTED, ACTING, reach
 

@@ -17,15 +17,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.record import Text, digest_of
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.inference.engine import Engine, StreamHandler
 from remit.observe.history import fold, read_history
-from remit.orchestrate.errands import Errand, decode_errand, encode_report, unpacked
 from remit.orchestrate.executors.bench import Bench
+from remit.orchestrate.executors.errands import Errand, decode_errand, encode_report, unpacked
 from remit.orchestrate.executors.performers import Performers
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.kits import kit_again
+from remit.orchestrate.setup.kit import Kit
+from remit.orchestrate.setup.kits import kit_again
 from tests.e2e.moments import ACTING, CLAIMED, DONE, RECEIVED, reach, say
 
 

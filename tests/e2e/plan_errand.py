@@ -15,9 +15,9 @@ from typing import Any
 
 from remit import InferHandler, PlanExecutor, RedundantLoop, Step, ToolHandler, ValidateHandler, tool
 from remit.assemble import reopened, settings_of
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.inference.engine import StreamHandler
-from remit.inference.script import FREE
+from remit.inference.scripted.script import FREE
 
 LOG, HANGING, STORE = "log.txt", "hanging", "store"
 SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}

@@ -21,16 +21,16 @@ from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any, NamedTuple
 
-from remit.backend.embedded import checkpoints
+from remit.backend.embedded.disk import checkpoints
+from remit.backend.embedded.disk.syncer import Syncer, Waiting
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.embedded.syncing import Syncer, Waiting
-from remit.core.arrivals import ApprovalGiven, ApprovalRefused, OutcomeJudged, QuestionAnswered
-from remit.core.codec import decode_turn, hash_turn
-from remit.core.commands import CallTool
 from remit.core.failure import RemitError
-from remit.core.rulings import RunEnded
-from remit.core.signals import UserSignal
-from remit.core.storage import SignedHead, StoreUnusable
+from remit.core.journal.arrivals import ApprovalGiven, ApprovalRefused, OutcomeJudged, QuestionAnswered
+from remit.core.journal.codec import decode_turn, hash_turn
+from remit.core.journal.commands import CallTool
+from remit.core.journal.rulings import RunEnded
+from remit.core.journal.storage import SignedHead, StoreUnusable
+from remit.core.run.signals import UserSignal
 from remit.testing.crashing import Fuse, Moment, Position, Tell, in_fork
 from tests.e2e import errand
 from tests.e2e.crash_law import Kept, Place, Stage, begin, go_on, journals, kept_as, preload, prove

@@ -18,15 +18,15 @@ from random import Random, SystemRandom
 
 import pytest
 
-from remit.backend.embedded.database import DATABASE
-from remit.backend.embedded.failures import (
+from remit.backend.embedded.disk.database import DATABASE
+from remit.backend.embedded.disk.disk_failures import (
     DAMAGED,
     FULL,
     NOT_FOUND,
     READ_ONLY,
     VERSION_UNKNOWN,
 )
-from remit.backend.embedded.schema import MIGRATIONS
+from remit.backend.embedded.disk.tables import MIGRATIONS
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
 from tests.e2e.command import COMMAND, PATIENCE_S, SCRIPT, TOOLS, Answer, Remit, prove_all
 from tests.e2e.house import calls, says

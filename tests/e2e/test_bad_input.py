@@ -13,12 +13,12 @@ import pytest
 
 from remit.adapters.cli.inputs import ARGUMENTS_UNREADABLE, PROMPT_UNREADABLE, SCHEMA_FILE_UNREADABLE
 from remit.assemble import Settings, opened_to_read
-from remit.core.arrivals import SourcesAccepted
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING, ErrorCode
-from remit.core.strict_yaml import YamlFault
-from remit.inference.script import SCRIPT_INVALID, SCRIPT_NOT_FOUND, SCRIPT_UNREADABLE
-from remit.orchestrate.kits import ENGINE_SOURCE_MISSING
-from remit.tool.loading import (
+from remit.core.journal.arrivals import SourcesAccepted
+from remit.core.schema.strict_yaml import YamlFault
+from remit.inference.scripted.script import SCRIPT_INVALID, SCRIPT_NOT_FOUND, SCRIPT_UNREADABLE
+from remit.orchestrate.setup.kits import ENGINE_SOURCE_MISSING
+from remit.tool.loader import (
     TOOL_DEFINITION_CHANGED,
     TOOL_FILE_EMPTY,
     TOOL_FILE_NOT_FOUND,

@@ -10,8 +10,8 @@ import pytest
 
 from remit.adapters.cli.main import EXIT_USAGE
 from remit.core.failure import EXIT_OK, EXIT_WAITING
-from remit.tool.builtin.catalogue import BUILTIN_UNKNOWN, BUILTIN_VALUE_INVALID
-from remit.tool.loading import TOOL_SOURCE_MISSING
+from remit.tool.builtin.builtin_tools import BUILTIN_UNKNOWN, BUILTIN_VALUE_INVALID
+from remit.tool.loader import TOOL_SOURCE_MISSING
 from tests.e2e.command import Remit, remit_in
 from tests.e2e.house import calls, says
 

@@ -13,20 +13,20 @@ from threading import Event
 
 import pytest
 
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING, Ending
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.journal.rulings import AddendumNoted
 from remit.core.record import JsonObject
-from remit.core.rulings import AddendumNoted
-from remit.core.signals import Signal
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.signals import Signal
 from remit.inference.engine import StreamHandler
-from remit.inference.scripted import ScriptedEngine
-from remit.observe.sentence import sentence
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.observe.views.sentence import sentence
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, kit_of
-from remit.tool.declare import Tool, tool
-from remit.tool.delegating import delegate
-from remit.tool.loading import load_tools
+from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.tool.declare.decorator import Tool, tool
+from remit.tool.delegate import delegate
+from remit.tool.loader import load_tools
 from remit.tool.registry import Registry
 from tests.e2e.command import remit_in
 from tests.e2e.command import until as wait_until

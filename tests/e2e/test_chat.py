@@ -22,7 +22,7 @@ TOOLS = '''
 import time
 from pathlib import Path
 
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 
 HERE = Path(__file__).parent
 

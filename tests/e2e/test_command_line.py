@@ -24,7 +24,7 @@ TOOLS = '''
 import asyncio
 from pathlib import Path
 
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 
 HERE = Path(__file__).parent
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded.failures import FULL
+from remit.backend.embedded.disk.disk_failures import FULL
 from tests.e2e.command import COMMAND, PATIENCE_S, Remit
 from tests.e2e.house import calls, says
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli.commands import entries
+from remit.adapters.cli.table import entries
 from tests.e2e.command import COMMAND, PATIENCE_S
 
 TOOLS = '''

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from remit.adapters.cli.commands import entries
 from remit.adapters.cli.main import main
-from remit.adapters.cli.responses import LINE_CHARS_MAX
+from remit.adapters.cli.response_lines import LINE_CHARS_MAX
+from remit.adapters.cli.table import entries
 from tests.e2e.command import SCRIPT, TOOLS
 
 ANSI = "\x1b[2J\x1b[31mred\x1b[0m"
@@ -35,7 +35,7 @@ LONG = "x" * 100_000
 
 TOOL_FILE = f'''
 from remit import tool
-from remit.tool.delegating import delegate
+from remit.tool.delegate import delegate
 
 @tool(effect="read")
 def look(place: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.values import CONVERTIBLE
+from remit.core.work.values import CONVERTIBLE
 from tests.e2e.command import Answer, Remit, Running, remit_in, until
 
 EXIT_OK = 0

@@ -39,11 +39,11 @@ from pathlib import Path
 from remit import Budget, SystemRequest
 from remit.assemble import Settings, opened
 from remit.core.failure import RequestRejected
-from remit.core.messages import user_message
-from remit.inference.scripted import ScriptedEngine
+from remit.core.run.messages import user_message
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import pinned
-from remit.orchestrate.kit import Terms, kit_of
-from remit.tool.declare import tool
+from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 
 @tool(effect="write", idempotent=True)

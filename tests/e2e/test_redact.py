@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded.database import DATABASE
-from remit.core.codec import encode_redacted, hash_turn, redacted_in
+from remit.backend.embedded.disk.database import DATABASE
 from remit.core.failure import EXIT_FAILED, EXIT_OK
+from remit.core.journal.codec import encode_redacted, hash_turn, redacted_in
+from remit.core.journal.signing import Signer, sign_redaction
 from remit.core.record import replace
-from remit.core.signing import Signer, sign_redaction
 from tests.e2e.command import Remit, remit_in
 from tests.e2e.house import calls, says
 

@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.budget import Budget
-from remit.core.contract import SystemResponse
 from remit.core.failure import EXIT_OK, EXIT_WAITING, Ending
-from remit.core.goal import Criterion, Goal
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import Message, system_message
+from remit.core.limits.budget import Budget
 from remit.core.record import JsonObject
-from remit.core.signals import Signal
+from remit.core.run.contract import SystemResponse
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import Message, system_message
+from remit.core.run.signals import Signal
+from remit.core.work.goal import Criterion, Goal
 from remit.inference.engine import StreamHandler
-from remit.inference.scripted import ScriptedEngine
-from remit.observe.export import read_export
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.observe.proof.export import read_export
 from remit.orchestrate.facade import System, replay_export
-from remit.orchestrate.kit import Kit, Terms
-from remit.orchestrate.replay import Audit, Verdict
-from remit.tool.declare import Tool, tool
-from remit.tool.delegating import delegate
+from remit.orchestrate.history.replay import Audit, Verdict
+from remit.orchestrate.setup.kit import Kit, Terms
+from remit.tool.declare.decorator import Tool, tool
+from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 from tests.e2e.command import remit_in
 from tests.e2e.errand import LEASE

@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
-from remit.core.codec import encode_signal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING, Ending, RemitError
-from remit.core.signals import Signal, UserSignal
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.kit import Kit, kit_of
-from remit.tool.declare import tool
+from remit.core.journal.codec import encode_signal
+from remit.core.run.signals import Signal, UserSignal
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from tests.e2e.command import Answer, Remit, remit_in, until
 from tests.e2e.house import asking, calls, house, says, tell

@@ -10,10 +10,10 @@ import pytest
 
 from remit.core.failure import EXIT_OK, ErrorCode
 from remit.core.record import JsonObject
-from remit.tool import sandbox
-from remit.tool.loading import load_tools
-from remit.tool.outcomes import ToolFault
-from remit.tool.performing import Attempt, perform
+from remit.tool.call.outcomes import ToolFault
+from remit.tool.call.performing import Attempt, perform
+from remit.tool.loader import load_tools
+from remit.tool.process import sandbox
 from tests.e2e.command import Remit, remit_in
 from tests.e2e.house import calls, says
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.contract import SystemRequest
 from remit.core.failure import EXIT_OK, EXIT_WAITING
-from remit.core.messages import system_message, user_message
-from remit.core.signals import Signal
+from remit.core.run.contract import SystemRequest
+from remit.core.run.messages import system_message, user_message
+from remit.core.run.signals import Signal
 from remit.observe.logs import TextFormatter
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 from tests.e2e.command import remit_in
 from tests.e2e.house import calls, house, says, scripted, tell
 from tests.planted import ENCODINGS, Planted

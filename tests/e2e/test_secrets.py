@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import EXIT_OK, EXIT_STOPPED, EXIT_WAITING
-from remit.tool.vault_file import SECRETS_NOT_PRIVATE
+from remit.tool.secrets.vault_file import SECRETS_NOT_PRIVATE
 from tests.e2e.command import Remit, remit_in
 from tests.e2e.house import calls, says
 
@@ -17,7 +17,7 @@ CANARY = "a canary that is no secret"
 TOOLS = """
 import base64, hashlib, os, sys
 from remit import tool
-from remit.tool.secret import Secret
+from remit.tool.secrets.secret import Secret
 
 @tool(effect="read", secrets={"token": "TOKEN", "password": "PASSWORD"})
 def leak(how: str, token: str, password: Secret) -> str:

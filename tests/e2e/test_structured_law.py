@@ -14,18 +14,18 @@ import pytest
 
 from remit import SpecializedLoop
 from remit.assemble import system_in_memory
-from remit.constraint.bounds import bounded
 from remit.constraint.gbnf_schema import schema_grammar
+from remit.constraint.grammar.bounds import bounded
 from remit.constraint.stack import Demand, constrain
-from remit.core.budget import Budget
-from remit.core.contract import ExecutionHints, OutputContract, SystemRequest, SystemResponse
 from remit.core.failure import Ending, ErrorCode
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import user_message
-from remit.core.schema import compile_schema
+from remit.core.limits.budget import Budget
+from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest, SystemResponse
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import user_message
+from remit.core.schema.json_schema import compile_schema
 from remit.inference.engine import Engine, StreamHandler
 from remit.inference.specs import open_engine
-from remit.orchestrate.kit import Terms, kit_of
+from remit.orchestrate.setup.kit import Terms, kit_of
 from remit.tool.registry import Registry
 from tests.e2e.conftest import FIGURE
 from tests.e2e.shapes import GRAMMARS, SCHEMAS, TOKENS, Shaped, Spelled

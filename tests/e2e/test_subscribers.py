@@ -11,7 +11,7 @@ from threading import Timer
 import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.codec import decode_turn
+from remit.core.journal.codec import decode_turn
 from tests.e2e.command import PATIENCE_S
 from tests.tidy.source import ROOT
 

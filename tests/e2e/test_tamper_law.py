@@ -12,12 +12,12 @@ from random import Random, SystemRandom
 
 import pytest
 
-from remit.backend.embedded.database import DATABASE, WAL
-from remit.core.codec import hash_turn
-from remit.core.signing import Signer, sign_head
-from remit.core.storage import SignedHead
-from remit.observe.export import ExportUnreadable, export_lines, read_export, verify_export
-from remit.observe.findings import Verification
+from remit.backend.embedded.disk.database import DATABASE, WAL
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import Signer, sign_head
+from remit.core.journal.storage import SignedHead
+from remit.observe.proof.export import ExportUnreadable, export_lines, read_export, verify_export
+from remit.observe.proof.findings import Verification
 from tests.e2e.command import Remit, remit_in
 from tests.e2e.vault import TAMPERINGS, Turns, Vault, fill, opened_database, put_turns, verified
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.arrivals import ModelAnswered
-from remit.core.codec import decode_turn
+from remit.core.journal.arrivals import ModelAnswered
+from remit.core.journal.codec import decode_turn
 from tests.e2e.command import SCRIPT, TOOLS, remit_in, until
 from tests.e2e.crash_law import journals
 

@@ -16,24 +16,24 @@ from random import Random
 
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.boundary import Boundary
-from remit.core.budget import COUNTERS, FIELDS, Budget
-from remit.core.contract import SystemRequest
-from remit.core.graph import JoinRule
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.manifest import lineage_of
-from remit.core.messages import user_message
-from remit.core.tools import ToolCall
-from remit.core.usage import TokenUsage
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import COUNTERS, FIELDS, Budget
+from remit.core.limits.tools import ToolCall
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.manifest import lineage_of
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import JoinRule
 from remit.inference.engine import StreamHandler
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, Terms, kit_of
+from remit.orchestrate.setup.kit import Kit, Terms, kit_of
 from remit.testing.laws_of_trees import above_the_gauges, overshot, tree_of
 from remit.testing.runs import SimulatedRun
 from remit.testing.tree_scenarios import BRANCH, CHILD, CHILDREN, LEAF, STEPS_OF_THE_ROOT, tree_graph
-from remit.tool.declare import Tool, tool
-from remit.tool.delegating import delegate
+from remit.tool.declare.decorator import Tool, tool
+from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 from tests.e2e.crash_law import journals, prove
 

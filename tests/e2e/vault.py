@@ -14,15 +14,15 @@ from random import Random
 from typing import NamedTuple
 
 from remit.assemble import Settings, opened_to_read, settings_of
-from remit.backend.embedded.database import DATABASE
-from remit.backend.embedded.trust import Trusted
-from remit.core.codec import decode_turn, encode_turn
-from remit.core.contract import SystemResponse
+from remit.backend.embedded.disk.database import DATABASE
+from remit.backend.embedded.owner.trusted_keys import Trusted
+from remit.core.journal.codec import decode_turn, encode_turn
 from remit.core.record import replace
-from remit.core.signals import Signal
-from remit.observe.findings import Verification
+from remit.core.run.contract import SystemResponse
+from remit.core.run.signals import Signal
+from remit.observe.proof.findings import Verification
 from remit.orchestrate.facade import System
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 from tests.e2e import errand
 from tests.e2e.errand import Ledger
 from tests.e2e.house import answer, asking, calls, house, says, scripted

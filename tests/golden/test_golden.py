@@ -10,17 +10,17 @@ import pytest
 
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.core.arrivals import Arrival
-from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn
-from remit.core.commands import Command
-from remit.core.events import KERNEL_VERSION
 from remit.core.failure import InvariantBroken
+from remit.core.journal.arrivals import Arrival
+from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, hash_turn
+from remit.core.journal.commands import Command
+from remit.core.journal.rulings import Ruling
+from remit.core.journal.turn import KERNEL_VERSION
 from remit.core.record import JsonObject
-from remit.core.rulings import Ruling
-from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.runner import Runner
+from remit.orchestrate.loop.runner import Runner
 from remit.testing.runs import SimulatedRun, fold
 from scripts.golden_stage import Stage
 from scripts.make_golden import GOLDEN, files, read_journal, summary_of, write

@@ -12,14 +12,14 @@ import pytest
 from remit.assemble import new_run_id, opened_to_read, settings_of
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import Ending
-from remit.core.lineage import derived_id, is_safe_id
-from remit.core.signals import Signal
-from remit.inference.scripted import ScriptedEngine
+from remit.core.run.lineage import derived_id, is_safe_id
+from remit.core.run.signals import Signal
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.replay import Verdict
-from remit.tool.declare import tool
+from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.setup.kit import Kit
+from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from tests.e2e.house import calls, says, tell
 

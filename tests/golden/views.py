@@ -17,19 +17,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from remit.adapters.cli.calls import CallTeller
 from remit.adapters.cli.main import main
-from remit.adapters.cli.stepping import WorkTeller
+from remit.adapters.cli.screen.call_lines import CallTeller
+from remit.adapters.cli.screen.step_lines import WorkTeller
 from remit.assemble import opened_to_read, settings_of
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.codec import decode_turn, plain
+from remit.core.journal.codec import decode_turn, plain
 from remit.core.regex import regex
 from remit.kernel.state import pinned
-from remit.observe.event_log import events_of
 from remit.observe.history import History, read_history, states
-from remit.observe.meter import metered
+from remit.observe.views.event_log import events_of
+from remit.observe.views.meter import metered
 from remit.orchestrate.facade import System
-from remit.orchestrate.rebuild import derived_from
+from remit.orchestrate.history.rebuild_index import derived_from
 from scripts.make_golden import GOLDEN, read_journal
 
 VIEWS = GOLDEN / "views"

@@ -6,12 +6,12 @@ Rows are read for each tenant by a principal of it who may read and do nothing e
 from collections.abc import Callable
 from typing import Any
 
-from remit.core.arrivals import RunStarted
-from remit.core.commands import CallTool
-from remit.core.manifest import Manifest
-from remit.core.principal import Principal, Scope
+from remit.core.journal.arrivals import RunStarted
+from remit.core.journal.commands import CallTool
+from remit.core.journal.rulings import ToolCallRefused
 from remit.core.record import Record
-from remit.core.rulings import ToolCallRefused
+from remit.core.run.manifest import Manifest
+from remit.core.run.principal import Principal, Scope
 from tests.governance.play import SUBAGENT, Deployment
 
 ALLOW, DENY = "allow", "deny"

@@ -12,20 +12,20 @@ from typing import Any
 
 from remit import SystemRequest, tool
 from remit.backend.memory.store import MemoryStore
-from remit.core.authority import Authority
-from remit.core.boundary import Boundary, Condition, Rate, Then, Whose
-from remit.core.budget import Budget
 from remit.core.failure import RequestRejected
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import Role, system_message, user_message
-from remit.core.principal import Principal, Scope
-from remit.core.tools import ToolCall
+from remit.core.limits.authority import Authority
+from remit.core.limits.boundary import Boundary, Condition, Rate, Then, Whose
+from remit.core.limits.budget import Budget
+from remit.core.limits.tools import ToolCall
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.messages import Role, system_message, user_message
+from remit.core.run.principal import Principal, Scope
 from remit.inference.engine import StreamHandler
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, kit_of
-from remit.orchestrate.policies import Policies
-from remit.tool.declare import Tool
-from remit.tool.delegating import delegate
+from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.tenants.policies import Policies
+from remit.tool.declare.decorator import Tool
+from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 
 BEGAN_MS = 1_700_000_000_000

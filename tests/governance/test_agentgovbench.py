@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from remit.core.boundary import Boundary, Whose
-from remit.core.principal import Principal, Scope
+from remit.core.limits.boundary import Boundary, Whose
 from remit.core.record import replace
+from remit.core.run.principal import Principal, Scope
 from tests.governance.audit import CHECKS, Row, rows_of
 from tests.governance.play import Deployment, played
 from tests.vectors import PROJECT, vectors

@@ -11,27 +11,27 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from remit.core.arrivals import ProposedCall, Provenance
-from remit.core.authority import Authority
-from remit.core.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, Then, narrow
-from remit.core.budget import Budget
-from remit.core.commands import CallModel, StartChild
-from remit.core.contract import ExecutionHints, SystemRequest
 from remit.core.failure import Refusal
-from remit.core.graph import STANDARD_RULES, Graph, Node, NodeKind
-from remit.core.manifest import Manifest
-from remit.core.messages import user_message
+from remit.core.journal.arrivals import ProposedCall, Provenance
+from remit.core.journal.commands import CallModel, StartChild
+from remit.core.limits.authority import Authority
+from remit.core.limits.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, Then, narrow
+from remit.core.limits.budget import Budget
+from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tools import MUTATING, Effect, ToolCategory, ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.core.limits.trust import Reads, Trust
 from remit.core.record import replace
-from remit.core.schema import Violation
-from remit.core.tool_policy import StateWrite
-from remit.core.tools import MUTATING, Effect, ToolCategory, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.core.trust import Reads, Trust
-from remit.kernel.authorize import CHECKS, authorize
-from remit.kernel.conditions import TRACED_NAMES
+from remit.core.run.contract import ExecutionHints, SystemRequest
+from remit.core.run.manifest import Manifest
+from remit.core.run.messages import user_message
+from remit.core.schema.json_schema import Violation
+from remit.core.work.graph import STANDARD_RULES, Graph, Node, NodeKind
+from remit.kernel.authority.authorize import CHECKS, authorize
+from remit.kernel.authority.conditions import TRACED_NAMES
+from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED, Judgement, Verdict
-from remit.orchestrate.offspring import child_manifest
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.loop.offspring import child_manifest
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.scenarios import LEASE, PARAMETERS
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from remit.tool.builtin.addresses import OPEN_V6, is_public
 from remit.tool.builtin.arithmetic import EXPRESSION_CHARS_MAX, evaluate
 from remit.tool.builtin.calculator import calculated
-from remit.tool.builtin.paths import names_of
-from remit.tool.builtin.refusing import ToolRefused
+from remit.tool.builtin.refusal import ToolRefused
+from remit.tool.builtin.relative_path import names_of
 from remit.tool.builtin.rooted import Root, listing_of
 from remit.tool.builtin.targets import CLOSED_ENDS, CLOSED_NAMES, PORTS, target_of
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.run_events import EventKind, Subject
-from remit.core.storage import START, Topic
+from remit.core.journal.storage import START, Topic
+from remit.core.run.run_events import EventKind, Subject
 from remit.inference.engine import StreamChunk
-from remit.orchestrate import bus as bus_module
-from remit.orchestrate import subscription as subscription_module
-from remit.orchestrate.bus import Bus
-from remit.orchestrate.subscription import Subscription
+from remit.orchestrate.bus import bus as bus_module
+from remit.orchestrate.bus import subscription as subscription_module
+from remit.orchestrate.bus.bus import Bus
+from remit.orchestrate.bus.subscription import Subscription
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.told import Written
 

@@ -10,7 +10,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.canonical import INTEGER_MAX, NotCanonical, canonical_hash, canonical_json
+from remit.core.journal.canonical import INTEGER_MAX, NotCanonical, canonical_hash, canonical_json
 
 # Characters on both sides of the surrogates, where the order of UTF-8 and that of UTF-16 part.
 TELLING = st.text(st.sampled_from("a~\x7f\x00\x1fé\ud7ff\ue000\uffff\U00010000\U0010ffff"), max_size=4)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.constraint.enums import the_one_meant
-from remit.constraint.reading import same_json
-from remit.constraint.repairs import RepairCode
+from remit.constraint.reading.enums import the_one_meant
+from remit.constraint.reading.lenient_json import same_json
+from remit.constraint.reading.repair_log import RepairCode
 from remit.constraint.stack import Constrained, Demand, constrain
 from remit.constraint.strict_mode import StrictMode
 from remit.core.record import JsonObject
-from remit.core.schema import compile_schema
+from remit.core.schema.json_schema import compile_schema
 from tests.depth import examples
 
 # Together they take seconds.

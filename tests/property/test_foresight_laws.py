@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.foresight import judged_again
-from remit.core.budget import COUNTERS
 from remit.core.failure import Ending
-from remit.core.foresight import RUNS_MIN, Foresight, Milestone, needed_after
+from remit.core.limits.budget import COUNTERS
+from remit.core.limits.foresight import RUNS_MIN, Foresight, Milestone, needed_after
 from remit.core.record import replace
-from remit.observe.foresight import course_of, foresight_of, shortfall_in
+from remit.observe.cost.like_runs import course_of, foresight_of, shortfall_in
 from remit.observe.history import History, read_history, states
 from remit.testing.scenarios import scenario
 

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from remit.constraint.gbnf import read_gbnf
-from remit.constraint.gbnf_merging import GBNF_TOO_LARGE
 from remit.constraint.gbnf_numbers import integer_between
 from remit.constraint.gbnf_parts import written
 from remit.constraint.gbnf_schema import GBNF_EMPTY, gbnf_of, schema_grammar
 from remit.constraint.gbnf_texts import FORMATS
-from remit.constraint.lark import in_lark
-from remit.constraint.matching import Fit, read_with
-from remit.constraint.rules import ROOT, Chars, Rules, Symbol
+from remit.constraint.grammar.gbnf import read_gbnf
+from remit.constraint.grammar.grammar_rules import ROOT, Chars, Rules, Symbol
+from remit.constraint.grammar.lark import in_lark
+from remit.constraint.grammar.matching import Fit, read_with
+from remit.constraint.grammar.plain_schema import GBNF_TOO_LARGE
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject
-from remit.core.schema import CONFIG_SCHEMA_INVALID, compile_schema
+from remit.core.schema.json_schema import CONFIG_SCHEMA_INVALID, compile_schema
 from tests.depth import examples
 
 # Together they take seconds.

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remit.core.failure import RequestRejected
-from remit.inference.gguf import Header, read_header
+from remit.inference.local.gguf import Header, read_header
 from tests.unit.inference.tiny_model import write_tiny_model
 
 SOUND = (HealthCheck.function_scoped_fixture,)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from remit.core.canonical import INTEGER_MAX, canonical_hash
-from remit.core.graph import (
+from remit.core.journal.canonical import INTEGER_MAX, canonical_hash
+from remit.core.work.graph import (
     EXITS,
     OUTCOMES,
     OWN_OUTCOMES,
@@ -30,13 +30,13 @@ from remit.core.graph import (
     ToolRules,
     graph_version,
 )
-from remit.kernel.draw import draw_mermaid
-from remit.kernel.expressions import GuardType, holds
-from remit.kernel.graph import CompiledGraph, GraphRefused, GuardUndecided, compile_graph
-from remit.kernel.graph_checks import GraphProblem
-from remit.kernel.guards import GUARD_VIEW, parse_guard
-from remit.orchestrate.graph_file import parse_graph
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.kernel.graph.compiled import CompiledGraph, GraphRefused, GuardUndecided, compile_graph
+from remit.kernel.graph.draw import draw_mermaid
+from remit.kernel.graph.expressions import GuardType, holds
+from remit.kernel.graph.graph_checks import GraphProblem
+from remit.kernel.graph.guards import GUARD_VIEW, parse_guard
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.setup.graph_file import parse_graph
 from tests.depth import examples
 
 RULES = ToolRules("boundary", "registry", "tool_calls", 1000, "result_schema")
@@ -301,9 +301,9 @@ def test_no_name_changes_the_lines_of_a_drawing(name: str) -> None:
 
 ELSEWHERE = """
 import sys, msgspec
-from remit.core.graph import Graph
-from remit.kernel.graph import compile_graph
-from remit.kernel.draw import draw_mermaid
+from remit.core.work.graph import Graph
+from remit.kernel.graph.compiled import compile_graph
+from remit.kernel.graph.draw import draw_mermaid
 from hashlib import sha256
 for graph in msgspec.json.decode(sys.stdin.buffer.read(), type=list[Graph]):
     compiled = compile_graph(graph)

@@ -11,29 +11,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.agents.guard import GuardInMemory
-from remit.core.arrivals import ApprovalRefused, ModelAnswered, Provenance
-from remit.core.boundary import Boundary
-from remit.core.commands import AskHuman, AskPurpose, CallTool
-from remit.core.contract import SystemRequest
-from remit.core.events import Turn
+from remit.agents.guard_in_memory import GuardInMemory
 from remit.core.failure import Ending, Refusal
-from remit.core.inference import ModelResult
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import user_message
-from remit.core.profiles import KNOWN
+from remit.core.journal.arrivals import ApprovalRefused, ModelAnswered, Provenance
+from remit.core.journal.commands import AskHuman, AskPurpose, CallTool
+from remit.core.journal.rulings import CallNoted, RunEnded, ToolCallRefused
+from remit.core.journal.turn import Turn
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.profiles import KNOWN
+from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
-from remit.core.rulings import CallNoted, RunEnded, ToolCallRefused
-from remit.core.tools import ToolCall
-from remit.orchestrate.gate_facts import declared
-from remit.orchestrate.guard.boundary import boundary_of
-from remit.orchestrate.guard.tools import Toolsets
-from remit.orchestrate.guard.verdicts import RUN_STOPPED
-from remit.orchestrate.live import Live
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.reports import PersonApproved
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelResult
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import user_message
+from remit.orchestrate.executors.reports import PersonApproved
+from remit.orchestrate.facts.gate_facts import declared
+from remit.orchestrate.guard.guard_boundary import boundary_of
+from remit.orchestrate.guard.host_tools import Toolsets
+from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.provenance.declarations import declaration_of
-from remit.testing.script import says
+from remit.testing.scripts import says
 from tests.depth import examples
 from tests.unit.orchestrate.stage import HandClock, Stage, play
 from tests.unit.orchestrate.traced import MODEL, asked

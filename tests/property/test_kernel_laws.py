@@ -11,10 +11,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from remit.core import arrivals, codec
-from remit.core.arrivals import Arrival, Happened, ProposedCall, RunStarted
-from remit.core.boundary import Boundary, narrow
-from remit.core.budget import (
+from remit.core.failure import Ending, ErrorCode, IllegalArrival, InvariantBroken
+from remit.core.journal import arrivals, codec
+from remit.core.journal.arrivals import Arrival, Happened, ProposedCall, RunStarted
+from remit.core.journal.codec import FORMAT, decode_turn, encode_turn, hash_turn, turn_from_json, turn_to_json
+from remit.core.journal.commands import CallCode
+from remit.core.journal.rulings import UsageExceeded
+from remit.core.journal.turn import KERNEL_VERSION, Decision, Turn
+from remit.core.limits.boundary import Boundary, narrow
+from remit.core.limits.budget import (
     COUNTERS,
     DIMENSIONS,
     FIELDS,
@@ -27,24 +32,19 @@ from remit.core.budget import (
     charges_of,
     lease_of,
 )
-from remit.core.codec import FORMAT, decode_turn, encode_turn, hash_turn, turn_from_json, turn_to_json
-from remit.core.commands import CallCode
-from remit.core.events import KERNEL_VERSION, Decision, Turn
-from remit.core.failure import Ending, ErrorCode, IllegalArrival, InvariantBroken
-from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome
+from remit.core.limits.tools import Effect
 from remit.core.record import JsonObject, replace
-from remit.core.rulings import UsageExceeded
-from remit.core.tools import Effect
-from remit.kernel.apply import apply
-from remit.kernel.backoff import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, backoff_ms
+from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome
+from remit.kernel.budget.backoff import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, backoff_ms
+from remit.kernel.budget.spend import lacking, settle
 from remit.kernel.decide import ANSWERS, decide, take_turn
-from remit.kernel.spend import lacking, settle
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
-from remit.testing.faults import Faults
 from remit.testing.laws import keep_the_law
 from remit.testing.runs import fold
 from remit.testing.scenarios import TOOLS, random_manifest, scenario
+from remit.testing.trouble import Faults
 from tests.depth import examples
 
 seeds = st.integers(0, 100_000)

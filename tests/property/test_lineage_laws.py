@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.backend.run_ids import new_run_id
-from remit.core.lineage import derived_id, is_safe_id, lifted
+from remit.core.run.lineage import derived_id, is_safe_id, lifted
 
 SEPARATORS = set(".*> /\\\t\r\n")
 command_ids = st.tuples(st.integers(0, 10**9), st.integers(0, 10**4)).map(lambda place: f"{place[0]}.{place[1]}")

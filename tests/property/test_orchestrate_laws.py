@@ -10,32 +10,32 @@ from hypothesis import strategies as st
 
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.core import arrivals
-from remit.core.arrivals import Arrival, Happened
-from remit.core.codec import decode_turn, encode_turn, hash_turn
-from remit.core.commands import AskHuman, CallModel, CallTool, Command, SetTimer
-from remit.core.contract import OutputContract, SystemRequest
 from remit.core.failure import ErrorCode, IllegalArrival
-from remit.core.inference import ModelResult
-from remit.core.messages import user_message
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Arrival, Happened
+from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
+from remit.core.journal.commands import AskHuman, CallModel, CallTool, Command, SetTimer
+from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
-from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
-from remit.core.tools import ToolCall, ToolResult
-from remit.core.usage import TokenUsage
-from remit.kernel.apply import apply
+from remit.core.run.contract import OutputContract, SystemRequest
+from remit.core.run.inference import ModelResult
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
 from remit.kernel.decide import take_turn
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.orchestrate import reports
-from remit.orchestrate.conversation import Conversation
-from remit.orchestrate.facts import Facts
-from remit.orchestrate.live import Live
-from remit.orchestrate.reports import Report
-from remit.orchestrate.runner import Runner
-from remit.orchestrate.texts import Kept
+from remit.orchestrate.exchange.rendering import Conversation
+from remit.orchestrate.executors import reports
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.facts.facts import Facts
+from remit.orchestrate.facts.texts import Kept
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.runner import Runner
 from remit.testing.laws import LAWS
 from remit.testing.runs import SimulatedRun, fold
 from remit.testing.scenarios import TOOLS, scenario, tools
-from remit.testing.script import in_turn, proposes_all, says
+from remit.testing.scripts import in_turn, proposes_all, says
 from remit.testing.world import SimulatedWorld, Yield
 from tests.depth import examples
 from tests.unit.kernel.builders import Run, manifest_of, wants

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core import arrivals
-from remit.core.budget import COUNTERS, Budget
-from remit.core.commands import CallCode, StartChild
 from remit.core.failure import ANSWERED, Ending
-from remit.core.rulings import VoteCounted
-from remit.core.values import CONVERTIBLE, ValueKind, is_convertible
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
+from remit.core.journal import arrivals
+from remit.core.journal.commands import CallCode, StartChild
+from remit.core.journal.rulings import VoteCounted
+from remit.core.limits.budget import COUNTERS, Budget
+from remit.core.work.values import CONVERTIBLE, ValueKind, is_convertible
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from tests.unit.kernel.builders import manifest_of
 from tests.unit.kernel.plans import SCHEMA, PlanRun, code_step, plan_of
 

@@ -6,12 +6,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.core.canonical import NotCanonical, canonical_json
+from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.record import JsonObject
 from remit.provenance.gate import Gate, start
+from remit.provenance.gate_verdict import Decision, Verdict, verdict_json
 from remit.provenance.references import is_prose, opaque_in, references_in, skimmed
 from remit.provenance.snapshot import restore, snapshot
-from remit.provenance.verdicts import Decision, Verdict, verdict_json
 from tests.depth import examples
 from tests.unit.provenance.office import EVIL, TOOLS, file, mail
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.budget import STANDARD, Budget, Dimension, assign
-from remit.core.quota import Charge, Period, Quota, Reservation, caps_under, counted, limits_of
-from remit.core.storage import Barrier, Listing, QuotaConflict
+from remit.core.journal.storage import Barrier, Listing, QuotaConflict
+from remit.core.limits.budget import STANDARD, Budget, Dimension, assign
+from remit.core.limits.quota import Charge, Period, Quota, Reservation, caps_under, counted, limits_of
 from remit.orchestrate.ports import Store
 
 HOUR_MS = 3_600_000

@@ -5,13 +5,13 @@ from functools import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.events import Turn
+from remit.core.journal.turn import Turn
 from remit.core.record import Record
-from remit.kernel.apply import apply
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.outline import outline_of
 from remit.observe.reading import Fact, FactKind, Reading, read
 from remit.observe.steps import CUT_OFF, StepKind
+from remit.observe.views.outline import outline_of
 from remit.testing.scenarios import scenario
 
 SEEDS = st.integers(min_value=0, max_value=59)

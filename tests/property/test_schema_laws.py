@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.core.record import JsonObject
-from remit.core.schema import compile_schema
-from remit.core.schema_work import Listing, References
+from remit.core.schema.json_schema import compile_schema
+from remit.core.schema.schema_work import Listing, References
 
 DEFINITIONS = 5
 NAMES = st.sampled_from("ab")

@@ -17,23 +17,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit.assemble import system_in_memory
-from remit.core.budget import Budget
-from remit.core.contract import ExecutionHints, OutputContract, SystemRequest, SystemResponse
 from remit.core.failure import Ending
-from remit.core.graph import Ask, Graph, NodeKind, Sees
-from remit.core.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price, Routing
-from remit.core.messages import Message, Role, assistant_message, system_message, tool_message, user_message
+from remit.core.limits.budget import Budget
+from remit.core.limits.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.record import JsonObject, replace
-from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.core.usage import TokenUsage
+from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest, SystemResponse
+from remit.core.run.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price, Routing
+from remit.core.run.messages import Message, Role, assistant_message, system_message, tool_message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import Ask, Graph, NodeKind, Sees
 from remit.inference.engine import StreamHandler
-from remit.inference.local_request import rendered
-from remit.orchestrate.errands import Occasion
-from remit.orchestrate.kit import Kit, Terms
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.shaping import Circumstances, shaped
+from remit.inference.local.request import rendered
+from remit.orchestrate.exchange.shaping import Circumstances, shaped
+from remit.orchestrate.executors.errands import Occasion
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.setup.kit import Kit, Terms
 from remit.rerank.router import Scored
-from remit.tool.declare import Tool, tool
+from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 
 # Together they take seconds.

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.backend.memory.snapshots import MemorySnapshots
-from remit.core.codec import decode_turn, encode_turn, hash_turn
+from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
+from remit.core.journal.storage import Snapshot
 from remit.core.record import replace
-from remit.core.storage import Snapshot
-from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
-from remit.kernel.snapshot import layout_of, snapshot_of, state_from
+from remit.kernel.fold.apply import apply
+from remit.kernel.fold.snapshot import layout_of, snapshot_of, state_from
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.live import Live
-from remit.orchestrate.runner import Runner
-from remit.testing.faults import STORM
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.runner import Runner
 from remit.testing.hands import Hands
 from remit.testing.scenarios import scenario
+from remit.testing.trouble import STORM
 from remit.testing.world import SimulatedWorld
 
 SEEDS = 100

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from remit.core.codec import decode_turn, encode_turn, hash_turn
+from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
 from remit.core.record import replace
-from remit.observe.export import ExportUnreadable, verify_export
+from remit.observe.proof.export import ExportUnreadable, verify_export
 from tests.unit.observe.sealed import MALLORY, SIGNER, Sealed, rechained, seal, simulated
 from tests.unit.observe.test_export import exported
 from tests.unit.observe.test_verify import edited, long_texts

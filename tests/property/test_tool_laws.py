@@ -13,11 +13,11 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from remit.core.record import JsonObject
-from remit.core.schema import compile_schema
-from remit.tool.calling import prepared, rendered
-from remit.tool.cancelling import CancelToken
-from remit.tool.declare import Tool, tool
-from remit.tool.outcomes import ToolFault
+from remit.core.schema.json_schema import compile_schema
+from remit.tool.call.arguments import prepared, rendered
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.call.outcomes import ToolFault
+from remit.tool.declare.decorator import Tool, tool
 
 
 class Colour(Enum):

@@ -5,13 +5,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.core.codec import encode_turn
-from remit.core.commands import CallModel
-from remit.core.inference import ModelResult
-from remit.core.tools import Effect, ToolCall, ToolDefinition
-from remit.core.trust import Trust
-from remit.orchestrate.replay import Verdict
-from remit.orchestrate.reports import ModelSaid
+from remit.core.journal.codec import encode_turn
+from remit.core.journal.commands import CallModel
+from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
+from remit.core.limits.trust import Trust
+from remit.core.run.inference import ModelResult
+from remit.orchestrate.executors.reports import ModelSaid
+from remit.orchestrate.history.replay import Verdict
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.traced import EVIL, PAID, Office, answer, assert_alike, manifest
 

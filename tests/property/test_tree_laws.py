@@ -7,25 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.core import arrivals, commands
-from remit.core.arrivals import Arrival, Happened, ProposedCall, RunStarted
-from remit.core.boundary import Boundary, Exhaustion
-from remit.core.budget import COUNTERS, FIELDS, Budget
-from remit.core.codec import encode_turn, hash_turn
-from remit.core.commands import AskPurpose, CallModel, Command, StartChild
-from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, ErrorCode, IllegalArrival
-from remit.core.graph import JoinRule
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import user_message
-from remit.core.rulings import QuestionSettled, UsageExceeded
-from remit.core.tools import Effect
-from remit.core.usage import TokenUsage
-from remit.kernel.apply import apply
+from remit.core.journal import arrivals, commands
+from remit.core.journal.arrivals import Arrival, Happened, ProposedCall, RunStarted
+from remit.core.journal.codec import encode_turn, hash_turn
+from remit.core.journal.commands import AskPurpose, CallModel, Command, StartChild
+from remit.core.journal.rulings import QuestionSettled, UsageExceeded
+from remit.core.limits.boundary import Boundary, Exhaustion
+from remit.core.limits.budget import COUNTERS, FIELDS, Budget
+from remit.core.limits.tools import Effect
+from remit.core.run.contract import SystemRequest
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import JoinRule
 from remit.kernel.decide import take_turn
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned, waiting_for
-from remit.orchestrate.offspring import child_manifest, spent_by
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.loop.offspring import child_manifest, spent_by
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.laws_of_trees import above_the_gauges, overshot, tree_of
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import MODEL

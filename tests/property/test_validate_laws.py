@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.context.chunking import chunks_of
+from remit.context.chunks import chunks_of
 from remit.context.fts import Document, DocumentIndex
-from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.failure import RequestRejected
+from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.rerank.lexical import rerank
-from remit.validate.checking import Report, compile_rules, confidence_of, result_of
-from remit.validate.patterns import compile_pattern
-from remit.validate.rules import (
+from remit.validate.check import Report, compile_rules, confidence_of, result_of
+from remit.validate.rule_set import (
     AllowedValues,
     Check,
     Citations,
@@ -32,6 +31,7 @@ from remit.validate.rules import (
     RuleSet,
     Severity,
 )
+from remit.validate.safe_regex import compile_pattern
 
 CHECKS: tuple[Check, ...] = (
     NotEmpty(),

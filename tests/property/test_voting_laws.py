@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.canonical import canonical_json
-from remit.orchestrate.similarity import similarity
-from remit.orchestrate.voting import (
+from remit.core.journal.canonical import canonical_json
+from remit.orchestrate.patterns.similarity import similarity
+from remit.orchestrate.patterns.voters import (
     STRATEGIES,
     MajorityVoting,
     NoConsensus,

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.candidate import Candidate, ScoreMaker, best_first
-from remit.core.canonical import INTEGER_MAX
-from remit.core.contract import (
+from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.limits.tools import ToolCall, ToolChoice, ToolDefinition, ToolResult, tool_version
+from remit.core.record import Record
+from remit.core.run.contract import (
     ExecutionContext,
     ExecutionHints,
     ExecutionState,
@@ -25,7 +26,7 @@ from remit.core.contract import (
     ValidationResult,
     WaitingFor,
 )
-from remit.core.correlation import (
+from remit.core.run.correlation import (
     CorrelatedEvent,
     CorrelationContext,
     InferenceEndEvent,
@@ -34,12 +35,11 @@ from remit.core.correlation import (
     ToolEndEvent,
     ToolStartEvent,
 )
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import Message
-from remit.core.record import Record
-from remit.core.signals import UserSignal
-from remit.core.tools import ToolCall, ToolChoice, ToolDefinition, ToolResult, tool_version
-from remit.core.usage import TokenUsage, check_usage, sum_usage
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.messages import Message
+from remit.core.run.signals import UserSignal
+from remit.core.run.usage import TokenUsage, check_usage, sum_usage
+from remit.core.work.candidate import Candidate, ScoreMaker, best_first
 
 WORDS: tuple[type[Record], ...] = (
     TokenUsage,

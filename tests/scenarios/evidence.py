@@ -10,23 +10,23 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from remit.core.boundary import Demanding
-from remit.core.budget import FIELDS, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallTool, SetTimer, TimerPurpose
-from remit.core.escalation import Escalation
 from remit.core.failure import Ending, EscalationRoute, Refusal
-from remit.core.profiles import PROFILES
-from remit.core.record import replace
-from remit.core.rulings import (
+from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, SetTimer, TimerPurpose
+from remit.core.journal.rulings import (
     ContextCompressed,
     QuestionSettled,
     RetryPlanned,
     RunEnded,
     ToolCallRefused,
 )
-from remit.core.tool_policy import asks_by_category, gaps_of
-from remit.core.tools import ToolDefinition
-from remit.core.verification import SCHEMA_VERIFIER
+from remit.core.limits.boundary import Demanding
+from remit.core.limits.budget import FIELDS, Dimension
+from remit.core.limits.escalation import Escalation
+from remit.core.limits.profiles import PROFILES
+from remit.core.limits.tool_policy import asks_by_category, gaps_of
+from remit.core.limits.tools import ToolDefinition
+from remit.core.limits.verification import SCHEMA_VERIFIER
+from remit.core.record import replace
 from tests.scenarios.lifting import lifted
 from tests.scenarios.places import BoundaryDimension, Control, Place, PlaceKind
 from tests.scenarios.stage import RUN, Played, play

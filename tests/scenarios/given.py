@@ -7,16 +7,16 @@ Rule 2: what a file leaves out is the least: no tool, no goal, nobody who is nam
 from dataclasses import dataclass
 from typing import Any
 
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
-from remit.core.contract import Mode
 from remit.core.failure import RequestRejected
-from remit.core.goal import Goal
-from remit.core.profiles import boundary_named
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import boundary_named
 from remit.core.record import JsonObject
-from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, spelled
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.boundary_file import boundary_of
+from remit.core.run.contract import Mode
+from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, spelled
+from remit.core.work.goal import Goal
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.boundaries.boundary_file import boundary_of
 from tests.scenarios.props import ScriptedTool, tools_in
 from tests.scenarios.reading import names_at, number_at, record_in, text_at
 

@@ -8,11 +8,11 @@ Rule 2: what is lifted is lifted for this story's tools alone; nothing else of t
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from remit.core.boundary import TIER_MAX, Boundary, Then
-from remit.core.budget import UNCHARGED, Budget, Dimension
+from remit.core.limits.boundary import TIER_MAX, Boundary, Then
+from remit.core.limits.budget import UNCHARGED, Budget, Dimension
+from remit.core.limits.tools import ToolDefinition
+from remit.core.limits.trust import Reads
 from remit.core.record import replace
-from remit.core.tools import ToolDefinition
-from remit.core.trust import Reads
 from tests.scenarios.places import BoundaryDimension
 
 # More than any story uses, and small enough that sums of it fit a record.

@@ -7,11 +7,11 @@ Rule 2: a cell is a dimension of the boundary within one risk profile; each of t
 from enum import StrEnum
 from typing import NamedTuple
 
-from remit.core.escalation import Trigger
 from remit.core.failure import Ending
-from remit.core.profiles import PROFILES
-from remit.core.tool_policy import POLICY
-from remit.core.tools import ToolCategory
+from remit.core.limits.escalation import Trigger
+from remit.core.limits.profiles import PROFILES
+from remit.core.limits.tool_policy import POLICY
+from remit.core.limits.tools import ToolCategory
 
 
 class Control(StrEnum):

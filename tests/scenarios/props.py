@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.manifest import Source
+from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
+from remit.core.limits.trust import Trust
+from remit.core.limits.verification import is_unverified
 from remit.core.record import JsonObject, replace
-from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, spelled
-from remit.core.tools import ToolDefinition, check_definition, tool_version
-from remit.core.trust import Trust
-from remit.core.verification import is_unverified
-from remit.tool.declare import Tool
-from remit.tool.signature import read_signature
+from remit.core.run.manifest import Source
+from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, spelled
+from remit.tool.declare.decorator import Tool
+from remit.tool.declare.signature import read_signature
 from tests.scenarios.reading import names_at, number_at, record_in, text_at
 
 TYPES: dict[str, tuple[Any, JsonObject]] = {

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from remit.core.record import JsonObject
-from remit.core.strict_yaml import Document, Place, YamlFault, block_in, shown, spelled
+from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, shown, spelled
 
 _T = TypeVar("_T")
 

@@ -10,15 +10,15 @@ from textwrap import wrap
 from types import MappingProxyType
 from typing import Any
 
-from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import ProposedCall
-from remit.core.budget import FIELDS, Charges
-from remit.core.codec import arguments_in
-from remit.core.commands import AskHuman
-from remit.core.escalation import Escalation
-from remit.core.events import Turn
+from remit.core.journal import arrivals, commands, rulings
+from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.codec import arguments_in
+from remit.core.journal.commands import AskHuman
+from remit.core.journal.rulings import Answer, Rung
+from remit.core.journal.turn import Turn
+from remit.core.limits.budget import FIELDS, Charges
+from remit.core.limits.escalation import Escalation
 from remit.core.record import Text
-from remit.core.rulings import Answer, Rung
 from remit.observe.plain import plain
 from tests.scenarios.places import PLACES, TABLES, Place, PlaceKind
 from tests.scenarios.scenario import Scenario

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from remit.core.commands import AskHuman
 from remit.core.failure import Ending
-from remit.core.rulings import RunEnded, ToolCallRefused
+from remit.core.journal.commands import AskHuman
+from remit.core.journal.rulings import RunEnded, ToolCallRefused
 from tests.scenarios.evidence import escalations, tool_asked_about, unproved
 from tests.scenarios.places import PLACES, Place
 from tests.scenarios.props import Call

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remit.core.escalation import Severity, Trigger
 from remit.core.failure import Ending, EscalationRoute
-from remit.core.profiles import PROFILES
+from remit.core.limits.escalation import Severity, Trigger
+from remit.core.limits.profiles import PROFILES
+from remit.core.limits.tools import ToolCategory
 from remit.core.record import JsonObject
-from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, parse_yaml, spelled, text_of
-from remit.core.tools import ToolCategory
+from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, parse_yaml, spelled, text_of
 from tests.scenarios import places
 from tests.scenarios.given import Given, call_at, given_in
 from tests.scenarios.places import BoundaryDimension, Control, PlaceKind, cell

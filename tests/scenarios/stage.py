@@ -13,24 +13,24 @@ from uuid import uuid4
 
 from remit.backend.memory.store import MemoryStore
 from remit.context.fts import RELEVANCE
-from remit.core.boundary import Boundary
-from remit.core.candidate import Candidate, ScoreMaker
-from remit.core.codec import decode_turn
-from remit.core.commands import AskHuman
-from remit.core.contract import ExecutionHints, OutputContract, SystemRequest, SystemResponse
-from remit.core.events import Turn
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.graph import Graph
-from remit.core.inference import Price, Routing
-from remit.core.messages import Message, system_message, user_message
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.commands import AskHuman
+from remit.core.journal.turn import Turn
+from remit.core.limits.boundary import Boundary
 from remit.core.record import JsonObject, replace
-from remit.core.signals import Signal, UserSignal, packet_id
-from remit.inference.scripted import ScriptedEngine
+from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest, SystemResponse
+from remit.core.run.inference import Price, Routing
+from remit.core.run.messages import Message, system_message, user_message
+from remit.core.run.signals import Signal, UserSignal, packet_id
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.core.work.graph import Graph
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, Terms
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.patterns.redundant import Redundancy
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy
+from remit.orchestrate.setup.kit import Kit, Terms
 from remit.tool.registry import Registry
 from tests.scenarios.given import UNBOUNDED, Given
 from tests.scenarios.hours import Hours, in_no_time

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.boundary import Boundary
-from remit.core.commands import AskHuman
-from remit.core.profiles import PROFILES
-from remit.core.rulings import RunEnded, ToolCallRefused
+from remit.core.journal.commands import AskHuman
+from remit.core.journal.rulings import RunEnded, ToolCallRefused
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.profiles import PROFILES
 from tests.scenarios.__main__ import main
 from tests.scenarios.places import PLACES, Place, PlaceKind
 from tests.scenarios.props import Call

@@ -8,17 +8,11 @@ from unittest import mock
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import ModelAnswered, ProposedCall, ToolFailed, ToolOutcomeLost
-from remit.core.budget import COUNTERS, Charges, Dimension
-from remit.core.commands import CallTool, StartChild
-from remit.core.contract import SystemRequest
-from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import Graph, Node, NodeOutcome
-from remit.core.manifest import Manifest
-from remit.core.record import replace
-from remit.core.rulings import (
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import ModelAnswered, ProposedCall, ToolFailed, ToolOutcomeLost
+from remit.core.journal.commands import CallTool, StartChild
+from remit.core.journal.rulings import (
     ARGUMENTS_INVALID,
     LEFT_BY_CHILD,
     REFUSED_IN_CHILD,
@@ -28,35 +22,36 @@ from remit.core.rulings import (
     Rung,
     VoteCounted,
 )
-from remit.core.tools import ToolResult
-from remit.kernel import apply as applying
-from remit.kernel import (
-    authorize,
-    calls,
-    children,
-    decide,
-    derived,
-    doubt,
-    endings,
-    folding,
-    folding_calls,
-    join,
-    spend,
-)
+from remit.core.journal.turn import Turn
+from remit.core.limits.budget import COUNTERS, Charges, Dimension
+from remit.core.limits.tools import ToolResult
+from remit.core.record import replace
+from remit.core.run.contract import SystemRequest
+from remit.core.run.manifest import Manifest
+from remit.core.work.graph import Graph, Node, NodeOutcome
+from remit.kernel import children, decide
 from remit.kernel import tally as tallying
-from remit.kernel.grounding import unproven_effects
-from remit.kernel.hold import UNTOLD
+from remit.kernel.authority import authorize, proposed_calls
+from remit.kernel.budget import spend
+from remit.kernel.fold import apply as applying
+from remit.kernel.fold import derived, fold_calls, fold_decisions
+from remit.kernel.graph import join
+from remit.kernel.people.hold import UNTOLD
+from remit.kernel.results import doubt, endings
+from remit.kernel.results.grounding import unproven_effects
 from remit.kernel.rules import child, human, model, signal, tool
 from remit.kernel.state import CallKey, RunState
 from remit.kernel.tally import Tally
-from remit.orchestrate import facts, offspring, recover, reports, runner
-from remit.orchestrate.checks import Mended
+from remit.orchestrate.executors import reports
+from remit.orchestrate.facts import facts
+from remit.orchestrate.facts.schema_checks import Mended
+from remit.orchestrate.loop import offspring, recover, runner
 from remit.testing import hands, pattern_hands
-from remit.testing.faults import Faults
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
 from remit.testing.scenarios import scenario
 from remit.testing.tree_scenarios import hurried_scenario
+from remit.testing.trouble import Faults
 from remit.testing.world import SimulatedWorld
 
 # A mutant that survives this many worlds is one the laws would miss in practice.
@@ -93,7 +88,7 @@ def _rule(kind: type[arrivals.Arrival], rule: Callable[[Tally, Any], str | None]
 
 
 def _lacking(replacement: Callable[[Tally, Charges], Dimension | None]) -> tuple[Any, ...]:
-    places = (spend, model, authorize, calls, doubt, human, child)
+    places = (spend, model, authorize, proposed_calls, doubt, human, child)
     return tuple(_instead(place, "lacking", replacement) for place in places if hasattr(place, "lacking"))
 
 
@@ -123,7 +118,7 @@ def _has_whims() -> Callable[[Tally, ModelAnswered], str | None]:
 def _guesses(tally: Tally, arrival: ToolFailed) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallTool)
-    calls.settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
+    proposed_calls.settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
     tally.say(arrival.tokens_bound)
     return join.joined(tally)
 
@@ -131,7 +126,7 @@ def _guesses(tally: Tally, arrival: ToolFailed) -> str | None:
 def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallTool)
-    calls.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
+    proposed_calls.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
     return join.joined(tally)
 
 
@@ -249,7 +244,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "what is unsafe is refused like anything else": ("nothing_unsafe_goes_on", (_instead(tool, "head_for", _goes_on),)),
     "an answered question stays open": (
         "an_approval_is_used_once",
-        (_instead(applying, "APPLIED", {**folding.APPLIED, QuestionSettled: _keeps_the_question}),),
+        (_instead(applying, "APPLIED", {**fold_decisions.APPLIED, QuestionSettled: _keeps_the_question}),),
     ),
     "recovery repeats everything": (
         "no_mutating_command_is_issued_again",
@@ -265,7 +260,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "another attempt gets another key": (
         "no_mutating_command_is_issued_again",
-        (_instead(calls, "key_of", lambda state, tool, arguments_hash: f"{state.run_id}:again"),),
+        (_instead(proposed_calls, "key_of", lambda state, tool, arguments_hash: f"{state.run_id}:again"),),
     ),
     "a timeout counts as an outcome": ("an_unknown_outcome_is_never_success", (_rule(ToolFailed, _guesses),)),
     "words beside calls are not held to the contract": (
@@ -278,7 +273,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "a vote is won by whoever was first": (
         "the_answer_is_the_winners",
-        (_instead(applying, "APPLIED", {**folding.APPLIED, VoteCounted: _hears_the_first}),),
+        (_instead(applying, "APPLIED", {**fold_decisions.APPLIED, VoteCounted: _hears_the_first}),),
     ),
     "every replica gets all that is left": (
         "replicas_stay_within_their_parent",
@@ -306,7 +301,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "a delegation that was refused is forgotten": (
         "success_is_earned",
-        (_instead(calls, "may_change", lambda tool: tool.effect.is_mutating),),
+        (_instead(proposed_calls, "may_change", lambda tool: tool.effect.is_mutating),),
     ),
     "claims are not checked": ("success_is_earned", (_instead(endings, "unproven_effects", lambda tally: {}),)),
     "decide has whims": ("deciding_again_gives_the_same", (_rule(ModelAnswered, _has_whims()),)),
@@ -322,7 +317,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "steps are counted as depth": (
         "an_ended_run_holds_nothing",
-        (_instead(folding, "_STEPS", int(Dimension.DEPTH)),),
+        (_instead(fold_decisions, "_STEPS", int(Dimension.DEPTH)),),
     ),
     "what a run has taken back is performed": (
         "only_what_turns_order_is_done",
@@ -336,7 +331,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "one outcome is heard as that of every call": (
         "calls_are_told_as_they_came",
-        (_instead(folding_calls, "_ATTEMPTED", None),),
+        (_instead(fold_calls, "_ATTEMPTED", None),),
     ),
     "children get a deadline that did not stand still": (
         "children_inherit_the_deadline",

@@ -10,25 +10,26 @@ import pytest
 from remit.backend.folded.inbox import FoldedInbox
 from remit.backend.folded.spans import Spans
 from remit.backend.memory.quotas import MemoryLedger
-from remit.core.arrivals import PauseRequested, ResumeRequested
-from remit.core.codec import decode_signal
-from remit.core.commands import CallTool, CancelCommand, Command, ForkRun
-from remit.core.events import Turn
 from remit.core.failure import ArrivalFault, IllegalArrival, RemitError
-from remit.core.storage import RunHeld, Warrant
+from remit.core.journal.arrivals import PauseRequested, ResumeRequested
+from remit.core.journal.codec import decode_signal
+from remit.core.journal.commands import CallTool, CancelCommand, Command, ForkRun
+from remit.core.journal.storage import RunHeld, Warrant
+from remit.core.journal.turn import Turn
 from remit.kernel import decide
 from remit.kernel.rules.signal import on_pause
 from remit.kernel.tally import Tally
-from remit.orchestrate import durability, hub, in_process, offspring, post, runner
+from remit.orchestrate.bus import post
+from remit.orchestrate.bus.post import Post
 from remit.orchestrate.executors.child import ChildExecutor
-from remit.orchestrate.fork import begin_fork, origin_of
-from remit.orchestrate.halts import Halts
-from remit.orchestrate.holdings import FencedJournal, Holdings
-from remit.orchestrate.hub import Driver, Hub
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.live import Live
-from remit.orchestrate.post import Post
-from remit.orchestrate.reports import Report
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.history.fork_run import begin_fork, origin_of
+from remit.orchestrate.loop import durability, hub, in_process, offspring, runner
+from remit.orchestrate.loop.halt_switch import Halts
+from remit.orchestrate.loop.holdings import FencedJournal, Holdings
+from remit.orchestrate.loop.hub import Driver, Hub
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.live import Live
 from remit.testing.laws_of_shells import keep_the_law
 from remit.testing.runs import LawBroken
 from remit.testing.shell_scenarios import WEATHERS, shell_scenario

@@ -8,20 +8,22 @@ from unittest import mock
 
 import pytest
 
-from remit.core.arrivals import ChildEnded, ChildLost
-from remit.core.commands import StartChild
-from remit.core.contract import SystemRequest
-from remit.core.graph import Graph
-from remit.core.manifest import Manifest, lineage_of
+from remit.core.journal.arrivals import ChildEnded, ChildLost
+from remit.core.journal.commands import StartChild
 from remit.core.record import replace
-from remit.kernel import authorize, children, decide, spend
-from remit.kernel.doubt import LOST
+from remit.core.run.contract import SystemRequest
+from remit.core.run.manifest import Manifest, lineage_of
+from remit.core.work.graph import Graph
+from remit.kernel import children, decide
+from remit.kernel.authority import authorize
+from remit.kernel.authority.verdict import ALLOWED
+from remit.kernel.budget import spend
+from remit.kernel.results.doubt import LOST
+from remit.kernel.results.notices import CHILD_LOST, tokens_bound
 from remit.kernel.rules import child, human, model
 from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED
-from remit.kernel.words import CHILD_LOST, tokens_bound
-from remit.orchestrate import offspring
+from remit.orchestrate.loop import offspring
 from remit.testing import hands, pattern_hands
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken

@@ -30,7 +30,7 @@ class Source:
 
     @property
     def place(self) -> str:
-        """The path from the package, as the vendor table names files: core/schema.py."""
+        """The path from the package, as the vendor table names files: core/schema/json_schema.py."""
         return self.path.removeprefix(f"{PACKAGE}/")
 
     @property

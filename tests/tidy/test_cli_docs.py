@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 
-from remit.adapters.cli.commands import OPTIONS, entries
 from remit.adapters.cli.main import main
+from remit.adapters.cli.table import OPTIONS, entries
 from tests.tidy.source import ROOT, expect_none
 
 SECTION = re.compile(r"^### remit (?P<words>[a-z ]+)\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)

@@ -35,8 +35,8 @@ def test_elsewhere_a_room_may_lack_a_twentieth() -> None:
 
 
 def test_programs_of_other_processes_are_not_counted() -> None:
-    assert below(**{"tool/warden": entry(0, 100), "tool/a": entry(10, 10)}) == []
-    assert below(**{"tool/warden": entry(0, 100), "tool/a": entry(9, 10)}) == ["tool"]
+    assert below(**{"tool/process/warden": entry(0, 100), "tool/a": entry(10, 10)}) == []
+    assert below(**{"tool/process/warden": entry(0, 100), "tool/a": entry(9, 10)}) == ["tool"]
 
 
 def test_the_gate_names_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

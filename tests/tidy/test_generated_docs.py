@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
-from remit.core.lifecycle import LifecycleState, LoopState
+from remit.core.run.lifecycle import LifecycleState, LoopState
 from scripts.event_docs import ARRIVALS, COMMANDS, RULINGS
 from scripts.generate_docs import DOCS, MADE, documents, may_move
 from scripts.markdown import cell, item, paragraph, table

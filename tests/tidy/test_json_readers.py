@@ -1,4 +1,4 @@
-"""Text from outside becomes a value in one place, which refuses a key that stands twice: core/json_text.py."""
+"""Text from outside becomes a value in one place, which refuses a key that stands twice: core/schema/json_text.py."""
 
 import ast
 from collections.abc import Iterator
@@ -27,35 +27,35 @@ KEPT = "kept_value"
 
 # Who may use them, and why nothing is decided there by a text from outside that was not read strictly.
 ALLOWED = {
-    "core/json_text.py": "the strict reader itself",
-    "core/codec.py": "records: the text is read strictly first; signals are in bytes that this program wrote",
-    "core/schema.py": "copies of values that were just written",
-    "kernel/graph.py": "a copy of a record that was just written",
-    "backend/embedded/heads_log.py": "lines of our own, each of them signed over the values that are read",
-    "observe/export.py": "each line must be spelt as it would be written again, which no repeated key is",
-    "constraint/hazards.py": "counts levels of a schema that llguidance reads; decides nothing else",
-    "inference/text_calls.py": "finds where a value ends; what it is, is read strictly",
+    "core/schema/json_text.py": "the strict reader itself",
+    "core/journal/codec.py": "records: the text is read strictly first; signals are in bytes that this program wrote",
+    "core/schema/json_schema.py": "copies of values that were just written",
+    "kernel/graph/compiled.py": "a copy of a record that was just written",
+    "backend/embedded/head_log.py": "lines of our own, each of them signed over the values that are read",
+    "observe/proof/export.py": "each line must be spelt as it would be written again, which no repeated key is",
+    "constraint/grammar/hazards.py": "counts levels of a schema that llguidance reads; decides nothing else",
+    "inference/answers/text_calls.py": "finds where a value ends; what it is, is read strictly",
     "context/fts.py": "metadata that the index wrote itself",
-    "orchestrate/retold.py": "arguments in canonical form, from the journal",
-    "tool/calling.py": "arguments in canonical form, just written",
-    "tool/isolated.py": "what the process that started this one wrote",
+    "orchestrate/history/retold.py": "arguments in canonical form, from the journal",
+    "tool/call/arguments.py": "arguments in canonical form, just written",
+    "tool/process/isolated.py": "what the process that started this one wrote",
     "tool/builtin/sqlite_child.py": "what the process that started this one wrote",
     "tool/builtin/sqlite_query.py": "lists of rows from a process that runs our code alone",
 }
 KEPT_IN = {
-    "core/codec.py": "arguments in canonical form",
-    "inference/script.py": "arguments that were just written in canonical form",
-    "kernel/attempts.py": "arguments in canonical form",
-    "kernel/calls.py": "arguments in canonical form",
-    "kernel/conditions.py": "arguments in canonical form",
-    "kernel/graph.py": "schemas of a graph that was read strictly where it came in",
-    "kernel/graph_checks.py": "the same; an old journal's graph is not judged anew",
-    "observe/trace.py": "a turn that was just written",
-    "orchestrate/archive.py": "arguments in canonical form",
+    "core/journal/codec.py": "arguments in canonical form",
+    "inference/scripted/script.py": "arguments that were just written in canonical form",
+    "kernel/authority/attempts.py": "arguments in canonical form",
+    "kernel/authority/proposed_calls.py": "arguments in canonical form",
+    "kernel/authority/conditions.py": "arguments in canonical form",
+    "kernel/graph/compiled.py": "schemas of a graph that was read strictly where it came in",
+    "kernel/graph/graph_checks.py": "the same; an old journal's graph is not judged anew",
+    "observe/views/trace.py": "a turn that was just written",
+    "orchestrate/history/archive.py": "arguments in canonical form",
     "orchestrate/executors/tool.py": "arguments in canonical form",
-    "orchestrate/offspring.py": "schemas of a graph that was read strictly where it came in",
-    "orchestrate/patterns/plan.py": "schemas of a graph that was read strictly where it came in",
-    "orchestrate/session_state.py": "values in canonical form",
+    "orchestrate/loop/offspring.py": "schemas of a graph that was read strictly where it came in",
+    "orchestrate/patterns/plan_graph.py": "schemas of a graph that was read strictly where it came in",
+    "orchestrate/exchange/session_state.py": "values in canonical form",
 }
 
 
@@ -70,7 +70,7 @@ def readers(file: Source) -> Iterator[tuple[str, str]]:
             said = f"{names.get(head, head)}.{rest}" if rest else names.get(head, head)
             if said in LOOSE:
                 yield "loose", file.at(node, f"{said} takes the last of two equal keys; use read_json or from_json")
-            elif said == f"remit.core.json_text.{KEPT}":
+            elif said == f"remit.core.schema.json_text.{KEPT}":
                 yield KEPT, file.at(node, f"{KEPT} is for texts of our own; use read_json")
 
 
@@ -97,7 +97,7 @@ def test_only_the_strict_reader_makes_values_of_text_from_outside() -> None:
 def test_every_permission_is_still_needed() -> None:
     used = {(kind, file.place) for file in sources("src/remit") for kind, _ in readers(file)}
     listed = {("loose", place) for place in ALLOWED} | {(KEPT, place) for place in KEPT_IN}
-    assert not listed - used - {(KEPT, "core/json_text.py")}
+    assert not listed - used - {(KEPT, "core/schema/json_text.py")}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_every_permission_is_still_needed() -> None:
         "from json import JSONDecoder\nJSONDecoder().raw_decode(text)",
         "import jiter\njiter.from_json(data)",
         "Model.model_validate_json(text)",
-        "from remit.core.json_text import kept_value\nkept_value(text)",
+        "from remit.core.schema.json_text import kept_value\nkept_value(text)",
     ],
 )
 def test_a_loose_reader_is_found_by_any_name(text: str) -> None:
@@ -118,7 +118,7 @@ def test_a_loose_reader_is_found_by_any_name(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["import json\njson.dumps(value)", "from remit.core.codec import read_json\nread_json(text)"]
+    "text", ["import json\njson.dumps(value)", "from remit.core.journal.codec import read_json\nread_json(text)"]
 )
 def test_writers_and_the_strict_reader_are_in_order(text: str) -> None:
     assert not list(readers(source("src/remit/tool/new.py", text)))

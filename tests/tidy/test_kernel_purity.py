@@ -206,7 +206,7 @@ def test_an_import_that_is_not_allowed_is_found(text: str) -> None:
 
 def test_the_allowed_imports_pass() -> None:
     text = (
-        "from collections.abc import Mapping\nfrom remit.core.budget import Budget\nimport remit.kernel.state\n"
+        "from collections.abc import Mapping\nfrom remit.core.limits.budget import Budget\nimport remit.kernel.state\n"
         "from cel_expr_python import cel\nimport math\n"
     )
     assert impure_imports(source("src/remit/kernel/a.py", text)) == []

@@ -8,9 +8,9 @@ import ast
 import tomllib
 from collections.abc import Collection
 
-from remit.core.contract import ExecutionHints, OutputContract
 from remit.core.failure import Ending, ErrorCode
-from remit.core.tools import ToolDefinition
+from remit.core.limits.tools import ToolDefinition
+from remit.core.run.contract import ExecutionHints, OutputContract
 from tests.tidy.source import PACKAGE, ROOT, Source, dotted, expect_none, source, sources
 
 CODES = (Ending, ErrorCode)

@@ -43,9 +43,9 @@ def test_the_tool_room_leaves_logging_to_those_who_know_the_run() -> None:
 
 @pytest.mark.parametrize("text", ['_log.warning("it broke")', '_log.exception("run %s broke", run_id)'])
 def test_a_call_without_identifiers_is_found(text: str) -> None:
-    assert list(unfound(source("src/remit/orchestrate/hub.py", text)))
+    assert list(unfound(source("src/remit/orchestrate/loop/hub.py", text)))
 
 
 @pytest.mark.parametrize("text", ['_log.warning("it broke", extra=NO_RUN)', 'self.log.append("x")'])
 def test_a_call_with_identifiers_is_in_order(text: str) -> None:
-    assert not list(unfound(source("src/remit/orchestrate/hub.py", text)))
+    assert not list(unfound(source("src/remit/orchestrate/loop/hub.py", text)))

@@ -79,7 +79,7 @@ def test_a_drawer_is_found_as_file_folder_or_part_of_a_name(path: str) -> None:
 
 
 def test_a_word_that_only_contains_a_drawer_passes() -> None:
-    assert drawers("src/remit/backend/embedded/database.py") == []
+    assert drawers("src/remit/backend/embedded/disk/database.py") == []
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,9 @@ def test_a_member_that_only_its_enum_names_is_not_handled() -> None:
 
 def test_a_kind_is_handled_only_where_its_family_is_answered_for() -> None:
     promises = [promise for promise in promises_of([CORE]) if promise.family in ANSWERS]
-    imports_only = source("src/remit/orchestrate/executors/tool.py", "from remit.core.commands import CallTool\n")
+    imports_only = source(
+        "src/remit/orchestrate/executors/tool.py", "from remit.core.journal.commands import CallTool\n"
+    )
     executor = source("src/remit/orchestrate/executors/model.py", "async def perform(command: CallModel): pass\n")
     rule = source("src/remit/kernel/rules/model.py", "RULES = {Answered: 1, CallTool: 2, a.Failed: 3}\n")
     assert unhandled(promises, [CORE, imports_only, executor, rule]) == {"CallTool"}

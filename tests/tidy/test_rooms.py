@@ -16,7 +16,7 @@ OPEN_TO_ADAPTERS = {"adapters", "agents", "assemble", "core", "observe"}
 # The facade, for runs and for what people write in files.
 FACADE = "remit.adapters.** -> remit.orchestrate.facade"
 DRAFTS = "remit.adapters.** -> remit.orchestrate.drafts"
-GUARD = "remit.adapters.** -> remit.orchestrate.guard.guard"
+GUARD = "remit.adapters.** -> remit.orchestrate.guard.judge"
 
 
 def folders_without_sign(package: Path) -> list[str]:
@@ -104,7 +104,7 @@ def test_a_folder_without_sign_is_found(tmp_path: Path) -> None:
     assert folders_without_sign(tmp_path) == ["room"]
 
 
-@pytest.mark.parametrize("text", ["", "x = 1\n", '"""A room."""\n\nfrom remit.core.budget import Budget\n'])
+@pytest.mark.parametrize("text", ["", "x = 1\n", '"""A room."""\n\nfrom remit.core.limits.budget import Budget\n'])
 def test_a_sign_with_less_or_more_than_a_docstring_is_found(text: str) -> None:
     assert crowded_signs(source("src/remit/core/__init__.py", text)) != []
     assert crowded_signs(source("src/remit/__init__.py", text)) == []

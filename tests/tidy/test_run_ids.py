@@ -9,7 +9,7 @@ from tests.tidy.source import PACKAGE, Source, source, sources
 _TAKEN_APART = regex(r'(?:run_id|fork_id|child_id|asking|above)\.\w*(?:partition|split|count|find|index)\(\s*"\.')
 _PUT_TOGETHER = regex(r"\{[\w.]*(?:run_id|fork_id|child_id)\}\.(?!\s|\")")
 # The one that reads what old runs are named after; and names of spans, each of a command within its run.
-ALLOWED = ("core/lineage.py", "observe/event_log.py")
+ALLOWED = ("core/run/lineage.py", "observe/views/event_log.py")
 
 
 def breaches(file: Source) -> list[str]:

@@ -26,11 +26,11 @@ from benchmarks.runs import Runs, at_least, at_most, others, per_second, run_lin
 from benchmarks.stage import Stage, fold, read_turns
 from benchmarks.turns import measure_turns, picked, report_of
 from benchmarks.vote import COUNTS, candidates_of, vote_lines, votes_in_rounds
-from remit.core.arrivals import ModelAnswered, ToolReturned
 from remit.core.failure import Ending
+from remit.core.journal.arrivals import ModelAnswered, ToolReturned
 from remit.kernel.decide import decide
-from remit.kernel.graph import compile_graph
-from remit.orchestrate.facts import Facts
+from remit.kernel.graph.compiled import compile_graph
+from remit.orchestrate.facts.facts import Facts
 
 # They measure, so they take their time; `make check` leaves that to `make test`.
 pytestmark = pytest.mark.slow

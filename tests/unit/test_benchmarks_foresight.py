@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.foresight import HISTORIES, KINDS, Row, learned, lines, main, measure, recorded, stops_of, tokens_of
-from remit.core.foresight import RUNS_MIN
+from remit.core.limits.foresight import RUNS_MIN
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.local import Local, local_lines, local_values, measure_local
-from remit.inference import local, models
-from remit.inference.models import DEFAULT_NAME
+from remit.inference.local import engine, models
+from remit.inference.local.models import DEFAULT_NAME
 from tests.unit.inference.tiny_model import write_tiny_model
 
 SOME = Local("local:tiny", 400.0, 350.0, 90.0, 170.0, 21.0, 2_000, 100, (0.1, 80.0), (0.1, 1_200.0))
@@ -26,7 +26,7 @@ def test_every_figure_of_a_local_model_is_measured(tmp_path: Path) -> None:
 def test_a_machine_without_the_model_or_its_runtime_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "WEIGHTS_MODULE", "a_package_that_nobody_installed")
     assert "remit models add smollm2" in "\n".join(local_lines(measure_local(tmp_path)))
-    monkeypatch.setattr(local, "RUNTIME_MODULE", "a_package_that_nobody_installed")
+    monkeypatch.setattr(engine, "RUNTIME_MODULE", "a_package_that_nobody_installed")
     assert "remit[local]" in local_values(measure_local())["not_measured"]
 
 

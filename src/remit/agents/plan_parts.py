@@ -10,19 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from remit.agents.conversation import AgentLoop
-from remit.agents.redundant import RedundantLoop
-from remit.agents.single import SpecializedLoop
+from remit.agents.agent_loop import AgentLoop
+from remit.agents.redundant_loop import RedundantLoop
+from remit.agents.specialized_loop import SpecializedLoop
 from remit.agents.terms import engine_of
-from remit.core.budget import Budget
-from remit.core.contract import Mode
 from remit.core.failure import RequestRejected
-from remit.core.graph import Ask, schema_text
-from remit.core.inference import Routing
-from remit.core.profiles import STANDARD
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import STANDARD
+from remit.core.run.contract import Mode
+from remit.core.run.inference import Routing
+from remit.core.work.graph import Ask, schema_text
 from remit.inference.engine import Engine
 from remit.inference.specs import engine_spec
-from remit.orchestrate.handlers import (
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.handlers import (
     PLAN_HANDLER_INVALID,
     Handler,
     InferHandler,
@@ -33,11 +34,10 @@ from remit.orchestrate.handlers import (
     ValidateHandler,
     unusable,
 )
-from remit.orchestrate.kit import ToolCallFilter
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.patterns.plan import STEP_MARK
-from remit.orchestrate.patterns.structured import structured_graph
-from remit.tool.declare import Tool
+from remit.orchestrate.patterns.plan_graph import STEP_MARK
+from remit.orchestrate.patterns.structured_graph import structured_graph
+from remit.orchestrate.setup.kit import ToolCallFilter
+from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
 
 PLAN_MODEL_TAKEN = "PLAN_MODEL_TAKEN"

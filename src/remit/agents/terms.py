@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from remit.assemble import settings_of
-from remit.core.boundary import Boundary
-from remit.core.budget import FIELDS, Budget, by_name, check_charged, negative_caps
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.goal import Goal
-from remit.core.inference import Routing
-from remit.core.lifecycle import AgentRole
-from remit.core.manifest import MANIFEST_INVALID
-from remit.core.profiles import KNOWN, check_figures
-from remit.core.roles import role_named
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import FIELDS, Budget, by_name, check_charged, negative_caps
+from remit.core.limits.profiles import KNOWN, check_figures
+from remit.core.limits.roles import role_named
+from remit.core.run.inference import Routing
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.manifest import MANIFEST_INVALID
+from remit.core.work.goal import Goal
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
-from remit.orchestrate.handlers import registry_of
-from remit.orchestrate.kit import Terms, ToolCallFilter
+from remit.orchestrate.patterns.handlers import registry_of
+from remit.orchestrate.setup.kit import Terms, ToolCallFilter
 from remit.rerank.router import ROUTER_UNKNOWN, routing_named
-from remit.tool.declare import Function, Tool
+from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
 
 # A goal as its maker hands it over: as a record, as a mapping with the keys of a file, or as the path of one.
@@ -99,7 +99,7 @@ def _goal(said: GoalSource | None) -> Goal | None:
     if said is None:
         return None
     # Only those who have a goal pay for what reads it.
-    from remit.orchestrate.goal_file import goal_at
+    from remit.orchestrate.setup.goal_file import goal_at
 
     return goal_at(said)
 
@@ -110,7 +110,7 @@ def _bounds(said: Boundary | Path | str) -> Boundary:
     if isinstance(said, str) and said in KNOWN:
         return KNOWN[said]
     # Only those who read a file pay for what reads it.
-    from remit.orchestrate.boundary_file import boundary_at
+    from remit.orchestrate.boundaries.boundary_file import boundary_at
 
     return boundary_at(said)
 

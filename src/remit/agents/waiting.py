@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace as replace_parts
 
-from remit.core.contract import SystemRequest, SystemResponse
-from remit.core.events import Turn
 from remit.core.failure import RemitError, RequestRejected
+from remit.core.journal.turn import Turn
+from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.kernel.state import RunState
-from remit.orchestrate.bus import Listener
+from remit.orchestrate.bus.bus import Listener
+from remit.orchestrate.exchange.sessions import Session
 from remit.orchestrate.facade import NOTHING, System
-from remit.orchestrate.kit import Kit, Terms
-from remit.orchestrate.run import CALLER, cancellation
-from remit.orchestrate.sessions import Session
+from remit.orchestrate.run_handle import CALLER, cancellation
+from remit.orchestrate.setup.kit import Kit, Terms
 
 NOTHING_OPEN = "NOTHING_OPEN"
 

@@ -7,11 +7,11 @@ Rule 2: a turn is written anew where it holds the words, or refers to a text tha
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from remit.core.codec import decode_turn, digests_in, encode_turn, hash_turn
-from remit.core.events import RedactedTurn
 from remit.core.failure import InvariantBroken
+from remit.core.journal.codec import decode_turn, digests_in, encode_turn, hash_turn
+from remit.core.journal.turn import RedactedTurn
 from remit.core.record import Record, replace
-from remit.tool.redaction import Find
+from remit.tool.secrets.redaction import Find
 
 # What stands in the place of what was taken out: a handle without a value, so that no tool is ever called with it.
 MARK = "secret:redacted#000000000000"

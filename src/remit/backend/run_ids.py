@@ -3,7 +3,7 @@
 import secrets
 import time
 
-from remit.core.lineage import ID_LETTERS, letters
+from remit.core.run.lineage import ID_LETTERS, letters
 
 # Forty-five bits of milliseconds last for a thousand years; thirty-five of chance keep two runs of one moment apart.
 _TIME_LETTERS = 9

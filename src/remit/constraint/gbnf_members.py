@@ -21,7 +21,7 @@ from remit.constraint.gbnf_parts import (
 from remit.constraint.gbnf_rulebook import Rulebook
 from remit.constraint.gbnf_texts import pattern_text, text_part
 from remit.core.record import JsonObject
-from remit.core.schema_work import pointer
+from remit.core.schema.schema_work import pointer
 
 _COUNTS = ("minProperties", "maxProperties")
 _LENGTHS = ("minItems", "maxItems")

@@ -9,8 +9,8 @@ import re
 from collections import deque
 
 from remit.constraint.gbnf_json import SHARED, VALUE
-from remit.constraint.gbnf_merging import GBNF_TOO_LARGE, REMARKS, Note, Plain, Plainer
 from remit.constraint.gbnf_parts import NOTHING, Named, Part, repeated
+from remit.constraint.grammar.plain_schema import GBNF_TOO_LARGE, REMARKS, Note, Plain, Plainer
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
 

@@ -13,20 +13,20 @@ from collections.abc import Iterator
 from math import ceil, floor, inf
 from urllib.parse import quote
 
-from remit.constraint.gbnf import GRAMMAR_CHARS_MAX
 from remit.constraint.gbnf_json import NUMBER, UNSIGNED, value_part
 from remit.constraint.gbnf_members import array_part, object_part
-from remit.constraint.gbnf_merging import GBNF_TOO_LARGE, joined
 from remit.constraint.gbnf_numbers import LIMIT_DIGITS_MAX, integer_between
 from remit.constraint.gbnf_parts import NOTHING, Literal, Named, Part, choice, completed, written
 from remit.constraint.gbnf_rulebook import Rulebook, Widening
 from remit.constraint.gbnf_texts import text_part
-from remit.constraint.notation import check_grammar
-from remit.constraint.rules import ROOT
+from remit.constraint.grammar.gbnf import GRAMMAR_CHARS_MAX
+from remit.constraint.grammar.grammar_rules import ROOT
+from remit.constraint.grammar.notation import check_grammar
+from remit.constraint.grammar.plain_schema import GBNF_TOO_LARGE, joined
 from remit.core.failure import RequestRejected
-from remit.core.json_text import parse_json
 from remit.core.record import JsonObject, Record
-from remit.core.schema import CONFIG_SCHEMA_INVALID, compile_schema
+from remit.core.schema.json_schema import CONFIG_SCHEMA_INVALID, compile_schema
+from remit.core.schema.json_text import parse_json
 
 GBNF_EMPTY = "GBNF_EMPTY"
 

@@ -13,15 +13,23 @@ Rule 5: nothing here asks a model, reads a file or knows the time; the same text
 from collections.abc import Mapping
 from typing import Any
 
-from remit.constraint.enums import Enums, Matched, schema_at
-from remit.constraint.finding import find_json
-from remit.constraint.matching import GRAMMAR_UNDECIDED, Fit, read_with
-from remit.constraint.notation import check_grammar
-from remit.constraint.repairs import NO_VALUE, Ledger, Reason, Repair, RepairCode, Unreadable
+from remit.constraint.grammar.matching import GRAMMAR_UNDECIDED, Fit, read_with
+from remit.constraint.grammar.notation import check_grammar
+from remit.constraint.reading.enums import Enums, Matched, schema_at
+from remit.constraint.reading.find_json import find_json
+from remit.constraint.reading.repair_log import NO_VALUE, Ledger, Reason, Repair, RepairCode, Unreadable
 from remit.core.failure import ErrorCode
-from remit.core.json_text import KeyRepeated, NotJson, TooDeep, parse_json
 from remit.core.record import JsonObject, Record, replace
-from remit.core.schema import ENUM, MESSAGE_CHARS_MAX, Checker, JsonSchema, Violation, code_of, compile_schema
+from remit.core.schema.json_schema import (
+    ENUM,
+    MESSAGE_CHARS_MAX,
+    Checker,
+    JsonSchema,
+    Violation,
+    code_of,
+    compile_schema,
+)
+from remit.core.schema.json_text import KeyRepeated, NotJson, TooDeep, parse_json
 
 # What is shown of a value that does not fit.
 FOUND_CHARS_MAX = 120

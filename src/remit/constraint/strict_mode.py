@@ -12,13 +12,13 @@ Rule 3: a property that is optional and nullable comes back as null where it was
 from typing import Any
 from urllib.parse import quote
 
-from remit.constraint.enums import schema_at
-from remit.constraint.repairs import NO_VALUE
-from remit.core.canonical import DEPTH_MAX
+from remit.constraint.reading.enums import schema_at
+from remit.constraint.reading.repair_log import NO_VALUE
 from remit.core.failure import RequestRejected
+from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.record import JsonObject
-from remit.core.schema import Checker, compile_schema
-from remit.core.schema_work import pointer
+from remit.core.schema.json_schema import Checker, compile_schema
+from remit.core.schema.schema_work import pointer
 
 STRICT_MODE_UNSUPPORTED = "STRICT_MODE_UNSUPPORTED"
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from remit.context.chunking import CHUNK_CHARS_MAX, OVERLAP_CHARS, check_chunking, chunks_of
-from remit.context.query import expression_of, quoted, words_of
-from remit.core.candidate import Candidate, ScoreMaker
+from remit.context.chunks import CHUNK_CHARS_MAX, OVERLAP_CHARS, check_chunking, chunks_of
+from remit.context.fts_query import expression_of, quoted, words_of
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
+from remit.core.work.candidate import Candidate, ScoreMaker
 
 INDEX_UNREADABLE = "INDEX_UNREADABLE"
 INDEX_FULL = "INDEX_FULL"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from remit.core.lifecycle import LifecycleState, LoopState, Outcome
 from remit.core.record import JsonObject, Record
+from remit.core.run.lifecycle import LifecycleState, LoopState, Outcome
 
 
 class FailureCategory(StrEnum):

@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NoReturn, TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.manifest import Source
 from remit.core.record import replace
-from remit.inference.breaker import FAILURES, Breaker, MonotonicClock
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.manifest import Source
+from remit.inference.endpoint.breaker import FAILURES, Breaker, MonotonicClock
+from remit.inference.endpoint.limits import Limits
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
-from remit.inference.limits import Limits
 from remit.inference.specs import engine_source, engine_spec
 
 BAR = "|"

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from remit.core.failure import ErrorCode, InvariantBroken, RemitError
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.record import JsonObject, Record
-from remit.core.usage import TokenUsage
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.usage import TokenUsage
 
 # What can go wrong with a model; every other code belongs to somebody else.
 INFERENCE_CODES = frozenset(

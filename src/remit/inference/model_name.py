@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from remit.core.failure import RequestRejected
-from remit.inference.script import SCRIPTED
+from remit.inference.scripted.script import SCRIPTED
 from remit.inference.specs import NO_SETTINGS, EngineSettings
 
 # Between the members of a chain of engines, in its name and in its spec.
@@ -44,7 +44,7 @@ def names_of(name: str, spec: str) -> Iterable[str]:
 
 def _local_named(said: str, rest: str, base: Path, settings: EngineSettings) -> str:
     # Only those who name one pay for looking for models.
-    from remit.inference.models import find_model
+    from remit.inference.local.models import find_model
 
     try:
         found = find_model(rest, base=base, folder=settings.models)
@@ -55,10 +55,10 @@ def _local_named(said: str, rest: str, base: Path, settings: EngineSettings) -> 
 
 def _served_named(kind: str, rest: str, settings: EngineSettings) -> str:
     # Only those who name one pay for reading its address.
-    from remit.inference.anthropic_spec import read_place
-    from remit.inference.limits import take_limits
-    from remit.inference.openai_spec import OPENAI, read_endpoint
-    from remit.inference.presets import URLS
+    from remit.inference.anthropic.spec import read_place
+    from remit.inference.endpoint.limits import take_limits
+    from remit.inference.openai.presets import URLS
+    from remit.inference.openai.spec import OPENAI, read_endpoint
 
     bare, _ = take_limits(rest)
     if kind == _ANTHROPIC:

@@ -12,7 +12,7 @@ from decimal import ROUND_CEILING, Decimal
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from remit.core.inference import Price
+from remit.core.run.inference import Price
 
 # The machine at which each vendor serves its own models, by the name that vendor has in the table.
 HOSTS: Mapping[str, str] = MappingProxyType({"openai": "api.openai.com", "anthropic": "api.anthropic.com"})

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.manifest import Source
+from remit.core.run.manifest import Source
 from remit.inference.engine import Engine
-from remit.inference.script import SCRIPTED
+from remit.inference.scripted.script import SCRIPTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def open_engine(spec: str, *, base: Path, settings: EngineSettings = NO_SETTINGS
 
 def open_recorded(spec: str, *, settings: EngineSettings = NO_SETTINGS) -> Engine:
     """The engine that a run recorded. An address that is not configured here, too, is given no key of this environment."""
-    from remit.inference.recorded import keyless_where_unknown
+    from remit.inference.endpoint.recorded import keyless_where_unknown
 
     specs = _members(spec, Path("/"))
     found = [_open(each, Path("/"), keyless_where_unknown(each, settings)) for each in specs]
@@ -83,13 +83,13 @@ def _open(spec: str, base: Path, settings: EngineSettings) -> Engine:
 
 def _limited(spec: str, open_kind: "_OpenKind", base: Path, settings: EngineSettings) -> Engine:
     """An engine that asks a url, within the limits that its spec names."""
-    from remit.inference.limits import take_limits
+    from remit.inference.endpoint.limits import take_limits
 
     named, limits = take_limits(spec)
     engine = open_kind(named.partition(":")[2], base, settings)
     if limits is None:
         return engine
-    from remit.inference.endpoint import LimitedEngine
+    from remit.inference.endpoint.endpoint import LimitedEngine
 
     return LimitedEngine(engine, engine_spec(engine), limits)
 
@@ -108,37 +108,37 @@ def engine_source(engine: Engine) -> Source | None:
 
 def _scripted(file: str, base: Path, settings: EngineSettings) -> Engine:
     # Only those who open one pay for it.
-    from remit.inference.scripted import ScriptedEngine
+    from remit.inference.scripted.engine import ScriptedEngine
 
     return ScriptedEngine.from_file(base / file)
 
 
 def _local(model: str, base: Path, settings: EngineSettings) -> Engine:
-    from remit.inference.local import open_local
+    from remit.inference.local.engine import open_local
 
     return open_local(model, base, models=settings.models)
 
 
 def _openai(model: str, base: Path, settings: EngineSettings) -> Engine:
-    from remit.inference.openai import open_openai
+    from remit.inference.openai.engine import open_openai
 
     return open_openai(model, settings)
 
 
 def _anthropic(model: str, base: Path, settings: EngineSettings) -> Engine:
-    from remit.inference.anthropic import open_anthropic
+    from remit.inference.anthropic.engine import open_anthropic
 
     return open_anthropic(model, settings)
 
 
 def _ollama(model: str, base: Path, settings: EngineSettings) -> Engine:
-    from remit.inference.presets import open_preset
+    from remit.inference.openai.presets import open_preset
 
     return open_preset("ollama", model, settings)
 
 
 def _vllm(model: str, base: Path, settings: EngineSettings) -> Engine:
-    from remit.inference.presets import open_preset
+    from remit.inference.openai.presets import open_preset
 
     return open_preset("vllm", model, settings)
 

@@ -12,20 +12,20 @@ Rule 5: a child that failed fails its node as it did itself; only being cut off 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from remit.core.arrivals import ChildEnded, ChildLost, ProposedCall
-from remit.core.budget import COUNTERS, Charges, Dimension, lease_of
-from remit.core.commands import StartChild
 from remit.core.failure import Ending, ErrorCode, denials_of
-from remit.core.graph import Node, NodeKind
-from remit.core.lineage import derived_id
+from remit.core.journal.arrivals import ChildEnded, ChildLost, ProposedCall
+from remit.core.journal.commands import StartChild
+from remit.core.limits.budget import COUNTERS, Charges, Dimension, lease_of
 from remit.core.record import Text
-from remit.kernel.clock import deadline_at_ms, is_past_deadline, stop_for_time
-from remit.kernel.doubt import LOST
-from remit.kernel.endings import head_for, times_denied, times_turned_away
-from remit.kernel.graph import CompiledGraph
+from remit.core.run.lineage import derived_id
+from remit.core.work.graph import Node, NodeKind
+from remit.kernel.budget.wall_clock import deadline_at_ms, is_past_deadline, stop_for_time
+from remit.kernel.graph.compiled import CompiledGraph
+from remit.kernel.results.doubt import LOST
+from remit.kernel.results.endings import head_for, times_denied, times_turned_away
+from remit.kernel.results.notices import CHILD_LOST
 from remit.kernel.state import ChildTrace, RunState
 from remit.kernel.tally import Tally
-from remit.kernel.words import CHILD_LOST
 
 # How a node fails whose child was cut off; any other ending of a child is its node's, too.
 _CUT_OFF: Mapping[str, tuple[Ending, ErrorCode]] = MappingProxyType(

@@ -15,8 +15,9 @@ turn or its decisions.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from remit.core import arrivals, commands
-from remit.core.arrivals import (
+from remit.core.failure import ArrivalFault, Ending, IllegalArrival
+from remit.core.journal import arrivals, commands
+from remit.core.journal.arrivals import (
     Arrival,
     RetryRequested,
     RunStarted,
@@ -25,29 +26,28 @@ from remit.core.arrivals import (
     ToolOutcomeLost,
     ToolReturned,
 )
-from remit.core.budget import Dimension
-from remit.core.events import KERNEL_VERSION, Decision, Turn
-from remit.core.failure import ArrivalFault, Ending, IllegalArrival
-from remit.core.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutcome
-from remit.core.rulings import AddendumNoted, NodeEntered, OutcomeParked, RunEnded
-from remit.kernel.acceptance import refuse_unaccepted
-from remit.kernel.apply import opened
-from remit.kernel.clock import is_past_deadline, stop_for_time, wind_up
-from remit.kernel.endings import CLASS_OF, enter_terminal, head_for, refuse_success
-from remit.kernel.exhaustion import freeze, freeze_for_time, is_out_of_time, may_freeze
-from remit.kernel.foresee import stop_early
-from remit.kernel.graph import GuardUndecided
+from remit.core.journal.rulings import AddendumNoted, NodeEntered, OutcomeParked, RunEnded
+from remit.core.journal.turn import KERNEL_VERSION, Decision, Turn
+from remit.core.limits.budget import Dimension
+from remit.core.work.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutcome
+from remit.kernel.budget.exhaustion import freeze, freeze_for_time, is_out_of_time, may_freeze
+from remit.kernel.budget.foresee import stop_early
+from remit.kernel.budget.spend import exhausted, iterations_exhausted
+from remit.kernel.budget.wall_clock import is_past_deadline, stop_for_time, wind_up
+from remit.kernel.fold.apply import opened
+from remit.kernel.graph.compiled import GuardUndecided
+from remit.kernel.graph.view import view_of
+from remit.kernel.results.acceptance import refuse_unaccepted
+from remit.kernel.results.endings import CLASS_OF, enter_terminal, head_for, refuse_success
+from remit.kernel.results.tasks import warn_of_task
 from remit.kernel.rules import child, code, host, human, model, signal, started, timer, tool
 from remit.kernel.rules.human import RELEASED, THAWED
 from remit.kernel.rules.signal import on_retry, on_session_noted
 from remit.kernel.rules.started import STARTED
 from remit.kernel.rules.timer import AGAIN
 from remit.kernel.rules.tool import FILTERED
-from remit.kernel.spend import exhausted, iterations_exhausted
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
-from remit.kernel.tasks import warn_of_task
-from remit.kernel.view import view_of
 
 Rule = Callable[[Tally, Any], str | None]
 Entry = Callable[[Tally, Node], str | None]

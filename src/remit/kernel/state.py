@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from remit.core.arrivals import ModelAnswered, ProposedCall, Provenance
-from remit.core.budget import Charges
-from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.failure import ENDINGS, Ending, ErrorCode, gravest
-from remit.core.graph import Node
-from remit.core.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
-from remit.core.manifest import Manifest, Source
-from remit.core.messages import Message
+from remit.core.journal.arrivals import ModelAnswered, ProposedCall, Provenance
+from remit.core.journal.commands import AskHuman, CallTool, Command, ReconcileTool
+from remit.core.journal.rulings import OutcomeParked, Rung, RunPaused
+from remit.core.limits.budget import Charges
+from remit.core.limits.tools import ToolDefinition
 from remit.core.record import Text
-from remit.core.rulings import OutcomeParked, Rung, RunPaused
-from remit.core.schema import Violation
-from remit.core.tools import ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.core.values import Output
-from remit.kernel.graph import CompiledGraph
-from remit.kernel.hold import UNTOLD, Hold, waited_ms
+from remit.core.run.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
+from remit.core.run.manifest import Manifest, Source
+from remit.core.run.messages import Message
+from remit.core.run.usage import TokenUsage
+from remit.core.schema.json_schema import Violation
+from remit.core.work.graph import Node
+from remit.core.work.values import Output
+from remit.kernel.graph.compiled import CompiledGraph
+from remit.kernel.people.hold import UNTOLD, Hold, waited_ms
 
 # A tool and the hash of its canonical arguments: what "the same call" means.
 CallKey = tuple[str, bytes]

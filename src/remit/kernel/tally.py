@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from remit.core.arrivals import ProposedCall
-from remit.core.budget import Dimension
-from remit.core.commands import (
+from remit.core.failure import NO_DENIALS, Ending, ErrorCode
+from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.commands import (
     COMMANDS,
     AskHuman,
     AskPurpose,
@@ -29,15 +29,15 @@ from remit.core.commands import (
     StartChild,
     TimerPurpose,
 )
-from remit.core.events import Decision, Turn
-from remit.core.failure import NO_DENIALS, Ending, ErrorCode
-from remit.core.manifest import Manifest
+from remit.core.journal.rulings import CallTaken, ChildHeld, QuestionSettled, Ruling, RunEnded
+from remit.core.journal.turn import Decision, Turn
+from remit.core.limits.budget import Dimension
 from remit.core.record import Text
-from remit.core.rulings import CallTaken, ChildHeld, QuestionSettled, Ruling, RunEnded
-from remit.core.schema import Violation
-from remit.core.values import Output
-from remit.kernel.graph import CompiledGraph
-from remit.kernel.hold import UNTOLD, told, waited_ms
+from remit.core.run.manifest import Manifest
+from remit.core.schema.json_schema import Violation
+from remit.core.work.values import Output
+from remit.kernel.graph.compiled import CompiledGraph
+from remit.kernel.people.hold import UNTOLD, told, waited_ms
 from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_beyond
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.

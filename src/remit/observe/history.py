@@ -7,12 +7,12 @@ Rule 3: reading never writes.
 
 from collections.abc import Iterable, Iterator
 
-from remit.core.codec import NO_HASH, decode_turn, hash_turn, redacted_in
-from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
+from remit.core.journal.codec import NO_HASH, decode_turn, hash_turn, redacted_in
+from remit.core.journal.signing import is_redaction_signed
+from remit.core.journal.turn import Turn
 from remit.core.record import BlobRef, Record
-from remit.core.signing import is_redaction_signed
-from remit.kernel.apply import apply
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 
 JOURNAL_CHAIN_BROKEN = "JOURNAL_CHAIN_BROKEN"

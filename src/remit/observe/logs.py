@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TypeAlias
 
-from remit.core.contract import SystemRequest
-from remit.core.correlation import CorrelationContext
 from remit.core.record import JsonObject
-from remit.core.secret_search import covered
+from remit.core.run.contract import SystemRequest
+from remit.core.run.correlation import CorrelationContext
+from remit.core.secrets.secret_search import covered
 from remit.kernel.state import RunState
 from remit.observe.plain import plain
 

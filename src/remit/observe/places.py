@@ -7,9 +7,9 @@ Rule 2: a name is data: it is given as it stands, and whoever prints it makes it
 from collections.abc import Mapping
 from functools import lru_cache
 
-from remit.core.graph import Graph, Node, NodeKind
-from remit.core.plan import MARK
-from remit.core.rulings import VoteCounted
+from remit.core.journal.rulings import VoteCounted
+from remit.core.work.graph import Graph, Node, NodeKind
+from remit.core.work.plan import MARK
 
 # A deployment runs a handful of graphs.
 _GRAPHS_KEPT_MAX = 64

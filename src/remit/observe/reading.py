@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
-from remit.core.arrivals import (
+from remit.core.journal.arrivals import (
     ChildEnded,
     ChildSuspended,
     ModelAnswered,
@@ -22,12 +22,8 @@ from remit.core.arrivals import (
     TimerFired,
     ToolOutcomeLost,
 )
-from remit.core.budget import Charges
-from remit.core.commands import COMMANDS, Command, SetTimer, StartChild
-from remit.core.events import Turn
-from remit.core.manifest import Manifest
-from remit.core.record import Record, Text, replace
-from remit.core.rulings import (
+from remit.core.journal.commands import COMMANDS, Command, SetTimer, StartChild
+from remit.core.journal.rulings import (
     AddendumNoted,
     ApprovalCounted,
     CallNoted,
@@ -51,9 +47,11 @@ from remit.core.rulings import (
     ValidatorHeard,
     VoteCounted,
 )
+from remit.core.journal.turn import Turn
+from remit.core.limits.budget import Charges
+from remit.core.record import Record, Text, replace
+from remit.core.run.manifest import Manifest
 from remit.kernel.state import RunState, pinned, standing_at
-from remit.observe.calls_made import place_of
-from remit.observe.gave import beginning, gave
 from remit.observe.places import Places, places_of, vote_words
 from remit.observe.steps import (
     CUT_OFF,
@@ -68,6 +66,8 @@ from remit.observe.steps import (
     step_of,
     told_by_people,
 )
+from remit.observe.views.calls_made import place_of
+from remit.observe.views.step_output import beginning, gave
 
 # They say how a command stands, and leave it open.
 _NO_OUTCOME = (ChildSuspended, ToolOutcomeLost)

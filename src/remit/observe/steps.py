@@ -7,7 +7,8 @@ Rule 2: texts stand here as they were said; whoever prints them makes them fit t
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from remit.core.arrivals import (
+from remit.core.failure import ANSWERED
+from remit.core.journal.arrivals import (
     ApprovalGiven,
     ApprovalRefused,
     CancelRequested,
@@ -34,13 +35,21 @@ from remit.core.arrivals import (
     ToolReconciled,
     ToolReturned,
 )
-from remit.core.budget import Charges
-from remit.core.commands import AskHuman, CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
-from remit.core.failure import ANSWERED
+from remit.core.journal.commands import (
+    AskHuman,
+    CallCode,
+    CallModel,
+    CallTool,
+    Command,
+    ReconcileTool,
+    Retrieve,
+    StartChild,
+)
+from remit.core.journal.rulings import UNVERIFIED, CallSettled, Rung
+from remit.core.limits.budget import Charges
 from remit.core.record import Record, Text
-from remit.core.rulings import UNVERIFIED, CallSettled, Rung
-from remit.core.usage import TokenUsage
-from remit.kernel.hold import UNTOLD
+from remit.core.run.usage import TokenUsage
+from remit.kernel.people.hold import UNTOLD
 from remit.observe.places import percent
 
 

@@ -2,10 +2,10 @@
 
 from typing import Protocol
 
-from remit.core.contract import SystemRequest
-from remit.core.events import Turn
-from remit.core.recovery import Recovery
-from remit.observe.meter import Meter
+from remit.core.journal.turn import Turn
+from remit.core.run.contract import SystemRequest
+from remit.core.run.recovery import Recovery
+from remit.observe.views.meter import Meter
 
 
 class Watcher(Protocol):

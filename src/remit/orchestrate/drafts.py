@@ -6,17 +6,17 @@ Each function loads what it needs when it is called: only those who read a file 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remit.core.boundary import Boundary
-from remit.core.boundary_reports import BoundaryChecked, BoundaryShown, Difference
-from remit.core.goal import Goal
-from remit.core.graph import Graph
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.boundary_reports import BoundaryChecked, BoundaryShown, Difference
+from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, Record
-from remit.core.tools import ToolDefinition
-from remit.kernel.draw import draw_mermaid
-from remit.kernel.graph import compile_graph
+from remit.core.work.goal import Goal
+from remit.core.work.graph import Graph
+from remit.kernel.graph.compiled import compile_graph
+from remit.kernel.graph.draw import draw_mermaid
 
 if TYPE_CHECKING:
-    from remit.orchestrate.constraining import Constrainer
+    from remit.orchestrate.exchange.constrain_stream import Constrainer
 
 
 class GraphShown(Record):
@@ -31,7 +31,7 @@ class GraphShown(Record):
 
 def check_graph(path: Path) -> GraphShown:
     """The graph in a file; raises RequestRejected with every problem when it may not run."""
-    from remit.orchestrate.graph_file import read_graph
+    from remit.orchestrate.setup.graph_file import read_graph
 
     compiled = compile_graph(read_graph(path))
     graph = compiled.graph
@@ -42,21 +42,21 @@ def constrainer(
     schema: JsonObject | None = None, grammar: str | None = None, *, repair: bool = True, strict: bool = False
 ) -> "Constrainer":
     """The constraint stack alone, for texts that some model has said already."""
-    from remit.orchestrate.constraining import Constrainer
+    from remit.orchestrate.exchange.constrain_stream import Constrainer
 
     return Constrainer(schema, grammar, repair=repair, strict=strict)
 
 
 def boundary_at(said: object) -> Boundary:
     """The boundary that is handed over, that has this name, or that stands in this file."""
-    from remit.orchestrate.boundary_file import boundary_at
+    from remit.orchestrate.boundaries.boundary_file import boundary_at
 
     return boundary_at(said)
 
 
 def goal_at(said: object) -> Goal | None:
     """The goal that is handed over, that a mapping describes, or that stands in this file; None for none."""
-    from remit.orchestrate.goal_file import goal_at
+    from remit.orchestrate.setup.goal_file import goal_at
 
     return goal_at(said)
 
@@ -68,20 +68,20 @@ def check_boundary(
     keyless: tuple[str, ...] = (),
 ) -> BoundaryChecked:
     """What a boundary does to these tools, and the tier of a graph against the highest it allows."""
-    from remit.orchestrate.boundary_report import checked
+    from remit.orchestrate.boundaries.boundary_report import checked
 
     return checked(boundary, tools, graph, keyless)
 
 
 def show_boundary(boundary: Boundary) -> BoundaryShown:
     """A boundary in words, by its six dimensions, and as its file says it."""
-    from remit.orchestrate.boundary_report import described
+    from remit.orchestrate.boundaries.boundary_report import described
 
     return described(boundary)
 
 
 def compare_boundaries(first: Boundary, second: Boundary) -> tuple[Difference, ...]:
     """What the second boundary allows more than the first, and what less."""
-    from remit.orchestrate.boundary_diff import differences
+    from remit.orchestrate.boundaries.boundary_diff import differences
 
     return differences(first, second)

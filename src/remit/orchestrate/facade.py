@@ -14,66 +14,66 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from remit.core.arrivals import SessionNoted, SourcesAccepted
-from remit.core.commands import CancelCommand, ForkRun, StartChild
-from remit.core.contract import ExecutionContext, SystemRequest, SystemResponse
-from remit.core.events import Turn
 from remit.core.failure import RequestRejected
-from remit.core.halt import Halt
-from remit.core.manifest import Manifest, Source
-from remit.core.messages import user_message
-from remit.core.person import check_person
-from remit.core.principal import LOCAL, Principal, Scope, check_principal, person_for
-from remit.core.queue import QueueLimits
-from remit.core.quota import Quota
+from remit.core.journal.arrivals import SessionNoted, SourcesAccepted
+from remit.core.journal.commands import CancelCommand, ForkRun, StartChild
+from remit.core.journal.signing import Signer
+from remit.core.journal.storage import BlobMissing, Redacted, Removed, RunEntry
+from remit.core.journal.turn import Turn
+from remit.core.limits.queue import QueueLimits
+from remit.core.limits.quota import Quota
 from remit.core.record import BlobRef, Text, replace
-from remit.core.run_events import Subject
-from remit.core.secret_search import covered
-from remit.core.signals import Heard, Signal, UserSignal, check_signal
-from remit.core.signing import Signer
-from remit.core.storage import BlobMissing, Redacted, Removed, RunEntry
+from remit.core.run.contract import ExecutionContext, SystemRequest, SystemResponse
+from remit.core.run.halt import Halt
+from remit.core.run.manifest import Manifest, Source
+from remit.core.run.messages import user_message
+from remit.core.run.person import check_person
+from remit.core.run.principal import LOCAL, Principal, Scope, check_principal, person_for
+from remit.core.run.run_events import Subject
+from remit.core.run.signals import Heard, Signal, UserSignal, check_signal
+from remit.core.secrets.secret_search import covered
 from remit.kernel.state import RunState
-from remit.observe.execution import execution_context
-from remit.observe.export import Export
 from remit.observe.history import references
-from remit.orchestrate.acting import Acting
-from remit.orchestrate.archive import Archive
-from remit.orchestrate.bus import Bus, Listener
-from remit.orchestrate.copies import Copies
-from remit.orchestrate.custody import Signers
-from remit.orchestrate.durability import GUARD_MODE
+from remit.observe.proof.export import Export
+from remit.observe.views.execution import execution_context
+from remit.orchestrate.bus.bus import Bus, Listener
+from remit.orchestrate.bus.post import Post
+from remit.orchestrate.bus.subscription import Subscription
+from remit.orchestrate.exchange.sessions import Session, check_entries, last_run, session_of
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
-from remit.orchestrate.halts import Halted, Halts, HaltWatch, is_told, scope_for, told_to
-from remit.orchestrate.holdings import fenced_journal
-from remit.orchestrate.hub import Driver, FindKit, Hub
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
-from remit.orchestrate.lineages import Lineages
-from remit.orchestrate.manifests import Manifests
-from remit.orchestrate.orphans import left_behind, orphan_above, orphans
-from remit.orchestrate.policies import Policies
+from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.history.archive import Archive
+from remit.orchestrate.history.copies import Copies
+from remit.orchestrate.history.custody import Signers
+from remit.orchestrate.history.lineages import Lineages
+from remit.orchestrate.history.rebuild_index import Rebuilt, rebuild
+from remit.orchestrate.history.replay import Audit, audit
+from remit.orchestrate.loop.durability import GUARD_MODE
+from remit.orchestrate.loop.halt_switch import Halted, Halts, HaltWatch, is_told, scope_for, told_to
+from remit.orchestrate.loop.holdings import fenced_journal
+from remit.orchestrate.loop.hub import Driver, FindKit, Hub
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.orphans import left_behind, orphan_above, orphans
+from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
+from remit.orchestrate.people.full_response import Responses
+from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.ports import Clock, Store
-from remit.orchestrate.post import Post
-from remit.orchestrate.queues import Queues
-from remit.orchestrate.quotas import Quotas
-from remit.orchestrate.rebuild import Rebuilt, rebuild
-from remit.orchestrate.replay import Audit, audit
-from remit.orchestrate.responses import Responses
-from remit.orchestrate.run import Events, Run
-from remit.orchestrate.runner import Runner
-from remit.orchestrate.seals import Sealer
-from remit.orchestrate.sessions import Session, check_entries, last_run, session_of
-from remit.orchestrate.signatures import signed_journal, signed_snapshots
-from remit.orchestrate.subscription import Subscription
-from remit.orchestrate.tenancy import Seen, Standings, TenantStandings
-from remit.tool.vault import NO_SECRETS, Vault
+from remit.orchestrate.run_handle import Events, Run
+from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
+from remit.orchestrate.setup.manifests import Manifests
+from remit.orchestrate.tenants.acting import Acting
+from remit.orchestrate.tenants.policies import Policies
+from remit.orchestrate.tenants.quota_ledger import Quotas
+from remit.orchestrate.tenants.tenancy import Seen, Standings, TenantStandings
+from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
-    from remit.orchestrate.guard.guard import Guard
+    from remit.orchestrate.guard.judge import Guard
 
 # How often whoever waits for another process to let a run go looks whether it has.
 REST_POLL_MS = 50
@@ -415,7 +415,7 @@ class System(Acting):
         """Judges the calls of agents that run elsewhere, each conversation a run of this store."""
         self._expect_scope(Scope.OPERATE, "guard")
         # Only those who guard other people's agents pay for the protocol.
-        from remit.orchestrate.guard.guard import guard_beside
+        from remit.orchestrate.guard.judge import guard_beside
 
         halts, begin = (lambda: self._halts.standing), self._quotas.begin
         return guard_beside(self._post, self._new_id, halts, begin, self._check_name, self._owner)

@@ -9,11 +9,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from remit.core.commands import Command
-from remit.core.queue import Receipt, ReceiptKind
-from remit.core.quota import Charge, Committed, Limit
-from remit.core.signing import SignedDeletion, Signer
-from remit.core.storage import (
+from remit.core.journal.commands import Command
+from remit.core.journal.signing import SignedDeletion, Signer
+from remit.core.journal.storage import (
     Barrier,
     Derived,
     InboxEntry,
@@ -30,11 +28,13 @@ from remit.core.storage import (
     Warrant,
     WrittenTurn,
 )
-from remit.orchestrate.live import Live
-from remit.orchestrate.reports import Report
+from remit.core.limits.queue import Receipt, ReceiptKind
+from remit.core.limits.quota import Charge, Committed, Limit
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.loop.live import Live
 
 if TYPE_CHECKING:
-    from remit.observe.checkup import Check
+    from remit.observe.checkup.checkup import Check
 
 
 class Turns(Protocol):

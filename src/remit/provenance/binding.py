@@ -11,11 +11,12 @@ Rule 6: where money moves, a number of the words binds only as an amount, or und
 
 from decimal import Decimal
 
-from remit.core.authority import Stakes, reaches
+from remit.core.limits.authority import Stakes, reaches
 from remit.core.record import replace
 from remit.core.regex import regex
 from remit.provenance.declarations import Declaration
-from remit.provenance.evidence import Evidence
+from remit.provenance.gate_verdict import Argument, Objection
+from remit.provenance.grounds import Evidence
 from remit.provenance.kinds import (
     ANY,
     DATE,
@@ -36,9 +37,8 @@ from remit.provenance.kinds import (
 from remit.provenance.labels import Origin, key_of
 from remit.provenance.leaves import Leaf
 from remit.provenance.moments import is_said
-from remit.provenance.verdicts import Argument, Objection
+from remit.provenance.user_words import Words
 from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem, word_stems
-from remit.provenance.words import Words
 
 # From this length on, a bare number of the words is no count and may be an identifier without being called one.
 IDENTIFIER_DIGITS_MIN = 5

@@ -10,12 +10,12 @@ Rule 4: what cannot be read is refused with the tool, the key and the value; key
 from collections.abc import Iterable
 from typing import Any
 
-from remit.core.authority import Stakes
 from remit.core.failure import RequestRejected
+from remit.core.limits.authority import Stakes
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.core.limits.trust import Reads, Repeat
 from remit.core.record import JsonObject, Record
 from remit.core.regex import regex
-from remit.core.tools import Effect, ToolCategory
-from remit.core.trust import Reads, Repeat
 
 DECLARATION_INVALID = "DECLARATION_INVALID"
 

@@ -17,26 +17,26 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
-from remit.core.authority import Authority, PlanSource, authority_json, reaches
-from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.failure import RequestRejected
+from remit.core.journal.canonical import NotCanonical, canonical_json
+from remit.core.limits.authority import Authority, PlanSource, authority_json, reaches
+from remit.core.limits.tools import Effect
+from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
-from remit.core.tools import Effect
-from remit.core.trust import Repeat
+from remit.provenance.asked_effects import Asked
 from remit.provenance.binding import bind, close_set
-from remit.provenance.calls import Call, Ledger, Scope, lookup_of
+from remit.provenance.call_log import Call, Ledger, Scope, lookup_of
 from remit.provenance.declarations import Declaration
-from remit.provenance.evidence import LABELS, Evidence
+from remit.provenance.gate_verdict import FIXES, Argument, Decision, Objection, PlanShown, Verdict, shown_value
+from remit.provenance.grounds import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
 from remit.provenance.labels import Observation, Origin, key_of
 from remit.provenance.leaves import LEAVES_MAX, Leaf
 from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
 from remit.provenance.payload import check_payload, is_private_flow
-from remit.provenance.planning import Asked
 from remit.provenance.records import groups_along, read_content, readers_of, references_of
-from remit.provenance.repeating import objection_to, targets_of
+from remit.provenance.repeats import objection_to, targets_of
 from remit.provenance.toolbox import Tool, Toolbox, toolbox_of
-from remit.provenance.verdicts import FIXES, Argument, Decision, Objection, PlanShown, Verdict, shown_value
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
 RULES_VERSION = 3

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from remit.core.regex import regex
 from remit.provenance.leaves import Leaf
 from remit.provenance.references import is_file_name, pointers_in, references_in, skimmed
-from remit.provenance.words import Words
+from remit.provenance.user_words import Words
 
 # So many characters that the user did not write may go along with the arguments of one call: an id or a few.
 CARRIED_CHARS_MAX = 40

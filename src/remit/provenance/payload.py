@@ -14,11 +14,11 @@ from html import unescape
 
 from remit.core.regex import regex
 from remit.provenance.declarations import Declaration
-from remit.provenance.evidence import Evidence
+from remit.provenance.gate_verdict import Argument, Objection
+from remit.provenance.grounds import Evidence
 from remit.provenance.kinds import INFERRED, satisfies
 from remit.provenance.leaves import Leaf
 from remit.provenance.references import is_file_name, is_prose, opaque_in, pointers_in, references_in, skimmed
-from remit.provenance.verdicts import Argument, Objection
 
 # A text of this length is a document; nobody can judge it at a glance, and its references could be anywhere.
 PAYLOAD_CHARS_MAX = 100_000

@@ -8,9 +8,9 @@ Rule 3: the work is linear in the result. What exceeds a limit is dropped, and t
 from collections.abc import Iterator
 from typing import Any
 
-from remit.core.authority import Inference
-from remit.core.json_text import NotJson, parse_json
+from remit.core.limits.authority import Inference
 from remit.core.record import JsonObject
+from remit.core.schema.json_text import NotJson, parse_json
 from remit.provenance.declarations import ANY_KEY, EACH, Declaration, Field, segments_of, spelled
 from remit.provenance.kinds import INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_of, supplies
 from remit.provenance.labels import Group

@@ -29,6 +29,7 @@ from remit.provenance.kinds import (
     shape_of,
 )
 from remit.provenance.labels import Group, Observation, Origin
+from remit.provenance.user_words import Words
 from remit.provenance.vocabulary import (
     COUNTS,
     EARLIEST,
@@ -45,7 +46,6 @@ from remit.provenance.vocabulary import (
     stem,
     word_stems,
 )
-from remit.provenance.words import Words
 
 # A prompt that names more records than this is a listing itself.
 NAMES_MAX = 64

@@ -8,13 +8,13 @@ Rule 3: a snapshot of another form is refused by its version.
 
 from typing import Any
 
-from remit.core.authority import authority_json, authority_of
 from remit.core.failure import RequestRejected
+from remit.core.limits.authority import authority_json, authority_of
 from remit.core.record import JsonObject
-from remit.provenance.calls import Call
+from remit.provenance.call_log import Call
 from remit.provenance.gate import Gate
 from remit.provenance.labels import Group, Observation
-from remit.provenance.repeating import Uses
+from remit.provenance.repeats import Uses
 
 SNAPSHOT_VERSION = 3
 SNAPSHOT_INVALID = "SNAPSHOT_INVALID"

@@ -8,9 +8,9 @@ Rule 3: what is kept is a copy, read back from its bytes, so that nobody can cha
 from functools import lru_cache
 from typing import Any
 
-from remit.core.canonical import canonical_json
-from remit.core.codec import read_json, to_json
 from remit.core.failure import RequestRejected
+from remit.core.journal.canonical import canonical_json
+from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject
 from remit.provenance.declarations import Declaration, declarations_of
 from remit.provenance.leaves import Leaves

@@ -15,8 +15,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
+from remit.core.limits.tools import ToolDefinition
 from remit.core.regex import regex
-from remit.core.tools import ToolDefinition
 from remit.rerank.router import Scored
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import isfinite, log
 
-from remit.core.candidate import Candidate, ScoreMaker, best_first
 from remit.core.failure import RequestRejected
 from remit.core.record import replace
 from remit.core.regex import regex
+from remit.core.work.candidate import Candidate, ScoreMaker, best_first
 
 RERANK_INVALID = "RERANK_INVALID"
 

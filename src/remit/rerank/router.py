@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from remit.core.failure import RequestRejected
-from remit.core.inference import Routing
+from remit.core.limits.tools import ToolDefinition
 from remit.core.record import Record
-from remit.core.tools import ToolDefinition
+from remit.core.run.inference import Routing
 
 ROUTER_UNKNOWN = "ROUTER_UNKNOWN"
 ROUTER_MISSING = "ROUTER_MISSING"

@@ -6,18 +6,18 @@ Rule 1: chance comes from a stream of its own, so that worlds without any of thi
 from collections.abc import Sequence
 from random import Random
 
-from remit.core.authority import Authority
-from remit.core.boundary import Boundary, BoundaryMode, Condition, Exhaustion, Rate, Then, boundary_version
-from remit.core.budget import Budget, assign
 from remit.core.failure import Ending
-from remit.core.goal import Goal, RequiredAction
-from remit.core.inference import ModelInfo, ModelResult, Price
-from remit.core.manifest import Manifest, Versions
-from remit.core.messages import Message, user_message
+from remit.core.limits.authority import Authority
+from remit.core.limits.boundary import Boundary, BoundaryMode, Condition, Exhaustion, Rate, Then, boundary_version
+from remit.core.limits.budget import Budget, assign
+from remit.core.limits.tools import Effect, ToolCall, ToolCategory, ToolDefinition, tool_version
+from remit.core.limits.trust import Repeat, Trust
 from remit.core.record import JsonObject, replace
-from remit.core.tools import Effect, ToolCall, ToolCategory, ToolDefinition, tool_version
-from remit.core.trust import Repeat, Trust
-from remit.testing.script import Breaks, Model, Stops
+from remit.core.run.inference import ModelInfo, ModelResult, Price
+from remit.core.run.manifest import Manifest, Versions
+from remit.core.run.messages import Message, user_message
+from remit.core.work.goal import Goal, RequiredAction
+from remit.testing.scripts import Breaks, Model, Stops
 
 # A model of the same kind that costs a tenth.
 CHEAP = ModelInfo("cheap", 100_000, Price(100_000, 200_000))

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from remit.core import commands, rulings
-from remit.core.arrivals import ChildEnded
-from remit.core.budget import Charges, Dimension
-from remit.core.commands import COMMANDS, AskHuman, CallTool, Command, StartChild
-from remit.core.events import Turn
-from remit.core.graph import Graph
-from remit.core.tools import MUTATING, ToolDefinition
+from remit.core.journal import commands, rulings
+from remit.core.journal.arrivals import ChildEnded
+from remit.core.journal.commands import COMMANDS, AskHuman, CallTool, Command, StartChild
+from remit.core.journal.turn import Turn
+from remit.core.limits.budget import Charges, Dimension
+from remit.core.limits.tools import MUTATING, ToolDefinition
+from remit.core.work.graph import Graph
 from remit.kernel.state import pinned
 from remit.testing.runs import SimulatedRun
 

@@ -19,8 +19,8 @@ from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
 
-from remit.core.commands import Command
-from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.journal.commands import Command
+from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.orchestrate.ports import (
     Bell,
     Blobs,

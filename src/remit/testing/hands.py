@@ -4,31 +4,31 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from remit.core import arrivals, commands
-from remit.core.arrivals import Happened
-from remit.core.codec import read_json
-from remit.core.commands import AskPurpose, Command
 from remit.core.failure import Ending, ErrorCode
-from remit.core.inference import ModelResult
-from remit.core.manifest import Source
-from remit.core.messages import Message
+from remit.core.journal import arrivals, commands
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.codec import read_json
+from remit.core.journal.commands import AskPurpose, Command
+from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import Record, replace
-from remit.core.tools import ToolCall, ToolResult
-from remit.kernel.clock import waited_by
-from remit.kernel.endings import denied_by
-from remit.kernel.grounding import left_by, refused_by
+from remit.core.run.inference import ModelResult
+from remit.core.run.manifest import Source
+from remit.core.run.messages import Message
+from remit.kernel.budget.wall_clock import waited_by
+from remit.kernel.results.endings import denied_by
+from remit.kernel.results.grounding import left_by, refused_by
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned
-from remit.observe.execution import usage_of
-from remit.orchestrate import reports
-from remit.orchestrate.fork import fork
-from remit.orchestrate.live import Live
-from remit.orchestrate.offspring import observed_by, spent_by
-from remit.orchestrate.reports import Report
+from remit.observe.views.execution import usage_of
+from remit.orchestrate.executors import reports
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.history.fork_run import fork
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.offspring import observed_by, spent_by
 from remit.testing.authority_scenarios import sifted
 from remit.testing.pattern_hands import is_of_a_pattern, manifest_of_child, said_by_code
-from remit.testing.script import Breaks, Model, Reply, Stops, Tool
-from remit.tool.outcomes import NotDone
+from remit.testing.scripts import Breaks, Model, Reply, Stops, Tool
+from remit.tool.call.outcomes import NotDone
 
 if TYPE_CHECKING:
     from remit.testing.world import SimulatedWorld

@@ -6,8 +6,8 @@ Rule 2: of a child that was lost nobody knows how long it waited: it counts from
 
 from collections.abc import Iterator
 
-from remit.core.arrivals import ChildEnded
-from remit.core.commands import COMMANDS, StartChild
+from remit.core.journal.arrivals import ChildEnded
+from remit.core.journal.commands import COMMANDS, StartChild
 from remit.testing.books import HARMLESS, Waits, first_deadline_of
 from remit.testing.runs import SimulatedRun
 from remit.testing.world import SimulatedWorld

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
-from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import Happened
-from remit.core.boundary import BoundaryMode
-from remit.core.budget import Dimension
-from remit.core.codec import read_json
-from remit.core.commands import AskHuman, CallTool
-from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.goal import GROUNDS, NEEDS_OBSERVATION
+from remit.core.journal import arrivals, commands, rulings
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.codec import read_json
+from remit.core.journal.commands import AskHuman, CallTool
+from remit.core.journal.turn import Turn
+from remit.core.limits.boundary import BoundaryMode
+from remit.core.limits.budget import Dimension
+from remit.core.limits.tools import MUTATING, ToolCategory
 from remit.core.record import JsonObject
-from remit.core.schema import compile_schema
-from remit.core.tools import MUTATING, ToolCategory
-from remit.kernel import words
+from remit.core.schema.json_schema import compile_schema
+from remit.core.work.goal import GROUNDS, NEEDS_OBSERVATION
+from remit.kernel.results import notices
 from remit.kernel.state import pinned
 from remit.testing.books import commands_of, effect_of, held_by, is_effect, tools_of
 from remit.testing.runs import SimulatedRun
@@ -426,7 +426,7 @@ def calls_are_told_as_they_came(world: SimulatedWorld, run: SimulatedRun) -> Ite
         if isinstance(turn.arrival, arrivals.ChildEnded):
             said[turn.arrival.command_id] = turn.arrival.text
         if isinstance(turn.arrival, arrivals.ChildLost):
-            said[turn.arrival.command_id] = words.CHILD_LOST
+            said[turn.arrival.command_id] = notices.CHILD_LOST
     for command_id, trace in run.state.calls.items():
         if trace.content and trace.content != said.get(command_id):
             yield f"the trace of command {command_id} holds what another call returned"

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from remit.core import arrivals, rulings
-from remit.core.budget import COUNTERS, FIELDS, Charges
-from remit.core.commands import CallCode, CallTool, StartChild
 from remit.core.failure import ANSWERED
-from remit.core.graph import Graph, NodeOutcome
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import CallCode, CallTool, StartChild
+from remit.core.limits.budget import COUNTERS, FIELDS, Charges
 from remit.core.record import Text
+from remit.core.work.graph import Graph, NodeOutcome
 from remit.kernel.state import pinned
 from remit.testing.books import Books
 from remit.testing.runs import SimulatedRun

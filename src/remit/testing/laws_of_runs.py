@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 
-from remit.core import arrivals, rulings
-from remit.core.budget import COUNTERS, FIELDS
-from remit.core.codec import encode_turn, hash_turn
-from remit.core.commands import COMMANDS, CallModel, StartChild
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.codec import encode_turn, hash_turn
+from remit.core.journal.commands import COMMANDS, CallModel, StartChild
+from remit.core.limits.budget import COUNTERS, FIELDS
 from remit.core.record import replace
-from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn, weigh
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
-from remit.orchestrate.durability import HEAVY, barrier_of
+from remit.orchestrate.loop.durability import HEAVY, barrier_of
 from remit.testing.books import HARMLESS, Books
 from remit.testing.runs import SimulatedRun, fold
 from remit.testing.world import SimulatedWorld

@@ -6,18 +6,18 @@ from types import MappingProxyType
 from typing import cast
 
 from remit.backend.folded.log import RUN, TENANT, Charged, OfRun, Written
-from remit.core import arrivals
-from remit.core.budget import Dimension
-from remit.core.codec import decode_record, decode_signal, decode_turn
-from remit.core.commands import CallTool, ForkRun, StartChild
-from remit.core.events import Turn
 from remit.core.failure import ArrivalFault
-from remit.core.rulings import RunEnded
-from remit.core.signals import Signal, UserSignal
-from remit.core.storage import SessionConflict
+from remit.core.journal import arrivals
+from remit.core.journal.codec import decode_record, decode_signal, decode_turn
+from remit.core.journal.commands import CallTool, ForkRun, StartChild
+from remit.core.journal.rulings import RunEnded
+from remit.core.journal.storage import SessionConflict
+from remit.core.journal.turn import Turn
+from remit.core.limits.budget import Dimension
+from remit.core.run.signals import Signal, UserSignal
 from remit.kernel.state import pinned
-from remit.orchestrate.fork import FORK_DEFERRED
-from remit.orchestrate.post import SIGNAL_UNHEARD
+from remit.orchestrate.bus.post import SIGNAL_UNHEARD
+from remit.orchestrate.history.fork_run import FORK_DEFERRED
 from remit.testing.laws import LAWS
 from remit.testing.laws import keep_the_law as keep_the_laws_of_runs
 from remit.testing.runs import LawBroken, SimulatedRun

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from remit.core import rulings
-from remit.core.budget import COUNTERS, FIELDS, Dimension
-from remit.core.commands import COMMANDS, CallModel, StartChild
+from remit.core.journal import rulings
+from remit.core.journal.commands import COMMANDS, CallModel, StartChild
+from remit.core.limits.budget import COUNTERS, FIELDS, Dimension
 from remit.kernel.state import pinned
 from remit.testing.books import HARMLESS, Books, commands_of, deadlines_of
 from remit.testing.runs import SimulatedRun

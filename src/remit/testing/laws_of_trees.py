@@ -9,11 +9,11 @@ Rule 3: what the world used beyond a reservation, although it was told not to, i
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import Arrival
-from remit.core.budget import COUNTERS, DIMENSIONS, FIELDS, Charges, Dimension
-from remit.core.commands import COMMANDS, CallModel, Command, StartChild
-from remit.core.usage import TokenUsage
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import Arrival
+from remit.core.journal.commands import COMMANDS, CallModel, Command, StartChild
+from remit.core.limits.budget import COUNTERS, DIMENSIONS, FIELDS, Charges, Dimension
+from remit.core.run.usage import TokenUsage
 from remit.kernel.state import pinned
 from remit.testing.runs import SimulatedRun
 from remit.testing.world import SimulatedWorld

@@ -7,30 +7,30 @@ Rule 2: what a step gives depends on the seed and not on its input, so that ever
 from collections.abc import Callable
 from random import Random
 
-from remit.core.arrivals import CodeFailed, CodeReturned, Election
-from remit.core.candidate import Candidate, ScoreMaker
-from remit.core.codec import read_json, to_json
-from remit.core.commands import CallCode, StartChild
 from remit.core.failure import ErrorCode
-from remit.core.goal import JUDGE_MARK
-from remit.core.graph import Ballot, schema_text
-from remit.core.manifest import Manifest
-from remit.core.plan import RerankInput
+from remit.core.journal.arrivals import CodeFailed, CodeReturned, Election
+from remit.core.journal.codec import read_json, to_json
+from remit.core.journal.commands import CallCode, StartChild
+from remit.core.limits.tools import ToolCall
 from remit.core.record import Text
-from remit.core.tools import ToolCall
-from remit.core.values import ValueKind
+from remit.core.run.manifest import Manifest
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.core.work.goal import JUDGE_MARK
+from remit.core.work.graph import Ballot, schema_text
+from remit.core.work.plan import RerankInput
+from remit.core.work.values import ValueKind
+from remit.kernel.results.notices import correction
+from remit.kernel.results.votes import answers_of, in_order
 from remit.kernel.state import RunState, compiled, pinned, standing_at
-from remit.kernel.voting import answers_of, in_order
-from remit.kernel.words import correction
-from remit.orchestrate.offspring import child_manifest, judge_request, replica_request, step_request
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.patterns.plan import CALL_MARK, STEP_MARK
-from remit.orchestrate.patterns.redundant import VOTE_MARK
-from remit.orchestrate.patterns.structured import structured_graph
-from remit.orchestrate.reports import CodeProposed, Report
-from remit.orchestrate.step_values import shown_to_model
-from remit.orchestrate.voting import STRATEGIES, NoConsensus, elect, settled
-from remit.validate.rules import SemanticCheck
+from remit.orchestrate.executors.reports import CodeProposed, Report
+from remit.orchestrate.loop.offspring import child_manifest, judge_request, replica_request, step_request
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
+from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
+from remit.orchestrate.patterns.step_values import shown_to_model
+from remit.orchestrate.patterns.structured_graph import structured_graph
+from remit.orchestrate.patterns.voters import STRATEGIES, NoConsensus, elect, settled
+from remit.validate.rule_set import SemanticCheck
 from remit.validate.semantic import ask_of
 
 # A text in full, wherever it lives.

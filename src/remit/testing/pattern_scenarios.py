@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from random import Random
 
-from remit.core.contract import Mode, OutputContract, SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.graph import Ask, Graph, schema_text
-from remit.core.inference import ModelResult
-from remit.core.manifest import Source
-from remit.core.messages import Message, user_message
-from remit.core.plan import ExecutionPlan, PlanPolicy, Step
+from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
-from remit.core.tools import ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.handlers import (
+from remit.core.run.contract import Mode, OutputContract, SystemRequest
+from remit.core.run.inference import ModelResult
+from remit.core.run.manifest import Source
+from remit.core.run.messages import Message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import Ask, Graph, schema_text
+from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.patterns.handlers import (
     Handler,
     InferHandler,
     PatternHandler,
@@ -24,13 +24,13 @@ from remit.orchestrate.handlers import (
     ToolHandler,
     ValidateHandler,
 )
-from remit.orchestrate.patterns.plan import plan_graph
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
-from remit.orchestrate.voting import STRATEGIES
-from remit.testing.script import Breaks, Model
-from remit.tool.declare import Tool
+from remit.orchestrate.patterns.plan_graph import plan_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
+from remit.orchestrate.patterns.voters import STRATEGIES
+from remit.testing.scripts import Breaks, Model
+from remit.tool.declare.decorator import Tool
+from remit.tool.declare.signature import Signature, read_signature
 from remit.tool.registry import Registry
-from remit.tool.signature import Signature, read_signature
 
 # A plan that its own checks refuse is drawn again; after so many a short one will do.
 DRAWS_MAX = 10

@@ -8,20 +8,20 @@ Everything printed is escaped: what a model or a tool says is data, also in a te
 import sys
 from collections.abc import Sequence
 
-from remit.core.contract import SystemRequest
-from remit.core.inference import ModelInfo, Price
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import user_message
-from remit.core.profiles import PROFILES
-from remit.core.tools import Effect, ToolDefinition
-from remit.observe.execution import response_of
+from remit.core.limits.profiles import PROFILES
+from remit.core.limits.tools import Effect, ToolDefinition
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelInfo, Price
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import user_message
 from remit.observe.plain import plain
-from remit.observe.trace import trace_lines
-from remit.orchestrate.patterns.chat import chat_for
+from remit.observe.views.execution import response_of
+from remit.observe.views.trace import trace_lines
+from remit.orchestrate.patterns.chat_graph import chat_for
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import scenario
-from remit.testing.script import in_turn, proposes, proposes_all, says
+from remit.testing.scripts import in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
 
 ORDER = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}

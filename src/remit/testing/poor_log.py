@@ -1,7 +1,7 @@
 """A log that can do the least: one entry at a time, behind the last one that was seen."""
 
 from remit.backend.folded.log import Entry
-from remit.core.storage import START, AppendConflict, Place
+from remit.core.journal.storage import START, AppendConflict, Place
 
 _APART = 3
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from remit.core.codec import decode_turn, hash_turn
-from remit.core.events import Turn
 from remit.core.failure import Ending
-from remit.kernel.apply import apply
+from remit.core.journal.codec import decode_turn, hash_turn
+from remit.core.journal.turn import Turn
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 
 K = TypeVar("K")

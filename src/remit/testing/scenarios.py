@@ -3,23 +3,23 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from remit.core.boundary import Boundary
-from remit.core.budget import FIELDS, UNCHARGED, Budget
-from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.failure import ErrorCode
-from remit.core.goal import Criterion, Goal, RequiredAction, TaskClass
-from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, graph_version
-from remit.core.inference import ModelInfo, ModelResult, Price
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import Message, Role, user_message
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import FIELDS, UNCHARGED, Budget
+from remit.core.limits.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.record import JsonObject, replace
-from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest
+from remit.core.run.inference import ModelInfo, ModelResult, Price
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import Message, Role, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
+from remit.core.work.graph import Edge, Graph, JoinRule, Node, NodeKind, graph_version
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.authority_scenarios import asking_service, governed, governing, reading_service
-from remit.testing.faults import WEATHER, Faults
 from remit.testing.pattern_scenarios import fickle, plan_request, random_plan, random_vote, vote_request
-from remit.testing.script import Breaks, Reply, Stops, Tool
+from remit.testing.scripts import Breaks, Reply, Stops, Tool
+from remit.testing.trouble import WEATHER, Faults
 from remit.testing.world import SimulatedWorld
 
 PARAMETERS: JsonObject = {

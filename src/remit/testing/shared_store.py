@@ -16,9 +16,9 @@ from remit.backend.folded.replica import Replica
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.seals import MemorySeals
-from remit.core.commands import Command
+from remit.core.journal.commands import Command
+from remit.core.journal.storage import Barrier, InboxEntry, Listing, Place, StoreUnusable, Stretch, Warrant
 from remit.core.record import Record
-from remit.core.storage import Barrier, InboxEntry, Listing, Place, StoreUnusable, Stretch, Warrant
 from remit.orchestrate.ports import Journal
 from remit.testing.poor_log import PoorLog
 

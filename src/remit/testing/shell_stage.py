@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import Sequence
 from random import Random
 
-from remit.core.budget import Budget
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import Message, Role
-from remit.core.profiles import STANDARD
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import STANDARD
+from remit.core.limits.tools import ToolCall
 from remit.core.record import Record, replace
-from remit.core.tools import ToolCall
-from remit.core.usage import TokenUsage
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.messages import Message, Role
+from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
-from remit.orchestrate.kit import Kit, Terms, kit_of
-from remit.testing.script import USAGE
-from remit.tool.declare import Tool, tool
-from remit.tool.delegating import delegate
+from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.testing.scripts import USAGE
+from remit.tool.declare.decorator import Tool, tool
+from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 
 MODEL = ModelInfo("staged", 100_000, Price(1_000, 2_000))

@@ -14,25 +14,25 @@ from math import inf
 from random import Random
 from typing import Any
 
-from remit.core.budget import Budget
-from remit.core.commands import AskPurpose, CallTool
-from remit.core.contract import SystemRequest
-from remit.core.events import Turn
 from remit.core.failure import InvariantBroken, RemitError
-from remit.core.messages import user_message
-from remit.core.quota import ANYONE, Period, Quota
+from remit.core.journal.commands import AskPurpose, CallTool
+from remit.core.journal.storage import SessionConflict
+from remit.core.journal.turn import Turn
+from remit.core.limits.budget import Budget
+from remit.core.limits.quota import ANYONE, Period, Quota
 from remit.core.record import Record, Text, replace
-from remit.core.signals import Heard, Signal, UserSignal, packet_id
-from remit.core.storage import SessionConflict
+from remit.core.run.contract import SystemRequest
+from remit.core.run.messages import user_message
+from remit.core.run.signals import Heard, Signal, UserSignal, packet_id
 from remit.kernel.state import RunState, pinned, questions
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit
-from remit.testing.faults import CALM, Faults
+from remit.orchestrate.setup.kit import Kit
 from remit.testing.hands import Performed
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.seeded_loop import WORLD, SeededLoop, Stalled, Turns
 from remit.testing.shared_store import Ground, SharedStore, at_once
 from remit.testing.shell_stage import IDEMPOTENT, TERMS, Stage
+from remit.testing.trouble import CALM, Faults
 
 BEGINS_AT_MS = 1_000_000
 # A world that is still busy after so many callbacks never comes to rest.

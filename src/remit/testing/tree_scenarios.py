@@ -7,20 +7,20 @@ Rule 2: what is random comes from the seed; one seed grows the same tree on any 
 from collections.abc import Sequence
 from random import Random
 
-from remit.core.boundary import Boundary, Exhaustion
-from remit.core.budget import FIELDS, LEASABLE, UNCHARGED, Budget, Dimension
-from remit.core.contract import SystemRequest
-from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, NodeOutcome
-from remit.core.inference import ModelResult
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import Message, user_message
+from remit.core.limits.boundary import Boundary, Exhaustion
+from remit.core.limits.budget import FIELDS, LEASABLE, UNCHARGED, Budget, Dimension
+from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
 from remit.core.record import JsonObject, replace
-from remit.core.tools import Effect, ToolCall, ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.testing.faults import WEATHER, Faults
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelResult
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import Message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import Edge, Graph, JoinRule, Node, NodeKind, NodeOutcome
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.scenarios import MODEL, PARAMETERS, random_person
-from remit.testing.script import Breaks, Tool
+from remit.testing.scripts import Breaks, Tool
+from remit.testing.trouble import WEATHER, Faults
 from remit.testing.world import SimulatedWorld
 
 # How many children the root starts in one turn: what is promised to hold for so many beside each other.

@@ -13,19 +13,19 @@ from typing import Any, TypeVar
 
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.core.commands import Command
-from remit.core.manifest import Manifest
+from remit.core.journal.commands import Command
+from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.core.record import Text
-from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.run.manifest import Manifest
 from remit.kernel.state import RunState
-from remit.orchestrate.live import Live
-from remit.orchestrate.recover import recover
-from remit.orchestrate.reports import PersonSaid, Report
-from remit.orchestrate.runner import Runner
-from remit.testing.faults import CALM, Faults
+from remit.orchestrate.executors.reports import PersonSaid, Report
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.recover import recover
+from remit.orchestrate.loop.runner import Runner
 from remit.testing.hands import Hands, Performed
 from remit.testing.runs import LawBroken, SimulatedRun, fold
-from remit.testing.script import Model, Reply, Tool
+from remit.testing.scripts import Model, Reply, Tool
+from remit.testing.trouble import CALM, Faults
 
 T = TypeVar("T")
 

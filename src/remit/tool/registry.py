@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from remit.core.canonical import canonical_hash
 from remit.core.failure import RequestRejected
-from remit.core.manifest import Source
-from remit.core.tools import ToolDefinition
-from remit.tool.declare import Function, Tool, tool
+from remit.core.journal.canonical import canonical_hash
+from remit.core.limits.tools import ToolDefinition
+from remit.core.run.manifest import Source
+from remit.tool.declare.decorator import Function, Tool, tool
 
 TOOL_NAME_TAKEN = "TOOL_NAME_TAKEN"
 

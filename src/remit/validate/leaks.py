@@ -1,6 +1,6 @@
 """Leaks: what in an answer looks like a key, a token or a password, and how much of it may be told.
 
-Rule 1: the shapes are those of core/secret_shapes.py, with their encodings; whatever is kept out of a journal is a leak.
+Rule 1: the shapes are those of core/secrets/secret_shapes.py, with their encodings; whatever is kept out of a journal is a leak.
 Rule 2: a handle stands for a secret that was kept out already, and an answer that passes it on leaks as much.
 Rule 3: what was found is never shown: its kind, its length and its place must do.
 """
@@ -8,7 +8,7 @@ Rule 3: what was found is never shown: its kind, its length and its place must d
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from remit.core.secret_search import HANDLE, secrets_in
+from remit.core.secrets.secret_search import HANDLE, secrets_in
 
 
 class Leak(NamedTuple):

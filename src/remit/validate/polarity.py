@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from remit.core.codec import read_json
+from remit.core.journal.codec import read_json
 from remit.core.regex import regex
 
 _SAYS = {"yes": True, "true": True, "no": False, "false": False}

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from remit.core.failure import RequestRejected
 from remit.core.regex import regex
-from remit.validate.breaches import shown
+from remit.validate.breach import shown
 from remit.validate.leaks import leaks_in
-from remit.validate.patterns import Pattern, compile_pattern
-from remit.validate.rules import (
+from remit.validate.rule_set import (
     AllowedValues,
     Check,
     Citations,
@@ -29,6 +28,7 @@ from remit.validate.rules import (
     NumberRange,
     RequiredFields,
 )
+from remit.validate.safe_regex import Pattern, compile_pattern
 
 LIMIT_REFUSED = "LIMIT_REFUSED"
 

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import RequestRejected
-from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, parse_yaml, read_yaml, spelled
-from remit.validate.breaches import shown
-from remit.validate.checking import Rules, compile_rules
-from remit.validate.rules import CHECKS, RetryPolicy, Rule, RuleSet, SemanticCheck, Severity
+from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, parse_yaml, read_yaml, spelled
+from remit.validate.breach import shown
+from remit.validate.check import Rules, compile_rules
+from remit.validate.rule_set import CHECKS, RetryPolicy, Rule, RuleSet, SemanticCheck, Severity
 
 _SET_KEYS = ("name", "rules", "semantic", "retry")
 _RULE_KEYS = ("name", "check", "at", "severity", "optional")

@@ -10,13 +10,13 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from remit.core.candidate import Candidate
-from remit.core.json_text import NotJson, parse_json
-from remit.core.messages import Message, system_message, user_message
 from remit.core.record import JsonObject, Record
-from remit.core.schema import Checker, compile_schema
-from remit.validate.breaches import Breach, shown
-from remit.validate.rules import SemanticCheck
+from remit.core.run.messages import Message, system_message, user_message
+from remit.core.schema.json_schema import Checker, compile_schema
+from remit.core.schema.json_text import NotJson, parse_json
+from remit.core.work.candidate import Candidate
+from remit.validate.breach import Breach, shown
+from remit.validate.rule_set import SemanticCheck
 
 # What a judge is shown of an answer and of each piece of evidence: some pages, well within a small window.
 ANSWER_SHOWN_CHARS_MAX = 8_000

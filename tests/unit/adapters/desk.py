@@ -13,7 +13,7 @@ from remit.core.record import JsonObject
 TOOLS = '''
 from pathlib import Path
 
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 
 NOTES = Path(__file__).with_name("notes.txt")
 
@@ -40,7 +40,7 @@ def write(text: str, idempotency_key: str) -> str:
 '''
 
 HELPER = """
-from remit.tool.delegating import delegate
+from remit.tool.delegate import delegate
 
 LEASE = {"input_tokens": 50_000, "output_tokens": 10_000, "tool_calls": 5, "steps": 20, "human_reviews": 3}
 helper = delegate("helper", description="Have somebody do a task.", lease=LEASE)

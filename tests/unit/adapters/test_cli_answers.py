@@ -279,7 +279,7 @@ INTERRUPTS_ONCE = '''
 import asyncio, os, signal
 from pathlib import Path
 
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 
 SEEN = Path(__file__).with_name("seen")
 
@@ -361,7 +361,7 @@ def test_a_no_needs_no_tools_and_the_run_is_paused_until_they_are_back(desk: Des
 
 
 HELPER = '''from remit import tool
-from remit.tool.delegating import delegate
+from remit.tool.delegate import delegate
 
 @tool(effect="write", network=False)
 def refund(n: int) -> int:

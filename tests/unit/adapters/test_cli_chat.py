@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from remit.adapters.cli.slash import SLASHES
+from remit.adapters.cli.chat.slash import SLASHES
 from remit.assemble import os_user
-from remit.core.contract import SystemResponse
-from remit.core.envelope import REQUEST_BYTES_MAX
+from remit.core.run.contract import SystemResponse
+from remit.core.run.envelope import REQUEST_BYTES_MAX
 from tests.unit.adapters.desk import HELPER, TOOLS, Desk, calls
 from tests.unit.adapters.talk import CTRL_C, Talker
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 INTERRUPTS = '''
 import asyncio, os, signal
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 
 
 @tool(effect="read")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.foresight import RUNS_MIN
+from remit.core.limits.foresight import RUNS_MIN
 from tests.unit.adapters.desk import Desk, calls
 
 # Each begins many runs.

@@ -7,7 +7,7 @@ import pytest
 
 from remit.adapters.cli import inputs
 from remit.adapters.cli.inputs import InputUnusable
-from remit.core.budget import Budget
+from remit.core.limits.budget import Budget
 
 
 def test_a_prompt_comes_from_the_command_line_or_from_a_file(tmp_path: Path) -> None:

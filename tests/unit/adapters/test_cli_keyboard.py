@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli import keyboard
-from remit.adapters.cli.keyboard import HISTORY_LINES_MAX, Keyboard
-from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.chat import keyboard
+from remit.adapters.cli.chat.keyboard import HISTORY_LINES_MAX, Keyboard
+from remit.adapters.cli.screen.terminal import Terminal
 from tests.planted import Planted
 from tests.unit.adapters.desk import Screen
 from tests.unit.adapters.pseudo import PseudoTerminal
@@ -95,8 +95,8 @@ def test_without_a_line_editor_a_line_is_just_read(monkeypatch: pytest.MonkeyPat
 TYPES = """
 import sys
 from pathlib import Path
-from remit.adapters.cli.keyboard import Keyboard
-from remit.adapters.cli.terminal import Terminal, own_stdout
+from remit.adapters.cli.chat.keyboard import Keyboard
+from remit.adapters.cli.screen.terminal import Terminal, own_stdout
 
 with own_stdout() as out:
     terminal = Terminal(out, sys.stderr)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from remit.adapters.cli.commands import Entry, entries, overview
 from remit.adapters.cli.main import build_app, main
+from remit.adapters.cli.table import Entry, entries, overview
 from tests.unit.adapters.desk import Desk
 from tests.unit.adapters.test_cli_terminal import Full
 
@@ -102,7 +102,7 @@ def break_it(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         work.close()
         raise error
 
-    monkeypatch.setattr("remit.adapters.cli.reading.in_loop", broken)
+    monkeypatch.setattr("remit.adapters.cli.commands.reading.in_loop", broken)
 
 
 def test_a_fault_of_remit_is_one_line_unless_somebody_asks_for_the_log(

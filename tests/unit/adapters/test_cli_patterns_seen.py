@@ -4,17 +4,17 @@ import sys
 
 import pytest
 
-from remit.adapters.cli.amounts import usage
-from remit.adapters.cli.glance import LISTED_MAX
 from remit.adapters.cli.main import main
-from remit.adapters.cli.painting import COLUMNS_DEFAULT, Ink, broken, wrapped
-from remit.adapters.cli.terminal import Terminal
-from remit.adapters.cli.tree import BRANCHES, INDENTED, Canvas, tree_lines
-from remit.adapters.cli.widths import cells
-from remit.agents.plan import PlanExecutor
-from remit.agents.redundant import RedundantLoop
-from remit.core.plan import ExecutionPlan, PlanTrace, Step
-from remit.core.usage import TokenUsage
+from remit.adapters.cli.screen.amounts import usage
+from remit.adapters.cli.screen.colours import COLUMNS_DEFAULT, Ink, broken, wrapped
+from remit.adapters.cli.screen.glance import LISTED_MAX
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.adapters.cli.screen.tree import BRANCHES, INDENTED, Canvas, tree_lines
+from remit.adapters.cli.screen.widths import cells
+from remit.agents.plan_executor import PlanExecutor
+from remit.agents.redundant_loop import RedundantLoop
+from remit.core.run.usage import TokenUsage
+from remit.core.work.plan import ExecutionPlan, PlanTrace, Step
 from tests.unit.adapters.desk import Desk, Screen
 from tests.unit.observe.patterned import FAILS, GOOD, HOSTILE, QUESTION, SCHEMA, InTurn, Ran, handlers, planned, voted
 

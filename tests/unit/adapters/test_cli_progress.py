@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from remit.adapters.cli.progress import Progress, bar, compact
-from remit.core.budget import FIELDS
-from remit.observe.explain import Spent
-from remit.observe.meter import Meter
+from remit.adapters.cli.screen.progress import Progress, bar, compact
+from remit.core.limits.budget import FIELDS
+from remit.observe.views.explain import Spent
+from remit.observe.views.meter import Meter
 from tests.unit.adapters.emulator import Emulator
-from tests.unit.adapters.test_cli_below import Sized
+from tests.unit.adapters.test_cli_live_lines import Sized
 
 MARKS = ("#", ".")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli import proving
+from remit.adapters.cli.commands import proving
 from remit.adapters.cli.inputs import InputUnusable
-from remit.observe import verify
+from remit.observe.proof import verify
 from tests.unit.adapters.desk import Desk, Screen
 
 # Many, or each with a whole command; the quick check has others of its kind.

@@ -5,10 +5,10 @@ import sys
 import pytest
 import yaml
 
+from remit.adapters.cli.commands.quotas import _bar, _ink
 from remit.adapters.cli.main import main
-from remit.adapters.cli.painting import Ink
-from remit.adapters.cli.quotas import _bar, _ink
-from remit.core.quota import Period, QuotaStanding
+from remit.adapters.cli.screen.colours import Ink
+from remit.core.limits.quota import Period, QuotaStanding
 from tests.unit.adapters.desk import Desk, Screen
 
 
@@ -127,7 +127,7 @@ def test_a_terminal_with_room_gets_a_bar(desk: Desk, screen: Screen, bar: str, m
 
 
 def test_a_terminal_without_room_gets_the_numbers_alone(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remit.adapters.cli.quotas.columns_of", lambda terminal: 60)
+    monkeypatch.setattr("remit.adapters.cli.commands.quotas.columns_of", lambda terminal: 60)
     screen = Bright()
     allow(desk, output_tokens=100)
     run(desk, 12)

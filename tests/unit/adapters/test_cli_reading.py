@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli.glance import LISTED_MAX
-from remit.adapters.cli.single_turn import turn_values
-from remit.adapters.cli.terminal import Terminal
-from remit.core.arrivals import ModelAnswered
-from remit.core.events import KERNEL_VERSION, Turn
+from remit.adapters.cli.screen.glance import LISTED_MAX
+from remit.adapters.cli.screen.single_turn import turn_values
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.journal.arrivals import ModelAnswered
+from remit.core.journal.storage import BlobMissing
+from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef, Text
-from remit.core.storage import BlobMissing
 from tests.unit.adapters.desk import Desk, calls
 
 # Many, or each with a whole command; the quick check has others of its kind.

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, PlanExecutor, RedundantLoop, SpecializedLoop, SystemRequest, tool
-from remit.core.boundary import Boundary
 from remit.core.failure import RequestRejected
-from remit.core.lifecycle import AgentRole, LoopState
-from remit.core.messages import user_message
-from remit.core.roles import ROLE_UNKNOWN, ROLES
-from remit.core.tools import TOOLS_DISALLOWED, ToolChoice, ToolChoiceMode
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.kit import Terms, kit_of
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.roles import ROLE_UNKNOWN, ROLES
+from remit.core.limits.tools import TOOLS_DISALLOWED, ToolChoice, ToolChoiceMode
+from remit.core.run.lifecycle import AgentRole, LoopState
+from remit.core.run.messages import user_message
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.setup.kit import Terms, kit_of
 from remit.tool.registry import Registry
 from tests.unit.adapters.desk import HELPER, Desk, calls
 from tests.unit.orchestrate.house import Listening, in_memory, keep, look

@@ -10,16 +10,16 @@ from typing import get_args
 import pytest
 
 from remit import PlanExecutor, Step
-from remit.adapters.cli.running import ModeName, RouterName
+from remit.adapters.cli.commands.running import ModeName, RouterName
 from remit.assemble import opened, settings_of
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.arrivals import CancelRequested
-from remit.core.contract import Mode, SystemResponse
-from remit.core.inference import Routing
-from remit.core.lineage import derived_id
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.runner import Runner
+from remit.core.journal.arrivals import CancelRequested
+from remit.core.run.contract import Mode, SystemResponse
+from remit.core.run.inference import Routing
+from remit.core.run.lineage import derived_id
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.runner import Runner
 from tests.unit.adapters.desk import Desk, Screen, calls
 
 # Many, or each with a whole command; the quick check has others of its kind.
@@ -45,7 +45,7 @@ exits:
 """
 STOPS_ITSELF = '''
 import asyncio, os, signal
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 
 
 @tool(effect="read")
@@ -315,7 +315,7 @@ def test_a_plan_of_functions_is_refused_and_stays_open_while_the_others_go_on(de
 
 
 TOOLS_OF_ANOTHER_FILE = '''
-from remit.tool.declare import tool
+from remit.tool.declare.decorator import tool
 
 
 @tool(effect="write")

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.adapters.cli.terminal import Terminal, escaped, json_line, own_stdout, printable
+from remit.adapters.cli.screen.terminal import Terminal, escaped, json_line, own_stdout, printable
 from remit.core.failure import RemitError
 from remit.core.record import BlobRef
 from tests.unit.adapters.desk import Screen
@@ -123,7 +123,7 @@ def test_what_others_write_past_python_goes_to_stderr_too(tmp_path: Path) -> Non
     program = tmp_path / "program.py"
     program.write_text(
         "import os, subprocess, sys\n"
-        "from remit.adapters.cli.terminal import own_stdout\n"
+        "from remit.adapters.cli.screen.terminal import own_stdout\n"
         "with own_stdout() as out:\n"
         "    os.write(1, b'descriptor ')\n"
         "    subprocess.run(['echo', 'program'], check=True)\n"

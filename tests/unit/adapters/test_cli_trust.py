@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from remit import assemble
-from remit.backend.embedded import trust
+from remit.backend.embedded.owner import trusted_keys
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.codec import hash_turn
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import sign_head
 from remit.core.record import replace
-from remit.core.signing import sign_head
 from remit.inference.specs import EngineSettings
 from remit.kernel.state import RunState
-from remit.orchestrate import kits
-from remit.orchestrate.custody import Custody
-from remit.orchestrate.kit import Kit
+from remit.orchestrate.history.custody import Custody
+from remit.orchestrate.setup import kits
+from remit.orchestrate.setup.kit import Kit
 from tests.unit.adapters.desk import Desk, Screen, calls
 
 
@@ -183,7 +183,7 @@ def test_without_a_look_at_the_signer_the_code_of_a_stranger_runs(
 def test_without_a_look_at_the_owner_either_the_store_of_a_stranger_runs(
     desk: Desk, strangers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "expect_ours", lambda *_: None)
+    monkeypatch.setattr(trusted_keys, "expect_ours", lambda *_: None)
     assert desk.say("approve", strangers, "--json").error == "RUN_NOT_VOUCHED"
     assert desk.notes == []
     monkeypatch.setattr(Custody, "expect_vouched", blind)

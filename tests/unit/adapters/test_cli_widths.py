@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.adapters.cli.widths import cells, column_after, fitted
+from remit.adapters.cli.screen.widths import cells, column_after, fitted
 
 
 @pytest.mark.parametrize(

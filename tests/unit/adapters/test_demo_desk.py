@@ -8,8 +8,8 @@ import pytest
 
 from remit import NotDone
 from remit.adapters.cli.demo import story
-from remit.core.arrivals import Happened
-from remit.tool.loading import load_tools
+from remit.core.journal.arrivals import Happened
+from remit.tool.loader import load_tools
 
 SOURCE = Path(story.__file__).with_name("desk.py")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.adapters.cli.demo import story
-from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import RequestRejected
 from tests.unit.adapters.desk import Desk
 

@@ -7,13 +7,13 @@ import pytest
 
 from remit import AgentLoop, PlanExecutor, Step, SystemResponse, ToolHandler, tool
 from remit.assemble import system_in_memory
-from remit.core.contract import CallStatus
-from remit.core.plan import StepType
+from remit.core.journal.storage import BlobMissing
 from remit.core.record import BlobRef, JsonObject
-from remit.core.storage import BlobMissing
-from remit.inference.scripted import ScriptedEngine
-from remit.observe.calls_made import calls_made
-from remit.orchestrate.texts import RESULT_SHOWN_BYTES_MAX
+from remit.core.run.contract import CallStatus
+from remit.core.work.plan import StepType
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.observe.views.calls_made import calls_made
+from remit.orchestrate.facts.texts import RESULT_SHOWN_BYTES_MAX
 from tests.unit.orchestrate.house import calls, helper
 from tests.unit.orchestrate.stage import play
 

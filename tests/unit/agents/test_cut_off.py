@@ -9,15 +9,15 @@ import pytest
 
 from remit import AgentLoop, Budget, InferHandler, PlanExecutor, Step, System, tool
 from remit.assemble import system_in_memory
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending
 from remit.core.record import JsonObject
-from remit.core.signals import Signal, UserSignal
-from remit.inference.scripted import ScriptedEngine
-from remit.observe.packets import What
-from remit.observe.queues import QueueItem
-from remit.tool.declare import Tool
-from remit.tool.delegating import delegate
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.core.run.signals import Signal, UserSignal
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.observe.people.packets import What
+from remit.observe.people.queue_items import QueueItem
+from remit.tool.declare.decorator import Tool
+from remit.tool.delegate import delegate
 
 LEASE = {
     "input_tokens": 50_000,

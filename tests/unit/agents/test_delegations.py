@@ -8,15 +8,15 @@ import pytest
 
 from remit import AgentLoop, Boundary, Budget, InferHandler, NotDone, PlanExecutor, RedundantLoop, Step, tool
 from remit.assemble import system_in_memory
-from remit.core.boundary import Condition, Then
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending
-from remit.core.lifecycle import AgentRole
+from remit.core.limits.boundary import Condition, Then
 from remit.core.record import JsonObject
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.handlers import ToolHandler
-from remit.tool.declare import Tool
-from remit.tool.delegating import delegate
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.core.run.lifecycle import AgentRole
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.patterns.handlers import ToolHandler
+from remit.tool.declare.decorator import Tool
+from remit.tool.delegate import delegate
 
 READS = {"input_tokens": 20_000, "output_tokens": 5_000, "tool_calls": 8, "steps": 30, "human_reviews": 8}
 CHANGES = {**READS, "side_effects": 1}

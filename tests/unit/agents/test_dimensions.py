@@ -6,21 +6,21 @@ import pytest
 
 from remit import AgentLoop, Boundary, Budget, SystemRequest, SystemResponse, tool
 from remit.assemble import system_in_memory
-from remit.core.authority import Authority
-from remit.core.budget import DIMENSION_UNCHARGED, FIELDS, UNCHARGED
-from remit.core.contract import CallStatus
 from remit.core.failure import Ending, RequestRejected
-from remit.core.inference import ModelInfo, Price
-from remit.core.manifest import make_manifest
-from remit.core.messages import user_message
-from remit.core.profiles import CODING_ASSISTANT, PROFILES, check_figures
-from remit.core.quota import QUOTA_INVALID, Period, Quota, check_quotas
+from remit.core.limits.authority import Authority
+from remit.core.limits.budget import DIMENSION_UNCHARGED, FIELDS, UNCHARGED
+from remit.core.limits.profiles import CODING_ASSISTANT, PROFILES, check_figures
+from remit.core.limits.quota import QUOTA_INVALID, Period, Quota, check_quotas
+from remit.core.limits.tools import TOOL_INVALID, Effect
 from remit.core.record import JsonObject, replace
-from remit.core.tools import TOOL_INVALID, Effect
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.boundary_file import boundary_of, boundary_said
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.tool.delegating import delegate
+from remit.core.run.contract import CallStatus
+from remit.core.run.inference import ModelInfo, Price
+from remit.core.run.manifest import make_manifest
+from remit.core.run.messages import user_message
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.boundaries.boundary_file import boundary_of, boundary_said
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import calls
 from tests.unit.orchestrate.stage import play
 

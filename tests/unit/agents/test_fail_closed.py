@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, SystemResponse, tool
-from remit.agents.guard import GuardInMemory
+from remit.agents.guard_in_memory import GuardInMemory
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending
-from remit.core.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, PROCUREMENT, RESEARCH_ASSISTANT
+from remit.core.limits.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, PROCUREMENT, RESEARCH_ASSISTANT
 from remit.core.record import JsonObject, replace
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.boundary_file import boundary_of
-from remit.tool.declare import Tool
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.boundaries.boundary_file import boundary_of
+from remit.tool.declare.decorator import Tool
 
 STOPPED = Ending.UNSAFE_DETECTION
 

@@ -10,13 +10,13 @@ import pytest
 from remit import AgentLoop, SpecializedLoop
 from remit.agents.terms import FILTERS_INVALID, FILTERS_MAX, filters_of
 from remit.assemble import system_in_memory
-from remit.core.contract import CallStatus
 from remit.core.failure import RequestRejected
+from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
-from remit.core.tools import ToolCall
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.kit import FilterContext
-from remit.orchestrate.needs import RUN_PARTS_MISSING
+from remit.core.run.contract import CallStatus
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.loop.needs import RUN_PARTS_MISSING
+from remit.orchestrate.setup.kit import FilterContext
 from tests.unit.orchestrate.house import calls, helper, keep, look
 from tests.unit.orchestrate.stage import play
 

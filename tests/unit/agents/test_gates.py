@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, Budget, PlanExecutor, Step, SystemResponse, ToolHandler, tool
-from remit.agents.guard import GuardInMemory
+from remit.agents.guard_in_memory import GuardInMemory
 from remit.assemble import system_in_memory
-from remit.core.authority import Authority
-from remit.core.boundary import BoundaryMode
 from remit.core.failure import Ending, RequestRejected
-from remit.core.plan import StepType
-from remit.core.profiles import KNOWN
+from remit.core.limits.authority import Authority
+from remit.core.limits.boundary import BoundaryMode
+from remit.core.limits.profiles import KNOWN
+from remit.core.limits.tools import TOOL_INVALID, ToolCategory
+from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
-from remit.core.tools import TOOL_INVALID, ToolCategory
-from remit.core.trust import Repeat
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.boundary_report import checked
-from remit.tool.declare import Tool
+from remit.core.work.plan import StepType
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.boundaries.boundary_report import checked
+from remit.tool.declare.decorator import Tool
 
 # As wide as a boundary can be written: nothing asks for what it is, everything is preauthorized.
 WIDEST = Boundary(

@@ -19,26 +19,36 @@ from remit import (
 )
 from remit import tool as declare
 from remit.assemble import system_in_memory
-from remit.core.boundary import BoundaryMode, TaskRule
-from remit.core.contract import CallStatus
 from remit.core.failure import Ending, ErrorCode, RequestRejected
-from remit.core.goal import FACTUAL, GROUNDS, Goal, RequiredAction, Task, TaskClass, TaskSource, can_ground, computes
-from remit.core.messages import Message, system_message, user_message
-from remit.core.plan import StepType
+from remit.core.limits.boundary import BoundaryMode, TaskRule
+from remit.core.limits.tools import TOOLS_DISALLOWED, Effect, ToolCategory, ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.core.limits.trust import Reads, Trust
 from remit.core.record import BlobRef, JsonObject
-from remit.core.tools import TOOLS_DISALLOWED, Effect, ToolCategory, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.core.trust import Reads, Trust
-from remit.inference.scripted import ScriptedEngine
-from remit.kernel.acceptance import GOAL_INVALID
+from remit.core.run.contract import CallStatus
+from remit.core.run.messages import Message, system_message, user_message
+from remit.core.work.goal import (
+    FACTUAL,
+    GROUNDS,
+    Goal,
+    RequiredAction,
+    Task,
+    TaskClass,
+    TaskSource,
+    can_ground,
+    computes,
+)
+from remit.core.work.plan import StepType
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.kernel.results.acceptance import GOAL_INVALID
+from remit.kernel.results.tasks import task_of
 from remit.kernel.state import pinned
-from remit.kernel.tasks import task_of
-from remit.observe.sentence import said_task, sentence
-from remit.orchestrate.evidence import inline, long_evidence, unsupported_in
-from remit.orchestrate.kit import Terms, kit_of
-from remit.orchestrate.replay import Verdict, audit, kept_texts
+from remit.observe.views.sentence import said_task, sentence
+from remit.orchestrate.facts.answer_evidence import inline, long_evidence, unsupported_in
+from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.setup.kit import Terms, kit_of
 from remit.tool.builtin.calculator import calculator_tool
-from remit.tool.builtin.clock import clock_tool
-from remit.tool.declare import Tool
+from remit.tool.builtin.world_clock import clock_tool
+from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.house import Listening, calls, helper, in_memory

@@ -6,12 +6,12 @@ import pytest
 
 from remit import AgentLoop, SystemResponse, tool
 from remit.core.failure import Ending
-from remit.core.goal import GROUNDS, Goal, TaskClass
+from remit.core.limits.tools import ToolCategory
 from remit.core.record import JsonObject
-from remit.core.tools import ToolCategory
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.kit import Terms, kit_of
-from remit.tool.declare import Tool
+from remit.core.work.goal import GROUNDS, Goal, TaskClass
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import approval, calls, in_memory, request
 from tests.unit.orchestrate.stage import play

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, Budget, SystemResponse, tool
-from remit.core.authority import Authority
-from remit.core.boundary import BoundaryMode, Condition, Then
 from remit.core.failure import Ending
-from remit.core.goal import Goal, RequiredAction
+from remit.core.limits.authority import Authority
+from remit.core.limits.boundary import BoundaryMode, Condition, Then
 from remit.core.record import replace
-from remit.inference.scripted import ScriptedEngine
-from remit.tool.builtin.people import people_tools
+from remit.core.work.goal import Goal, RequiredAction
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.tool.builtin.ask_person import people_tools
 from tests.unit.orchestrate.house import Listening, calls, in_memory
 from tests.unit.orchestrate.stage import play
 

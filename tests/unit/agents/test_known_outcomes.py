@@ -7,17 +7,17 @@ from typing import Any, Literal
 import pytest
 
 from remit import AgentLoop, Budget, InferHandler, NotDone, PlanExecutor, Step, System, ToolHandler, tool
-from remit.agents.plan import PlanResult
+from remit.agents.plan_executor import PlanResult
 from remit.assemble import system_in_memory
-from remit.core.arrivals import Happened
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending
+from remit.core.journal.arrivals import Happened
 from remit.core.record import JsonObject
-from remit.inference.scripted import ScriptedEngine
-from remit.kernel.words import HAPPENED
-from remit.orchestrate.replay import Verdict
-from remit.tool.declare import Tool
-from remit.tool.outcomes import Reconciled
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.kernel.results.notices import HAPPENED
+from remit.orchestrate.history.replay import Verdict
+from remit.tool.call.outcomes import Reconciled
+from remit.tool.declare.decorator import Tool
 
 PAY: JsonObject = {"tool_calls": [{"name": "pay", "arguments": {"to": "A-1"}}]}
 PAID: JsonObject = {"text": "Paid."}

@@ -9,18 +9,18 @@ import pytest
 
 from remit import AgentLoop, System, tool
 from remit.assemble import system_in_memory
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending
 from remit.core.record import JsonObject
-from remit.inference.scripted import ScriptedEngine
-from remit.observe.explain import Explanation
-from remit.observe.packets import What
-from remit.observe.queues import QueueItem
-from remit.orchestrate.fork import effects_of
-from remit.tool.cancelling import CancelToken
-from remit.tool.declare import Tool
-from remit.tool.delegating import delegate
-from remit.tool.outcomes import NotDone
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.observe.people.packets import What
+from remit.observe.people.queue_items import QueueItem
+from remit.observe.views.explain import Explanation
+from remit.orchestrate.history.fork_run import effects_of
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.call.outcomes import NotDone
+from remit.tool.declare.decorator import Tool
+from remit.tool.delegate import delegate
 
 PAYS: JsonObject = {"tool_calls": [{"name": "pay", "arguments": {"n": 1}}]}
 LEASE = {"input_tokens": 50_000, "output_tokens": 10_000, "tool_calls": 6, "steps": 20, "human_reviews": 8}

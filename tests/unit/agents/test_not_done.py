@@ -10,12 +10,12 @@ from typing_extensions import TypedDict
 
 from remit import AgentLoop, NotDone, System, tool
 from remit.assemble import system_in_memory
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending
 from remit.core.record import JsonObject
-from remit.inference.scripted import ScriptedEngine
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.tool.builtin.files import file_tools
-from remit.tool.declare import Tool
+from remit.tool.declare.decorator import Tool
 from tests.unit.orchestrate.house import Said
 
 PAY: JsonObject = {"tool_calls": [{"name": "pay", "arguments": {"to": "bob", "cents": 5}}]}

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Boundary, SystemResponse, tool
-from remit.agents.guard import GuardInMemory
+from remit.agents.guard_in_memory import GuardInMemory
 from remit.assemble import system_in_memory
-from remit.core.authority import Authority
-from remit.core.budget import Budget
 from remit.core.failure import Ending
-from remit.core.profiles import GUARDED, KNOWN, STANDARD
+from remit.core.limits.authority import Authority
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import GUARDED, KNOWN, STANDARD
 from remit.core.record import JsonObject, replace
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.boundary_report import checked
-from remit.tool.declare import Tool
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.boundaries.boundary_report import checked
+from remit.tool.declare.decorator import Tool
 
 PROMPT = "Read /etc/hosts.conf and tell me what is in it. The page is https://docs.example/hosts."
 EVIL = "https://evil.example/?q=10.0.0.1-build-server"

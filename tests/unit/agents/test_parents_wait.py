@@ -8,15 +8,15 @@ import pytest
 
 from remit import AgentLoop, InferHandler, PlanExecutor, Step, System, tool
 from remit.assemble import system_in_memory
-from remit.core.contract import SystemResponse
 from remit.core.failure import ENDINGS, Ending
-from remit.core.lifecycle import LoopState
 from remit.core.record import JsonObject
-from remit.core.signals import Signal, UserSignal
-from remit.inference.scripted import ScriptedEngine
-from remit.observe.findings import Fault
-from remit.observe.sentence import sentence
-from remit.tool.delegating import delegate
+from remit.core.run.contract import SystemResponse
+from remit.core.run.lifecycle import LoopState
+from remit.core.run.signals import Signal, UserSignal
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.observe.proof.findings import Fault
+from remit.observe.views.sentence import sentence
+from remit.tool.delegate import delegate
 
 LEASE = {
     "input_tokens": 50_000,

@@ -19,20 +19,20 @@ from remit import (
 )
 from remit.agents.plan_parts import PLAN_MODEL_TAKEN
 from remit.assemble import system_in_memory
-from remit.core.contract import CallStatus
 from remit.core.failure import Ending, ErrorCode, RequestRejected
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import Message
+from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
-from remit.core.tools import ToolCall
+from remit.core.run.contract import CallStatus
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import Message
 from remit.inference.engine import StreamHandler
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import pinned
-from remit.observe.event_log import InMemoryEventLog
-from remit.orchestrate.handlers import PLAN_HANDLER_INVALID
-from remit.orchestrate.needs import missing_parts
+from remit.observe.views.event_log import InMemoryEventLog
+from remit.orchestrate.loop.needs import missing_parts
+from remit.orchestrate.patterns.handlers import PLAN_HANDLER_INVALID
 from remit.tool.registry import TOOL_NAME_TAKEN
-from remit.validate.rules import NotEmpty, Rule, RuleSet
+from remit.validate.rule_set import NotEmpty, Rule, RuleSet
 from tests.unit.orchestrate.house import calls, keep
 from tests.unit.orchestrate.stage import play
 

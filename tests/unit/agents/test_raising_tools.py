@@ -10,15 +10,15 @@ from pydantic import AfterValidator
 
 from remit import AgentLoop, NotDone, PlanExecutor, Step, ToolHandler, tool
 from remit.assemble import system_in_memory
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending
-from remit.core.plan import StepType
+from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
-from remit.core.tools import ToolCall
-from remit.inference.scripted import ScriptedEngine
-from remit.tool import performing
-from remit.tool.declare import Tool
-from remit.tool.delegating import delegate
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.core.work.plan import StepType
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.tool.call import performing
+from remit.tool.declare.decorator import Tool
+from remit.tool.delegate import delegate
 
 DONE: JsonObject = {"text": "Done."}
 
@@ -113,7 +113,7 @@ def test_a_coroutine_that_ran_out_of_time_may_still_say_that_nothing_happened(er
 
 @pytest.mark.parametrize("error", [NotDone("told to stop in time"), OSError("no disk")], ids=repr)
 def test_a_thread_that_ran_out_of_time_may_still_say_that_nothing_happened(error: Exception) -> None:
-    from remit.tool.cancelling import CancelToken
+    from remit.tool.call.cancel_token import CancelToken
 
     # Long enough for a thread to begin on a busy machine.
     @tool(effect="external", timeout_ms=2_000)
@@ -188,7 +188,7 @@ def test_a_sandbox_that_is_absent_means_that_nothing_happened(monkeypatch: pytes
         "from remit import tool\n\n@tool(effect='external', sandbox=True)\ndef pay() -> str:\n"
         '    """Pay."""\n    return "paid"\n'
     )
-    from remit.tool.loading import load_tools
+    from remit.tool.loader import load_tools
 
     boxed = load_tools(str(place)).get("pay")
     assert boxed is not None

@@ -8,14 +8,14 @@ import pytest
 
 from remit import AgentLoop, System, tool
 from remit.assemble import system_in_memory
-from remit.core.contract import SystemRequest
 from remit.core.failure import RequestRejected
-from remit.core.halt import encode_halt
-from remit.core.messages import user_message
 from remit.core.record import replace
-from remit.core.signals import Signal, UserSignal
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.kit import Kit
+from remit.core.run.contract import SystemRequest
+from remit.core.run.halt import encode_halt
+from remit.core.run.messages import user_message
+from remit.core.run.signals import Signal, UserSignal
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.setup.kit import Kit
 from tests.unit.orchestrate.house import request, scripted
 
 VALUE = "correct-horse-battery-staple"

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from remit.agents.terms import terms_of
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
 from remit.core.failure import RequestRejected
-from remit.core.inference import Routing
-from remit.core.profiles import PROCUREMENT
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import PROCUREMENT
+from remit.core.run.inference import Routing
 
 
 def bounds(said: Boundary | Path | str) -> Boundary:

@@ -9,11 +9,11 @@ import pytest
 
 from remit import AgentLoop, System, tool
 from remit.assemble import system_in_memory
-from remit.core.arrivals import Happened
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending
-from remit.inference.scripted import ScriptedEngine
-from remit.tool.outcomes import Reconciled
+from remit.core.journal.arrivals import Happened
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.tool.call.outcomes import Reconciled
 
 
 @dataclass

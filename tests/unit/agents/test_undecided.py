@@ -8,11 +8,11 @@ import pytest
 from remit import AgentLoop, Boundary, SystemResponse, tool
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending
-from remit.core.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, INCIDENT_SRE, RESEARCH_ASSISTANT
+from remit.core.limits.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, INCIDENT_SRE, RESEARCH_ASSISTANT
 from remit.core.record import JsonObject
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.boundary_report import checked
-from remit.tool.declare import Tool
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.boundaries.boundary_report import checked
+from remit.tool.declare.decorator import Tool
 
 STOPPED = Ending.UNSAFE_DETECTION
 INVENTED = "https://example.org/invented-paper"

@@ -9,16 +9,16 @@ from pydantic import Field
 
 from remit import AgentLoop, Boundary, Budget, tool
 from remit.assemble import system_in_memory
-from remit.core.boundary import Demanding, Unverified
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending, RequestRejected
-from remit.core.goal import Goal, RequiredAction
-from remit.core.profiles import STANDARD
+from remit.core.limits.boundary import Demanding, Unverified
+from remit.core.limits.profiles import STANDARD
 from remit.core.record import JsonObject, replace
-from remit.inference.scripted import ScriptedEngine
-from remit.kernel.policy import TOOL_UNCHECKED
-from remit.observe.sentence import sentence
-from remit.tool.declare import Tool
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.core.work.goal import Goal, RequiredAction
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.kernel.authority.policy import TOOL_UNCHECKED
+from remit.observe.views.sentence import sentence
+from remit.tool.declare.decorator import Tool
 
 DECLINED = "ERROR: card declined"
 

@@ -7,11 +7,11 @@ import pytest
 
 from remit import AgentLoop, tool
 from remit.assemble import system_in_memory
-from remit.core.contract import CallStatus, ToolCallMade
 from remit.core.record import JsonObject
-from remit.inference.scripted import ScriptedEngine
-from remit.kernel.words import HAPPENED
-from remit.tool.declare import Tool
+from remit.core.run.contract import CallStatus, ToolCallMade
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.kernel.results.notices import HAPPENED
+from remit.tool.declare.decorator import Tool
 
 PAY: JsonObject = {"tool_calls": [{"name": "pay", "arguments": {"to": "bob"}}]}
 SAID = "ConnectionError: peer reset"

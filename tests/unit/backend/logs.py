@@ -6,10 +6,10 @@ from remit.backend.folded.log import Entry
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.leases import MemoryLeases
-from remit.core.budget import Dimension
-from remit.core.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
+from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place, Warrant
+from remit.core.limits.budget import Dimension
+from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.core.record import replace
-from remit.core.storage import START, AppendConflict, Barrier, Listing, Place, Warrant
 from remit.testing.poor_log import PoorLog
 
 TOKENS = int(Dimension.OUTPUT_TOKENS)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.commands import Command
+from remit.core.journal.commands import Command
+from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.core.record import replace
-from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
 from remit.orchestrate.ports import Journal, Snapshots
-from remit.orchestrate.signatures import signed_journal, signed_snapshots
 
 
 class NumberedJournal:

@@ -12,7 +12,7 @@ import pytest
 
 from remit.backend.embedded import bell as bell_module
 from remit.backend.embedded.bell import LOOK_MS, POLL_MS, WORD_BYTES_MAX, SocketBell
-from remit.core.storage import Topic
+from remit.core.journal.storage import Topic
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.told import come_true
 
@@ -97,7 +97,7 @@ def test_a_store_in_a_folder_with_a_long_name_rings_all_the_same(tmp_path: Path)
 def test_the_socket_of_a_process_that_was_killed_is_removed_by_the_first_that_rings_it(tmp_path: Path) -> None:
     code = (
         "import asyncio, os, signal, sys\nfrom pathlib import Path\n"
-        "from remit.backend.embedded.bell import SocketBell\nfrom remit.core.storage import Topic\n"
+        "from remit.backend.embedded.bell import SocketBell\nfrom remit.core.journal.storage import Topic\n"
         "async def main():\n"
         "    SocketBell(Path(sys.argv[1])).listen(Topic.TURNS, print)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

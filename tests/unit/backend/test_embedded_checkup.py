@@ -12,11 +12,11 @@ import pytest
 
 from remit.backend.embedded import checkup
 from remit.backend.embedded.checkup import SYNC_US_MIN, FolderCheckup, sync_us
-from remit.backend.embedded.database import DATABASE, connect
-from remit.backend.embedded.keys import KEY
+from remit.backend.embedded.disk.database import DATABASE, connect
+from remit.backend.embedded.owner.keys import KEY
+from remit.backend.embedded.owner.trusted_keys import TrustList, enter_new
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.embedded.trust import TrustList, enter_new
-from remit.observe.checkup import Check, CheckState
+from remit.observe.checkup.checkup import Check, CheckState
 
 
 @pytest.fixture

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded import keys, locks
-from remit.backend.embedded.heads_log import HeadsLog
-from remit.backend.embedded.keys import load_signer
-from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.disk import locks
+from remit.backend.embedded.disk.locks import FileLocks
+from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.owner import keys
+from remit.backend.embedded.owner.keys import load_signer
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.signing import Signer, sign_deletion, sign_head
-from remit.core.storage import Barrier, SignedHead, StoreUnusable
+from remit.core.journal.signing import Signer, sign_deletion, sign_head
+from remit.core.journal.storage import Barrier, SignedHead, StoreUnusable
 from tests.unit.backend.signed import journal_of
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded import database, writer
+from remit.backend.embedded.disk import database, writer
+from remit.backend.embedded.disk.writer import AT_ONCE_MAX, SOLO_TICKS
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.embedded.writer import AT_ONCE_MAX, SOLO_TICKS
-from remit.core.codec import hash_turn
 from remit.core.failure import InvariantBroken
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import is_head_signed
+from remit.core.journal.storage import AppendConflict, Barrier, Listing, SessionConflict, StoreUnusable
 from remit.core.record import digest_of
-from remit.core.signing import is_head_signed
-from remit.core.storage import AppendConflict, Barrier, Listing, SessionConflict, StoreUnusable
 from tests.unit.backend.signed import journal_of
 
 Scene = Callable[[EmbeddedStore], Awaitable[None]]

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded import schema
-from remit.backend.embedded.database import connect
+from remit.backend.embedded.disk import tables
+from remit.backend.embedded.disk.database import connect
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.arrivals import FeedbackGiven, RunStarted
-from remit.core.codec import NO_HASH, encode_turn
-from remit.core.events import Turn
-from remit.core.manifest import Origin
+from remit.core.journal.arrivals import FeedbackGiven, RunStarted
+from remit.core.journal.codec import NO_HASH, encode_turn
+from remit.core.journal.turn import Turn
 from remit.core.record import replace
+from remit.core.run.manifest import Origin
 from tests.unit.kernel.builders import manifest_of
 from tests.unit.orchestrate.stage import play
 
@@ -55,7 +55,7 @@ def home(tmp_path: Path) -> Path:
     path.touch(0o600)
     connection = connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
-    schema.migrate(connection, path, migrations=schema.MIGRATIONS[:BEFORE])
+    tables.migrate(connection, path, migrations=tables.MIGRATIONS[:BEFORE])
     for number, (run_id, data) in enumerate(old_runs(), 1):
         connection.execute("INSERT INTO runs (run_no, run_id, started_at_ms) VALUES (?, ?, 1)", (number, run_id))
         connection.execute("INSERT INTO turns (run_no, seq, data) VALUES (?, 0, ?)", (number, data))

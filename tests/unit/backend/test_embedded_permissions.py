@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded import permissions
 from remit.backend.embedded.checkup import FolderCheckup
-from remit.backend.embedded.keys import load_signer
-from remit.backend.embedded.permissions import BELLS, FILES, FOLDERS, refuse_exposed, weaknesses, weaknesses_inside
+from remit.backend.embedded.disk import permissions
+from remit.backend.embedded.disk.permissions import BELLS, FILES, FOLDERS, refuse_exposed, weaknesses, weaknesses_inside
+from remit.backend.embedded.owner.keys import load_signer
+from remit.backend.embedded.owner.trusted_keys import TrustList
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.embedded.trust import TrustList
-from remit.core.storage import StoreUnusable
-from remit.observe.checkup import CheckState
+from remit.core.journal.storage import StoreUnusable
+from remit.observe.checkup.checkup import CheckState
 from tests.unit.orchestrate.stage import play
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.store import EmbeddedStore
+from remit.core.journal.signing import is_head_signed
 from remit.core.record import digest_of
-from remit.core.signing import is_head_signed
 
 # Real processes take their time; `make check` leaves them to `make test`.
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ import asyncio, itertools, sys
 from pathlib import Path
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.record import digest_of
-from remit.core.storage import AppendConflict, Barrier, Listing
+from remit.core.journal.storage import AppendConflict, Barrier, Listing
 from tests.unit.backend.signed import journal_of
 
 home, name = Path(sys.argv[1]), sys.argv[2]
@@ -95,8 +95,8 @@ wait()
 KEY = (
     START
     + """
-from remit.backend.embedded.keys import load_signer
-from remit.core.signing import Signer
+from remit.backend.embedded.owner.keys import load_signer
+from remit.core.journal.signing import Signer
 Signer.generate()
 say("ready")
 wait()

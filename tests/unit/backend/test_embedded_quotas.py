@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded import schema
+from remit.backend.embedded.disk import tables
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.budget import Dimension
-from remit.core.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
-from remit.core.storage import Barrier, Listing, QuotaConflict
+from remit.core.journal.storage import Barrier, Listing, QuotaConflict
+from remit.core.limits.budget import Dimension
+from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
 
 TOKENS = int(Dimension.OUTPUT_TOKENS)
 LIMIT = Limit(Period.TOTAL, TOKENS, 100, 0, NEVER_MS)
@@ -131,7 +131,7 @@ def test_a_run_without_a_quota_leaves_no_rows(tmp_path: Path) -> None:
 
 def test_a_store_of_an_earlier_version_gets_the_table_and_names_its_runs(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "remit.db", isolation_level=None)) as connection:
-        schema.migrate(connection, tmp_path / "remit.db", migrations=schema.MIGRATIONS[:2])
+        tables.migrate(connection, tmp_path / "remit.db", migrations=tables.MIGRATIONS[:2])
         connection.execute("INSERT INTO runs (run_id, started_at_ms, tenant_id) VALUES ('old', 5, 'acme')")
 
     async def scene() -> None:

@@ -12,11 +12,19 @@ import pytest
 
 from remit.backend.embedded import inbox, sweep
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.codec import hash_turn
 from remit.core.failure import RequestRejected
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import is_deletion_signed
+from remit.core.journal.storage import (
+    ANSWER_GRACE_MS,
+    TEXT_GRACE_MS,
+    Barrier,
+    BlobMissing,
+    Listing,
+    Removed,
+    StoreUnusable,
+)
 from remit.core.record import BlobRef, digest_of
-from remit.core.signing import is_deletion_signed
-from remit.core.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, Barrier, BlobMissing, Listing, Removed, StoreUnusable
 from tests.unit.backend.signed import journal_of
 
 START_MS = 1_000_000_000_000

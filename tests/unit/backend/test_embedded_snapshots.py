@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded import schema
-from remit.backend.embedded.keys import KEY
+from remit.backend.embedded.disk import tables
+from remit.backend.embedded.owner.keys import KEY
 from remit.backend.embedded.store import EmbeddedStore
+from remit.core.journal.signing import Signer, sign_snapshot
+from remit.core.journal.storage import Barrier, Listing, Snapshot, StoreUnusable
 from remit.core.record import replace
-from remit.core.signing import Signer, sign_snapshot
-from remit.core.storage import Barrier, Listing, Snapshot, StoreUnusable
 from tests.unit.backend.signed import journal_of, snapshots_of
 
 HEAD = bytes(range(32))
@@ -106,7 +106,7 @@ def test_a_snapshot_with_anything_changed_is_none(column: str, value: object, tm
 
 
 def test_a_snapshot_under_the_name_of_another_run_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.signatures"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.signatures"):
         assert found_after(tmp_path, "UPDATE runs SET run_id = 'other' WHERE run_id = 'run'") is None
         assert caplog.text == ""
 
@@ -191,7 +191,7 @@ def old_store(home: Path) -> None:
     home.mkdir(exist_ok=True)
     with closing(sqlite3.connect(home / "remit.db", isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        schema.migrate(connection, home / "remit.db", migrations=schema.MIGRATIONS[:1])
+        tables.migrate(connection, home / "remit.db", migrations=tables.MIGRATIONS[:1])
         connection.execute("INSERT INTO runs (run_id, started_at_ms) VALUES ('run', 1)")
         connection.execute("INSERT INTO turns (run_no, seq, data) VALUES (1, 0, x'00')")
         assert connection.execute("PRAGMA user_version").fetchone() == (1,)
@@ -209,7 +209,7 @@ def test_a_store_of_the_first_version_gets_a_place_for_snapshots(tmp_path: Path)
 
     play(tmp_path, scene)
     with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(tables.MIGRATIONS),)
 
 
 def test_a_store_of_the_first_version_that_is_only_read_has_no_snapshots(tmp_path: Path) -> None:

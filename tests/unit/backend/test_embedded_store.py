@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from remit.backend.embedded import checkpoints, database, schema
-from remit.backend.embedded.checkpoints import Checkpointer
-from remit.backend.embedded.failures import unusable
+from remit.backend.embedded.disk import checkpoints, database, tables
+from remit.backend.embedded.disk.checkpoints import Checkpointer
+from remit.backend.embedded.disk.disk_failures import unusable
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.storage import Barrier, Listing, StoreUnusable
+from remit.core.journal.storage import Barrier, Listing, StoreUnusable
 from tests.unit.backend.signed import journal_of
 
 NOBODY = 65534
@@ -114,8 +114,8 @@ def test_a_folder_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
 def test_the_file_says_whose_it_is_and_of_which_version(tmp_path: Path) -> None:
     fill(tmp_path)
     connection = sqlite3.connect(tmp_path / "remit.db")
-    assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)
-    assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
+    assert connection.execute("PRAGMA application_id").fetchone() == (tables.APPLICATION_ID,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(tables.MIGRATIONS),)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
 
@@ -144,13 +144,13 @@ def test_a_store_of_a_later_version_is_not_touched(tmp_path: Path) -> None:
     alter(tmp_path, "PRAGMA user_version = 99")
     error = refused(tmp_path)
     assert error.code == "STORE_VERSION_UNKNOWN"
-    assert error.details == {"path": str(tmp_path / "remit.db"), "version": 99, "known": len(schema.MIGRATIONS)}
+    assert error.details == {"path": str(tmp_path / "remit.db"), "version": 99, "known": len(tables.MIGRATIONS)}
     with pytest.raises(StoreUnusable, match="STORE_VERSION_UNKNOWN"):
         EmbeddedStore.open_to_read(tmp_path)
 
 
 NEXT: Sequence[Sequence[str]] = (
-    *schema.MIGRATIONS,
+    *tables.MIGRATIONS,
     ("ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'", "CREATE INDEX colours ON runs (colour)"),
     ("UPDATE runs SET colour = 'blue'",),
 )
@@ -160,10 +160,10 @@ def lengthen(monkeypatch: pytest.MonkeyPatch, migrations: Sequence[Sequence[str]
     """Let this process know a longer list, as a later release would."""
     monkeypatch.setattr(database, "MIGRATIONS", migrations)
     monkeypatch.setattr(checkpoints, "MIGRATIONS", migrations)
-    for function in (schema.migrate, schema.refuse_later_version):
+    for function in (tables.migrate, tables.refuse_later_version):
         assert function.__kwdefaults__ is not None
-    monkeypatch.setitem(schema.migrate.__kwdefaults__ or {}, "migrations", migrations)
-    monkeypatch.setitem(schema.refuse_later_version.__kwdefaults__ or {}, "known", len(migrations))
+    monkeypatch.setitem(tables.migrate.__kwdefaults__ or {}, "migrations", migrations)
+    monkeypatch.setitem(tables.refuse_later_version.__kwdefaults__ or {}, "known", len(migrations))
 
 
 def test_an_older_store_is_brought_to_the_newest_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monke
         lengthen(later, (*NEXT, ("INSERT INTO nowhere VALUES (1)",)))
         assert refused(tmp_path).code == "STORE_DAMAGED"
     connection = sqlite3.connect(tmp_path / "remit.db")
-    assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(tables.MIGRATIONS),)
     assert "colour" not in [row[1] for row in connection.execute("PRAGMA table_info (runs)")]
     connection.close()
     fill_again = EmbeddedStore.open(tmp_path)

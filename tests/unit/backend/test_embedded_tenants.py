@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded import schema
 from remit.backend.embedded.catalogue import _BEFORE, _BEGINS, _CHILDREN, _ENTRY, _OF_TENANT
-from remit.backend.embedded.database import connect
+from remit.backend.embedded.disk import tables
+from remit.backend.embedded.disk.database import connect
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.storage import START, Listing, SessionConflict
+from remit.core.journal.storage import START, Listing, SessionConflict
 
-BEFORE = schema.MIGRATIONS.index(schema._TENANTS)
+BEFORE = tables.MIGRATIONS.index(tables._TENANTS)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Path:
     path.touch(0o600)
     connection = connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
-    schema.migrate(connection, path, migrations=schema.MIGRATIONS[:BEFORE])
+    tables.migrate(connection, path, migrations=tables.MIGRATIONS[:BEFORE])
     for number in (1, 2):
         connection.execute(
             "INSERT INTO runs (run_no, run_id, started_at_ms, tenant_id, session_id, ordinal)"

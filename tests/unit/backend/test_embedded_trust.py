@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded.keys import load_signer
-from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.embedded.trust import (
+from remit.backend.embedded.owner.keys import load_signer
+from remit.backend.embedded.owner.trusted_keys import (
     TRUST_LIST_UNUSABLE,
     Ownership,
     Trusted,
@@ -21,8 +20,9 @@ from remit.backend.embedded.trust import (
     standing_of,
     trust_named,
 )
+from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import RequestRejected
-from remit.core.storage import Barrier, Listing, StoreUnusable
+from remit.core.journal.storage import Barrier, Listing, StoreUnusable
 from tests.unit.backend.signed import journal_of
 from tests.unit.orchestrate.stage import play
 
@@ -120,7 +120,7 @@ def test_a_store_whose_key_another_process_makes_meanwhile_is_looked_at_again(
         enter_new(home, trusted)
         return True
 
-    monkeypatch.setattr("remit.backend.embedded.trust.holds_any", just_begun)
+    monkeypatch.setattr("remit.backend.embedded.owner.trusted_keys.holds_any", just_begun)
     assert standing_of(tmp_path, trusted).is_ours
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from remit.backend.folded.log import Settled
 from remit.backend.folded.store import FoldedStore
-from remit.core.codec import encode_record
-from remit.core.storage import AppendConflict, Barrier, EntrySettled, InboxEntry, Listing, Warrant
+from remit.core.journal.codec import encode_record
+from remit.core.journal.storage import AppendConflict, Barrier, EntrySettled, InboxEntry, Listing, Warrant
 from tests.unit.backend.logs import Ground, begin, go_on
 
 REFUSAL = ("SIGNAL_REFUSED", "no")

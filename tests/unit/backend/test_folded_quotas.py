@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from remit.core.quota import Committed
+from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, QuotaConflict, SessionConflict
+from remit.core.limits.quota import Committed
 from remit.core.record import replace
-from remit.core.storage import START, AppendConflict, Barrier, Listing, QuotaConflict, SessionConflict
 from tests.unit.backend.logs import Ground, begin, charged, committed, end, go_on, spending
 
 

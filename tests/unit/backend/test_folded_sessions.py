@@ -6,7 +6,7 @@ import pytest
 
 from remit.backend.folded.log import session_log
 from remit.backend.folded.store import FoldedStore
-from remit.core.storage import START, AppendConflict, SessionConflict
+from remit.core.journal.storage import START, AppendConflict, SessionConflict
 from tests.unit.backend.logs import Ground, begin, exchange
 
 

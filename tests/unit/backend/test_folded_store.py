@@ -6,13 +6,9 @@ import pytest
 
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.seals import MemorySeals
-from remit.core.codec import hash_turn
-from remit.core.halt import HALTS
-from remit.core.queue import Receipt, ReceiptKind
-from remit.core.quota import Committed
-from remit.core.record import replace
-from remit.core.signing import Signer, sign_head
-from remit.core.storage import (
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import Signer, sign_head
+from remit.core.journal.storage import (
     START,
     AppendConflict,
     Barrier,
@@ -23,6 +19,10 @@ from remit.core.storage import (
     StoreUnusable,
     Warrant,
 )
+from remit.core.limits.queue import Receipt, ReceiptKind
+from remit.core.limits.quota import Committed
+from remit.core.record import replace
+from remit.core.run.halt import HALTS
 from tests.unit.backend.logs import Ground, begin, committed, end, exchange, go_on, spending
 
 SIGNER = Signer.generate()

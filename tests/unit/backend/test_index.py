@@ -9,7 +9,7 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.storage import START, Barrier, Derived, LeaseLost, Listing, SessionConflict, Warrant
+from remit.core.journal.storage import START, Barrier, Derived, LeaseLost, Listing, SessionConflict, Warrant
 
 Opened = Callable[[], AbstractAsyncContextManager[MemoryStore | EmbeddedStore]]
 

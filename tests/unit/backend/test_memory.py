@@ -6,7 +6,7 @@ import pytest
 
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.core.storage import AppendConflict, BlobMissing
+from remit.core.journal.storage import AppendConflict, BlobMissing
 
 
 def test_runs_are_listed_in_the_order_they_started() -> None:

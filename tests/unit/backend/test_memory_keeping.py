@@ -9,9 +9,9 @@ from remit.assemble import system_on
 from remit.backend.memory.retention import MemoryRetention
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RequestRejected
-from remit.core.signing import Signer, sign_head
-from remit.core.storage import Barrier, Listing, Removed, Warrant
-from remit.observe.checkup import CheckState
+from remit.core.journal.signing import Signer, sign_head
+from remit.core.journal.storage import Barrier, Listing, Removed, Warrant
+from remit.observe.checkup.checkup import CheckState
 from tests.e2e.house import asking, says, scripted
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import RequestRejected
-from remit.observe.findings import Fault
+from remit.observe.proof.findings import Fault
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.replay import Verdict
-from remit.tool.declare import tool
-from remit.tool.redaction import PATTERN_UNKNOWN
+from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.setup.kit import Kit
+from remit.tool.declare.decorator import tool
+from remit.tool.secrets.redaction import PATTERN_UNKNOWN
 from tests.e2e.house import asking, calls, house, says, scripted
 from tests.planted import Planted
 

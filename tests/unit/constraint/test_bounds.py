@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.constraint.bounds import (
+from remit.constraint.grammar.bounds import (
     FRACTION_STEP,
     INTEGER_BOUND,
     ITEMS_BOUND,

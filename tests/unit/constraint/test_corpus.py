@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.constrain import corpus_rates
-from remit.constraint.repairs import Reason
+from remit.constraint.reading.repair_log import Reason
 from remit.constraint.stack import Constrained, Demand, constrain
 from remit.core.failure import ErrorCode
 

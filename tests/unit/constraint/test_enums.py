@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from remit.constraint import enums
-from remit.constraint.enums import Enums, schema_at, the_one_meant
-from remit.constraint.repairs import Ledger, RepairCode
+from remit.constraint.reading import enums
+from remit.constraint.reading.enums import Enums, schema_at, the_one_meant
+from remit.constraint.reading.repair_log import Ledger, RepairCode
 
 COLOURS = {"enum": ["red", "dark_green", 3]}
 

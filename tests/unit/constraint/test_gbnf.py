@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.constraint.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID, REPEATED_MAX, read_gbnf
-from remit.constraint.rules import Chars
+from remit.constraint.grammar.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID, REPEATED_MAX, read_gbnf
+from remit.constraint.grammar.grammar_rules import Chars
 from remit.core.failure import RequestRejected
 
 # Each was given to llama.cpp, which takes them.

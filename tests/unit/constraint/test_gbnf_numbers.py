@@ -4,7 +4,7 @@ import pytest
 
 from remit.constraint.gbnf_numbers import DIGITS_MAX, integer_between
 from remit.constraint.gbnf_parts import NOTHING, Part, written
-from remit.constraint.matching import Fit, read_with
+from remit.constraint.grammar.matching import Fit, read_with
 
 
 def admits(part: Part, text: str) -> bool:

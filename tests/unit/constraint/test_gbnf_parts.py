@@ -2,7 +2,6 @@
 
 import pytest
 
-from remit.constraint.gbnf import read_gbnf
 from remit.constraint.gbnf_parts import (
     EMPTY,
     NOTHING,
@@ -18,6 +17,7 @@ from remit.constraint.gbnf_parts import (
     sequence,
     written,
 )
+from remit.constraint.grammar.gbnf import read_gbnf
 
 A, B = Literal("a"), Literal("b")
 AB = sequence(Named("x"), Named("y"))

@@ -7,8 +7,8 @@ import pytest
 from remit.constraint.gbnf_json import SHARED
 from remit.constraint.gbnf_parts import completed, sequence, written
 from remit.constraint.gbnf_patterns import GROUPS_MAX, TIMES_MAX, pattern_part
-from remit.constraint.matching import Fit, read_with
-from remit.core.schema import compile_schema
+from remit.constraint.grammar.matching import Fit, read_with
+from remit.core.schema.json_schema import compile_schema
 
 READ: list[tuple[str, list[str]]] = [
     ("^abc$", ["abc", "ab", "xabc"]),

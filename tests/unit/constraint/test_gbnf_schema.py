@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from remit.constraint.gbnf import GRAMMAR_CHARS_MAX
-from remit.constraint.gbnf_merging import GBNF_TOO_LARGE, STEPS_MAX
 from remit.constraint.gbnf_rulebook import RULES_MAX
 from remit.constraint.gbnf_schema import GBNF_EMPTY, gbnf_of, schema_grammar
-from remit.constraint.lark import in_lark
-from remit.constraint.matching import Fit, read_with
-from remit.constraint.notation import is_gbnf
+from remit.constraint.grammar.gbnf import GRAMMAR_CHARS_MAX
+from remit.constraint.grammar.lark import in_lark
+from remit.constraint.grammar.matching import Fit, read_with
+from remit.constraint.grammar.notation import is_gbnf
+from remit.constraint.grammar.plain_schema import GBNF_TOO_LARGE, STEPS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject
-from remit.core.schema import CONFIG_SCHEMA_INVALID
+from remit.core.schema.json_schema import CONFIG_SCHEMA_INVALID
 
 
 def fits(schema: JsonObject, text: str) -> bool:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from remit.constraint.gbnf import GRAMMAR_INVALID
-from remit.constraint.hazards import ENTRIES_MAX, LEVELS_MAX, hazard_in
-from remit.constraint.notation import MARK, check_grammar
+from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
+from remit.constraint.grammar.hazards import ENTRIES_MAX, LEVELS_MAX, hazard_in
+from remit.constraint.grammar.notation import MARK, check_grammar
 from remit.core.failure import RequestRejected
 
 

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from remit.constraint.gbnf import GRAMMAR_INVALID
-from remit.constraint.lark import in_lark
-from remit.constraint.matching import Fit, read_with
-from remit.constraint.notation import GRAMMAR_UNCHECKABLE, is_gbnf
+from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
+from remit.constraint.grammar.lark import in_lark
+from remit.constraint.grammar.matching import Fit, read_with
+from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE, is_gbnf
 from remit.core.failure import RequestRejected
 from tests.unit.constraint.test_matching import JSON
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.constraint.literals import is_literal, read_beginning, read_literal, refuse_no_value
-from remit.constraint.repairs import Ledger, Reason, Repair, RepairCode, Unreadable
+from remit.constraint.reading.literals import is_literal, read_beginning, read_literal, refuse_no_value
+from remit.constraint.reading.repair_log import Ledger, Reason, Repair, RepairCode, Unreadable
 
 
 @pytest.mark.parametrize(("word", "value"), [("true", True), ("false", False), ("null", None)])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.constraint import matching
-from remit.constraint.matching import TEXT_CHARS_MAX, Fit, read_with
+from remit.constraint.grammar import matching
+from remit.constraint.grammar.matching import TEXT_CHARS_MAX, Fit, read_with
 
 JSON = r"""root ::= object
 value ::= object | array | string | number | ("true" | "false" | "null") ws

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from remit.constraint.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID
-from remit.constraint.notation import GRAMMAR_UNCHECKABLE, check_grammar, is_gbnf
+from remit.constraint.grammar.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID
+from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE, check_grammar, is_gbnf
 from remit.core.failure import RequestRejected
 
 

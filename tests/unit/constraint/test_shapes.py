@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from remit.constraint.bounds import TEXT_CHARS_BOUND
-from remit.constraint.gbnf import GRAMMAR_INVALID
-from remit.constraint.matching import Fit, read_with
-from remit.constraint.notation import check_grammar, is_gbnf
-from remit.constraint.shapes import (
+from remit.constraint.grammar.bounds import TEXT_CHARS_BOUND
+from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
+from remit.constraint.grammar.matching import Fit, read_with
+from remit.constraint.grammar.notation import check_grammar, is_gbnf
+from remit.constraint.grammar.shapes import (
     TOOLS_MISSING,
     grammar_of_calls,
     grammar_of_calls_or_words,
     grammar_of_schema,
 )
 from remit.core.failure import RequestRejected
-from remit.core.tools import ToolDefinition
+from remit.core.limits.tools import ToolDefinition
 
 CLOCK = ToolDefinition("clock", "Tell the time.", {"type": "object"})
 LOOKUP = ToolDefinition(

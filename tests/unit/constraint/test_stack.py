@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from remit.constraint import finding, matching
-from remit.constraint.gbnf import GRAMMAR_INVALID
-from remit.constraint.matching import GRAMMAR_UNDECIDED
-from remit.constraint.repairs import REPAIRS_LISTED_MAX, SHOWN_CHARS_MAX, Reason, RepairCode
+from remit.constraint.grammar import matching
+from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
+from remit.constraint.grammar.matching import GRAMMAR_UNDECIDED
+from remit.constraint.reading import find_json
+from remit.constraint.reading.repair_log import REPAIRS_LISTED_MAX, SHOWN_CHARS_MAX, Reason, RepairCode
 from remit.constraint.stack import Constrained, Demand, constrain
-from remit.core.canonical import DEPTH_MAX
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.schema import CONFIG_SCHEMA_INVALID
+from remit.core.journal.canonical import DEPTH_MAX
+from remit.core.schema.json_schema import CONFIG_SCHEMA_INVALID
 
 ORDER = Demand(
     {
@@ -254,7 +255,7 @@ def test_a_value_that_nests_too_deep_is_no_json(levels: int) -> None:
 
 
 def test_a_text_that_is_too_long_to_repair_is_still_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finding, "REPAIR_CHARS_MAX", 10)
+    monkeypatch.setattr(find_json, "REPAIR_CHARS_MAX", 10)
     assert reason(constrain("[1, 2, 3, 4,]", ANYTHING)) == Reason.TOO_LONG
     assert constrain("[1, 2, 3, 4]", ANYTHING).ok
 
@@ -301,7 +302,7 @@ def test_a_text_within_a_text_is_unwrapped_only_where_no_text_is_wanted() -> Non
 
 
 def test_more_values_than_a_list_in_lines_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finding, "VALUES_MAX", 3)
+    monkeypatch.setattr(find_json, "VALUES_MAX", 3)
     rows = Demand({"type": "array"})
     assert constrain("{} {'a': 1} {}", rows).ok
     assert reason(constrain("{} {} {} {}", rows)) == Reason.SEVERAL_VALUES

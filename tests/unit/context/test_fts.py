@@ -9,8 +9,8 @@ import pytest
 
 from remit.context import fts
 from remit.context.fts import DOCUMENT_CHARS_MAX, RESULTS_MAX, Document, DocumentIndex
-from remit.core.candidate import ScoreMaker
 from remit.core.failure import RequestRejected
+from remit.core.work.candidate import ScoreMaker
 
 SHOP = (
     Document("returns", "Items may be returned within 30 days.", "operator", {"language": "en"}),

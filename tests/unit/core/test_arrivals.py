@@ -3,8 +3,16 @@ from typing import get_args
 import msgspec
 import pytest
 
-from remit.core.arrivals import Arrival, Happened, ModelAnswered, ProposedCall, Provenance, RunStarted, ToolFailed
 from remit.core.failure import ErrorCode
+from remit.core.journal.arrivals import (
+    Arrival,
+    Happened,
+    ModelAnswered,
+    ProposedCall,
+    Provenance,
+    RunStarted,
+    ToolFailed,
+)
 
 REACHES = [Arrival, Happened, Provenance]
 

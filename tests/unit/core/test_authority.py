@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from remit.core.authority import (
+from remit.core.failure import RequestRejected
+from remit.core.limits.authority import (
     AUTHORITY_INVALID,
     Authority,
     Inference,
@@ -15,7 +16,6 @@ from remit.core.authority import (
     authority_of,
     reaches,
 )
-from remit.core.failure import RequestRejected
 
 
 def test_every_default_is_the_safe_one() -> None:

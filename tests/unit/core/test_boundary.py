@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.boundary import (
+from remit.core.limits.boundary import (
     APPROVAL_WAIT_MS_MAX,
     TIER_MAX,
     WRAP_UP_TOKENS,
@@ -15,12 +15,12 @@ from remit.core.boundary import (
     boundary_version,
     narrow,
 )
-from remit.core.budget import Budget, assign
-from remit.core.profiles import STANDARD
+from remit.core.limits.budget import Budget, assign
+from remit.core.limits.profiles import STANDARD
+from remit.core.limits.tool_policy import ASKING_CATEGORIES, StateWrite
+from remit.core.limits.tools import Effect
+from remit.core.limits.trust import Reads
 from remit.core.record import replace
-from remit.core.tool_policy import ASKING_CATEGORIES, StateWrite
-from remit.core.tools import Effect
-from remit.core.trust import Reads
 
 REACHES = [BoundaryMode, DecisionRight, Exhaustion, Then]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from remit.core.budget import (
+from remit.core.limits.budget import (
     COUNTERS,
     DIMENSIONS,
     FIELDS,

@@ -1,7 +1,7 @@
 import pytest
 
-from remit.core.candidate import Candidate, ScoreMaker, best_first
 from remit.core.failure import InvariantBroken
+from remit.core.work.candidate import Candidate, ScoreMaker, best_first
 
 REACHES = [ScoreMaker]
 

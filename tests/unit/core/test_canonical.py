@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.canonical import (
+from remit.core.journal.canonical import (
     DEPTH_MAX,
     INTEGER_MAX,
     CanonicalFault,

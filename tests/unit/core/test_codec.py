@@ -4,8 +4,9 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from remit.core.arrivals import CancelRequested
-from remit.core.codec import (
+from remit.core.failure import Ending, InvariantBroken
+from remit.core.journal.arrivals import CancelRequested
+from remit.core.journal.codec import (
     FORMAT,
     NO_HASH,
     arguments_in,
@@ -20,12 +21,11 @@ from remit.core.codec import (
     turn_from_json,
     turn_to_json,
 )
-from remit.core.commands import CancelCommand
-from remit.core.events import KERNEL_VERSION, Turn
-from remit.core.failure import Ending, InvariantBroken
+from remit.core.journal.commands import CancelCommand
+from remit.core.journal.rulings import RunEnded
+from remit.core.journal.storage import Barrier, Listing
+from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef, JsonObject, Record
-from remit.core.rulings import RunEnded
-from remit.core.storage import Barrier, Listing
 
 TURN = Turn(
     3,

@@ -1,8 +1,9 @@
 import msgspec
 import pytest
 
-from remit.core.candidate import Candidate, ScoreMaker
-from remit.core.contract import (
+from remit.core.failure import Ending, ErrorCode, FailureCategory
+from remit.core.limits.tools import ToolChoice
+from remit.core.run.contract import (
     CallStatus,
     ConfidenceSource,
     ExecutionContext,
@@ -17,11 +18,10 @@ from remit.core.contract import (
     ValidationResult,
     WaitingFor,
 )
-from remit.core.failure import Ending, ErrorCode, FailureCategory
-from remit.core.lifecycle import LifecycleState
-from remit.core.messages import user_message
-from remit.core.tools import ToolChoice
-from remit.core.usage import TokenUsage
+from remit.core.run.lifecycle import LifecycleState
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.candidate import Candidate, ScoreMaker
 
 CAUSE = SystemError(ErrorCode.TOOL_TIMEOUT, FailureCategory.TOOL, False, "lookup took 30 s")
 ERROR = SystemError(

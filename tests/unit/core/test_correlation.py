@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from remit.core.correlation import (
+from remit.core.run.correlation import (
     CorrelatedEvent,
     CorrelationContext,
     InferenceEndEvent,
@@ -12,8 +12,8 @@ from remit.core.correlation import (
     below_step,
     below_tool_call,
 )
-from remit.core.inference import FinishReason
-from remit.core.lifecycle import LifecycleState
+from remit.core.run.inference import FinishReason
+from remit.core.run.lifecycle import LifecycleState
 
 ROOT = CorrelationContext("req_1", "session_1", "trace_1", "span_1")
 

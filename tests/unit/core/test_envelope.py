@@ -1,8 +1,11 @@
 import msgspec
 import pytest
 
-from remit.core.contract import ExecutionHints, Mode, OutputContract, SystemRequest
-from remit.core.envelope import (
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.limits.tools import TOOL_CHOICE_INVALID, ToolChoice, ToolChoiceMode
+from remit.core.record import BlobRef
+from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest
+from remit.core.run.envelope import (
     ID_CHARS_MAX,
     ITERATIONS_MAX,
     MESSAGES_MAX,
@@ -20,11 +23,8 @@ from remit.core.envelope import (
     TOOLS_MAX,
     check_request,
 )
-from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.messages import MESSAGE_INVALID, Message, Role, assistant_message, system_message, user_message
-from remit.core.person import PERSON_INVALID, REQUEST_ID_SECRET
-from remit.core.record import BlobRef
-from remit.core.tools import TOOL_CHOICE_INVALID, ToolChoice, ToolChoiceMode
+from remit.core.run.messages import MESSAGE_INVALID, Message, Role, assistant_message, system_message, user_message
+from remit.core.run.person import PERSON_INVALID, REQUEST_ID_SECRET
 from tests.planted import Planted
 
 REACHES = [Mode]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from remit.core.authority import Stakes
-from remit.core.escalation import (
+from remit.core.failure import ENDINGS, Ending, EscalationRoute
+from remit.core.limits.authority import Stakes
+from remit.core.limits.escalation import (
     QUEUES,
     SEVERITY_RANK,
     TRIGGER_OF,
@@ -13,10 +14,9 @@ from remit.core.escalation import (
     escalation_of,
     trigger_of_call,
 )
-from remit.core.failure import ENDINGS, Ending, EscalationRoute
+from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
+from remit.core.limits.trust import Reads, Trust
 from remit.core.record import replace
-from remit.core.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.trust import Reads, Trust
 
 REACHES = [Severity, Trigger, EscalationRoute]
 

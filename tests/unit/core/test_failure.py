@@ -30,7 +30,7 @@ from remit.core.failure import (
     failure_of,
     gravest,
 )
-from remit.core.lifecycle import LifecycleState, LoopState, Outcome, default_loop_state
+from remit.core.run.lifecycle import LifecycleState, LoopState, Outcome, default_loop_state
 
 REACHES = [ArrivalFault, Ending, EndingKind, ErrorCode, EscalationRoute, FailureCategory, Refusal, Retryable]
 

@@ -5,8 +5,16 @@ from typing import Any
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.flags import OWN_FLAGS, flag_named, flag_problem, is_test_run, raised_by, says_tests_failed, values_at
-from remit.core.tools import TOOL_INVALID, ToolDefinition, check_definition
+from remit.core.limits.flags import (
+    OWN_FLAGS,
+    flag_named,
+    flag_problem,
+    is_test_run,
+    raised_by,
+    says_tests_failed,
+    values_at,
+)
+from remit.core.limits.tools import TOOL_INVALID, ToolDefinition, check_definition
 
 CLEAR: list[Any] = [False, None, 0, 0.0, "", " Low ", "none", "OK", [], {}]
 NOT_CLEAR: list[Any] = [True, 1, -1, "high", "medium", "unheard of", [1], {"a": 1}]

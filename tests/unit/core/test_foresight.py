@@ -1,6 +1,6 @@
 """What like runs needed: known as far as enough of them came, and unknown beyond."""
 
-from remit.core.foresight import RUNS_MIN, Foresight, Milestone, milestone_after, needed_after
+from remit.core.limits.foresight import RUNS_MIN, Foresight, Milestone, milestone_after, needed_after
 
 FAR = Milestone(least=((1, 5), (2, 1)), most=((1, 50), (2, 3)))
 NEAR = Milestone(least=((1, 2),), most=((1, 9),))

@@ -1,6 +1,6 @@
 import pytest
 
-from remit.core.goal import NEEDS_OBSERVATION, Criterion, Goal, RequiredAction, TaskClass
+from remit.core.work.goal import NEEDS_OBSERVATION, Criterion, Goal, RequiredAction, TaskClass
 
 REACHES = [TaskClass]
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from remit.core.goal import GROUNDS, NEEDS_OBSERVATION, TaskClass
+from remit.core.work.goal import GROUNDS, NEEDS_OBSERVATION, TaskClass
 
 DOCS = Path(__file__).parents[3] / "docs" / "goals.md"
 

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from remit.core.graph import (
+from remit.core.run.lifecycle import LifecycleState, LoopState
+from remit.core.work.graph import (
     EXIT_ENDINGS,
     EXITS,
     OUTCOMES,
@@ -19,7 +20,6 @@ from remit.core.graph import (
     graph_version,
     terminal,
 )
-from remit.core.lifecycle import LifecycleState, LoopState
 
 
 def small_graph(name: str = "small") -> Graph:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from remit.core.codec import hash_turn
 from remit.core.failure import InvariantBroken
-from remit.core.halt import (
+from remit.core.journal.codec import hash_turn
+from remit.core.run.halt import (
     HALTS_DAMAGED,
     NOTHING_HALTED,
     Halt,

@@ -1,9 +1,9 @@
 import msgspec
 
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import user_message
-from remit.core.tools import ToolChoice
-from remit.core.usage import TokenUsage
+from remit.core.limits.tools import ToolChoice
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
 
 
 def test_a_request_leaves_everything_but_its_messages_to_the_engine() -> None:

@@ -2,8 +2,16 @@
 
 import pytest
 
-from remit.core import json_text
-from remit.core.json_text import KeyRepeated, NotJson, TooDeep, kept_value, parse_json, parse_with_oddities, place_in
+from remit.core.schema import json_text
+from remit.core.schema.json_text import (
+    KeyRepeated,
+    NotJson,
+    TooDeep,
+    kept_value,
+    parse_json,
+    parse_with_oddities,
+    place_in,
+)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from remit.core.lifecycle import (
+from remit.core.run.lifecycle import (
     LIFECYCLE_TRANSITIONS,
     AgentRole,
     LifecycleState,

@@ -2,19 +2,19 @@ from typing import Any
 
 import pytest
 
-from remit.core.boundary import Boundary, boundary_version
-from remit.core.budget import STANDARD, Budget, Dimension
-from remit.core.contract import ExecutionHints, SystemRequest
 from remit.core.failure import Ending, ErrorCode, RequestRejected
-from remit.core.goal import Goal
-from remit.core.graph import graph_version
-from remit.core.inference import ModelInfo
-from remit.core.lifecycle import AgentRole
-from remit.core.manifest import MODEL_TIMEOUT_MS, Manifest, Origin, make_manifest
-from remit.core.messages import user_message
+from remit.core.limits.boundary import Boundary, boundary_version
+from remit.core.limits.budget import STANDARD, Budget, Dimension
+from remit.core.limits.tools import Effect, ToolDefinition, tool_version
 from remit.core.record import replace
-from remit.core.tools import Effect, ToolDefinition, tool_version
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.core.run.contract import ExecutionHints, SystemRequest
+from remit.core.run.inference import ModelInfo
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.manifest import MODEL_TIMEOUT_MS, Manifest, Origin, make_manifest
+from remit.core.run.messages import user_message
+from remit.core.work.goal import Goal
+from remit.core.work.graph import graph_version
+from remit.orchestrate.patterns.chat_graph import chat_graph
 
 PLEASE = SystemRequest((user_message("please"),))
 WITH_A_NUMBER = {"type": "object", "properties": {"n": {}}}

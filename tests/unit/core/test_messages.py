@@ -2,7 +2,9 @@ import msgspec
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.messages import (
+from remit.core.limits.tools import ToolCall
+from remit.core.record import BlobRef
+from remit.core.run.messages import (
     MESSAGE_INVALID,
     Message,
     Role,
@@ -13,8 +15,6 @@ from remit.core.messages import (
     tool_message,
     user_message,
 )
-from remit.core.record import BlobRef
-from remit.core.tools import ToolCall
 
 CALL = ToolCall("call_1", "read_file", {"path": "main.py"})
 

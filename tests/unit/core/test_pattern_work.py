@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.pattern_work import PatternWeight, PatternWork, patterns_in
 from remit.core.record import JsonObject
-from remit.core.schema import CONFIG_SCHEMA_INVALID, PATTERN_WORK_MAX, PATTERNS_MAX, compile_schema
-from remit.core.schema_work import References
+from remit.core.schema.json_schema import CONFIG_SCHEMA_INVALID, PATTERN_WORK_MAX, PATTERNS_MAX, compile_schema
+from remit.core.schema.pattern_work import PatternWeight, PatternWork, patterns_in
+from remit.core.schema.schema_work import References
 
 # Ten seconds were seen at the worst on a machine that does nothing else.
 SECONDS_MAX = 60

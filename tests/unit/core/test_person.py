@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.person import PERSON_CHARS_MAX, check_person, is_among, is_same, look_alike
+from remit.core.run.person import PERSON_CHARS_MAX, check_person, is_among, is_same, look_alike
 
 
 @pytest.mark.parametrize(

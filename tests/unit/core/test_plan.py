@@ -3,8 +3,8 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.graph import NAME_CHARS_MAX
-from remit.core.plan import (
+from remit.core.work.graph import NAME_CHARS_MAX
+from remit.core.work.plan import (
     PLAN_EMPTY,
     PLAN_NOT_LINEAR,
     PLAN_SOURCE_UNKNOWN,

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.boundary import Boundary
 from remit.core.failure import RequestRejected
-from remit.core.manifest import acting_for, may_approve_own, permissions_of
-from remit.core.principal import (
+from remit.core.limits.boundary import Boundary
+from remit.core.record import replace
+from remit.core.run.manifest import acting_for, may_approve_own, permissions_of
+from remit.core.run.principal import (
     EVERY_SCOPE,
     EVERY_TENANT,
     LOCAL,
@@ -26,7 +27,6 @@ from remit.core.principal import (
     sees,
     tenant_for,
 )
-from remit.core.record import replace
 from tests.unit.kernel.builders import manifest_of
 
 REACHES = [Scope]

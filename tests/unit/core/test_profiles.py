@@ -2,17 +2,17 @@
 
 import pytest
 
-from remit.core.authority import Authority
-from remit.core.boundary import Boundary, DecisionRight, Exhaustion, Then
-from remit.core.budget import FIELDS, Dimension, assign
-from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
-from remit.core.profiles import BOUNDARY_UNKNOWN, GUARDED, KNOWN, PROFILES, STANDARD, boundary_named
-from remit.core.tool_policy import StateWrite
-from remit.core.tools import Effect, ToolCategory
-from remit.core.trust import Reads
-from remit.kernel.conditions import check_conditions
-from remit.kernel.exhaustion import check_exhaustion
+from remit.core.limits.authority import Authority
+from remit.core.limits.boundary import Boundary, DecisionRight, Exhaustion, Then
+from remit.core.limits.budget import FIELDS, Dimension, assign
+from remit.core.limits.escalation import Trigger
+from remit.core.limits.profiles import BOUNDARY_UNKNOWN, GUARDED, KNOWN, PROFILES, STANDARD, boundary_named
+from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.core.limits.trust import Reads
+from remit.kernel.authority.conditions import check_conditions
+from remit.kernel.budget.exhaustion import check_exhaustion
 
 NAMES = ["research_assistant", "coding_assistant", "customer_support", "procurement", "incident_sre"]
 

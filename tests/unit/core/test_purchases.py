@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from remit.core.purchases import UNTOLD_AMOUNT, amount_in, tells_amount
-from remit.core.tools import ToolDefinition
+from remit.core.limits.purchases import UNTOLD_AMOUNT, amount_in, tells_amount
+from remit.core.limits.tools import ToolDefinition
 
 BARE = ToolDefinition("order", "", {"type": "object"})
 

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.queue import (
+from remit.core.limits.queue import (
     AGE_MS_MAX,
     LOAD_MAX,
     OK,

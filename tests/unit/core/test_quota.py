@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.budget import COUNTERS, GAUGES, LEASABLE, STANDARD, Budget, Dimension, assign
 from remit.core.failure import RequestRejected
-from remit.core.quota import (
+from remit.core.limits.budget import COUNTERS, GAUGES, LEASABLE, STANDARD, Budget, Dimension, assign
+from remit.core.limits.quota import (
     AMOUNT_MAX,
     NEVER_MS,
     Committed,

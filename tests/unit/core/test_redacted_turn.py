@@ -1,10 +1,10 @@
 """Turns that something was taken out of."""
 
-from remit.core.arrivals import PauseRequested
-from remit.core.codec import decode_turn, encode_redacted, encode_turn, hash_turn, redacted_in
-from remit.core.events import RedactedTurn, Turn
+from remit.core.journal.arrivals import PauseRequested
+from remit.core.journal.codec import decode_turn, encode_redacted, encode_turn, hash_turn, redacted_in
+from remit.core.journal.signing import Signer, is_redaction_signed, sign_redaction
+from remit.core.journal.turn import RedactedTurn, Turn
 from remit.core.record import replace
-from remit.core.signing import Signer, is_redaction_signed, sign_redaction
 
 TURN = Turn(3, 12, b"p" * 32, 2, PauseRequested("ann"))
 LEFT = RedactedTurn(b"l" * 32, encode_turn(TURN), "ann", "a mistake", 7, "", b"")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from remit.core.boundary import Boundary, DecisionRight
 from remit.core.failure import RequestRejected
-from remit.core.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
-from remit.core.messages import Message, Role, user_message
-from remit.core.roles import ROLE_UNKNOWN, ROLES, instructed, narrowed_to, role_named
-from remit.core.tool_policy import StateWrite
+from remit.core.limits.boundary import Boundary, DecisionRight
+from remit.core.limits.roles import ROLE_UNKNOWN, ROLES, instructed, narrowed_to, role_named
+from remit.core.limits.tool_policy import StateWrite
+from remit.core.run.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
+from remit.core.run.messages import Message, Role, user_message
 
 REACHES = [AgentRole]
 

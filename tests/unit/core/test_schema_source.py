@@ -7,8 +7,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from remit.core.failure import RequestRejected
-from remit.core.schema import Schema, compile_schema
-from remit.core.schema_source import SCHEMA_SOURCE_INVALID, TYPE_LEVELS_MAX, schema_of
+from remit.core.schema.json_schema import Schema, compile_schema
+from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, TYPE_LEVELS_MAX, schema_of
 
 
 class Item(TypedDict, total=False):

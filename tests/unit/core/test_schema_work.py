@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from remit.core.record import JsonObject
-from remit.core.schema_work import NAMESAKES_MAX, Listing, ReferenceLost, References, is_deeper, pointer, visits_of
+from remit.core.schema.schema_work import (
+    NAMESAKES_MAX,
+    Listing,
+    ReferenceLost,
+    References,
+    is_deeper,
+    pointer,
+    visits_of,
+)
 
 MANY = 1_000_000
 

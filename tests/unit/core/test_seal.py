@@ -3,8 +3,8 @@
 import pytest
 
 from remit.core.record import replace
-from remit.core.seal import Sealed, opened, reference_to, sealed
-from remit.core.secret_search import HANDLE
+from remit.core.secrets.seal import Sealed, opened, reference_to, sealed
+from remit.core.secrets.secret_search import HANDLE
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 

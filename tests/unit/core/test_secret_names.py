@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.secret_names import secret_of_named
+from remit.core.secrets.secret_names import secret_of_named
 
 V = "Hq6jLw9PzCd2"
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.secret_search import covered, secrets_in, without_secrets
-from remit.core.secret_shapes import SHAPES
+from remit.core.secrets.secret_search import covered, secrets_in, without_secrets
+from remit.core.secrets.secret_shapes import SHAPES
 from tests.planted import BASE64, ENCODINGS, HEX, LETTERS, Planted, as_base64, as_hex, as_url
 
 PLANTED = Planted().all()

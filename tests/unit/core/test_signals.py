@@ -1,9 +1,9 @@
 import msgspec
 import pytest
 
-from remit.core.codec import decode_signal, encode_signal
 from remit.core.failure import InvariantBroken, RequestRejected
-from remit.core.signals import (
+from remit.core.journal.codec import decode_signal, encode_signal
+from remit.core.run.signals import (
     PACKET_UNKNOWN,
     PAYLOAD_NEEDED,
     SIGNAL_INVALID,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from remit.core.record import replace
-from remit.core.signing import (
+from remit.core.journal.signing import (
     Signer,
     is_deletion_signed,
     is_head_signed,
@@ -13,7 +12,8 @@ from remit.core.signing import (
     sign_head,
     sign_snapshot,
 )
-from remit.core.storage import SignedHead, Snapshot
+from remit.core.journal.storage import SignedHead, Snapshot
+from remit.core.record import replace
 
 # RFC 8032, section 7.1, test 2.
 SECRET = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")

@@ -1,7 +1,7 @@
 import pytest
 
 from remit.core.failure import RemitError
-from remit.core.storage import AppendConflict, BlobMissing, SessionConflict, StoreUnusable
+from remit.core.journal.storage import AppendConflict, BlobMissing, SessionConflict, StoreUnusable
 
 
 def test_a_conflict_names_the_run_and_the_way_out() -> None:

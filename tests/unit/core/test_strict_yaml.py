@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from remit.core import strict_yaml
 from remit.core.failure import RequestRejected
-from remit.core.strict_yaml import YAML_BYTES_MAX, YAML_DEPTH_MAX, YamlFault, parse_yaml, read_yaml, write_yaml
+from remit.core.schema import strict_yaml
+from remit.core.schema.strict_yaml import YAML_BYTES_MAX, YAML_DEPTH_MAX, YamlFault, parse_yaml, read_yaml, write_yaml
 
 
 @pytest.fixture(params=["in C", "in Python"], autouse=True)

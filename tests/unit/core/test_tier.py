@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.core.boundary import TIER_MAX, Boundary
-from remit.core.tier import TIERS, Tier
+from remit.core.limits.boundary import TIER_MAX, Boundary
+from remit.core.limits.tier import TIERS, Tier
 
 REACHES = [Tier]
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from remit.core.record import replace
-from remit.core.tool_policy import (
+from remit.core.limits.tool_policy import (
     ASKING_CATEGORIES,
     POLICY,
     Asking,
@@ -15,8 +14,9 @@ from remit.core.tool_policy import (
     risk_of,
     state_written,
 )
-from remit.core.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.trust import Trust
+from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
+from remit.core.limits.trust import Trust
+from remit.core.record import replace
 
 REACHES = [Asking, Demand, Risk, StateWrite, ToolCategory]
 

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from remit.core.failure import Ending, RequestRejected
-from remit.core.tools import (
+from remit.core.limits.tools import (
     RATE_MAX,
     TOOL_CALL_INVALID,
     TOOL_CHOICE_INVALID,

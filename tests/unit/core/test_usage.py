@@ -1,7 +1,7 @@
 import pytest
 
 from remit.core.failure import ErrorCode, RemitError
-from remit.core.usage import TokenUsage, check_usage, sum_usage
+from remit.core.run.usage import TokenUsage, check_usage, sum_usage
 
 
 @pytest.mark.req("1.10")

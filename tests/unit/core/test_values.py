@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.values import CONVERTIBLE, Output, ValueKind, is_convertible
+from remit.core.work.values import CONVERTIBLE, Output, ValueKind, is_convertible
 
 REACHES = [ValueKind]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from remit.core.limits.tools import Effect, ToolDefinition
+from remit.core.limits.verification import could_refuse, is_unverified, verifier_of
 from remit.core.record import JsonObject
-from remit.core.tools import Effect, ToolDefinition
-from remit.core.verification import could_refuse, is_unverified, verifier_of
 
 RECEIPT: JsonObject = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from remit.core import versions
-from remit.core.boundary import Boundary
-from remit.core.canonical import NotCanonical, canonical_hash
+from remit.core.journal import versions
+from remit.core.journal.canonical import NotCanonical, canonical_hash
+from remit.core.journal.versions import VERSIONS_REMEMBERED_MAX, content_version
+from remit.core.limits.boundary import Boundary
 from remit.core.record import JsonObject, Record
-from remit.core.versions import VERSIONS_REMEMBERED_MAX, content_version
 
 
 class Part(Record):

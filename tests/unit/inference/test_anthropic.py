@@ -11,16 +11,16 @@ import pytest
 
 from remit.assemble import settings_of
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import TEMPLATE_TOKENS_MAX, ModelRequest, ModelResult, Price
-from remit.core.messages import user_message
 from remit.core.record import replace
-from remit.inference import anthropic as engine_module
-from remit.inference import openai_events
-from remit.inference.anthropic import AnthropicEngine, open_anthropic
-from remit.inference.anthropic_spec import VENDOR_URL
+from remit.core.run.inference import TEMPLATE_TOKENS_MAX, ModelRequest, ModelResult, Price
+from remit.core.run.messages import user_message
+from remit.inference.anthropic import engine as engine_module
+from remit.inference.anthropic.engine import AnthropicEngine, open_anthropic
+from remit.inference.anthropic.spec import VENDOR_URL
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
-from remit.inference.openai_faults import REFUSAL_BYTES_MAX
-from remit.inference.openai_spec import Endpoint
+from remit.inference.openai import server_events
+from remit.inference.openai.faults import REFUSAL_BYTES_MAX
+from remit.inference.openai.spec import Endpoint
 from remit.inference.specs import EngineSettings, open_engine
 from tests.conformance.chat_server import Call, ChatServer, Peer, Play, free_port, serving
 from tests.conformance.messages_server import base_of, refusal, says
@@ -344,7 +344,7 @@ def test_a_packed_answer_is_refused_before_it_is_unpacked(packing: str) -> None:
 
 
 def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_events, "EVENT_BYTES_MAX", 100_000)
+    monkeypatch.setattr(server_events, "EVENT_BYTES_MAX", 100_000)
 
     async def play(call: Call, peer: Peer) -> None:
         await peer.begin()

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import assistant_message, user_message
+from remit.core.limits.tools import ToolCall, ToolDefinition
 from remit.core.record import replace
-from remit.core.tools import ToolCall, ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.inference import anthropic_answer
-from remit.inference.anthropic_answer import Answer, usage_of
-from remit.inference.counting import OVERHEAD_TOKENS
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import assistant_message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.inference.answers.speech import mixed_speech
+from remit.inference.answers.token_bounds import OVERHEAD_TOKENS
+from remit.inference.anthropic import answer
+from remit.inference.anthropic.answer import Answer, usage_of
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.openai_answer import ServerFailed
-from remit.inference.openai_faults import BLOT, Place
-from remit.inference.speech import mixed_speech
+from remit.inference.openai.answer import ServerFailed
+from remit.inference.openai.faults import BLOT, Place
 
 KEY = "sk-ant-very-secret-0123456789"
 INFO = ModelInfo("anthropic:tiny", 1000)
@@ -240,7 +240,7 @@ def test_an_answer_is_over_when_the_server_says_so() -> None:
 
 
 def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anthropic_answer, "ANSWER_CHARS_MAX", 5)
+    monkeypatch.setattr(answer, "ANSWER_CHARS_MAX", 5)
     assert "answer_chars_max=5" in fault(text("123456")).message
     call = begins(type="tool_use", id="a", name="f")
     assert "answer_chars_max=5" in fault(call, goes_on("input_json_delta", partial_json="12345")).message

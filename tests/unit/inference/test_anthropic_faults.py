@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.inference.anthropic_faults import fault_of_event, fault_of_status
+from remit.inference.anthropic.faults import fault_of_event, fault_of_status
 from remit.inference.engine import EngineFault
-from remit.inference.openai_faults import BLOT, RETRY_AFTER_S_MAX, SAID_CHARS_MAX, Place, retry_after_s
+from remit.inference.openai.faults import BLOT, RETRY_AFTER_S_MAX, SAID_CHARS_MAX, Place, retry_after_s
 
 KEY = "sk-ant-very-secret-0123456789"
 PLACE = Place("tiny", "http://host", KEY)

@@ -3,9 +3,9 @@
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import Price
-from remit.inference.anthropic_spec import VENDOR_URL, WINDOW_OF_VENDOR, read_place, spec_of
-from remit.inference.openai_spec import CONTEXT_WINDOW_DEFAULT
+from remit.core.run.inference import Price
+from remit.inference.anthropic.spec import VENDOR_URL, WINDOW_OF_VENDOR, read_place, spec_of
+from remit.inference.openai.spec import CONTEXT_WINDOW_DEFAULT
 
 
 def refusal(rest: str) -> str:

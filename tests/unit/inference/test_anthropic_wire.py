@@ -6,11 +6,11 @@ import pytest
 from anthropic import transform_schema
 
 from remit.core.failure import ErrorCode
-from remit.core.inference import ModelRequest
-from remit.core.messages import Message, Role, assistant_message, system_message, tool_message, user_message
+from remit.core.limits.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.record import JsonObject, replace
-from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.inference.anthropic_wire import NO_RESULT, body_of, sampling_of, wire_messages
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import Message, Role, assistant_message, system_message, tool_message, user_message
+from remit.inference.anthropic.wire import NO_RESULT, body_of, sampling_of, wire_messages
 from remit.inference.engine import EngineFault
 
 HELLO = ModelRequest((user_message("hello"),))

@@ -3,9 +3,9 @@
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.inference.breaker import Breaker
+from remit.inference.endpoint.breaker import Breaker
+from remit.inference.endpoint.limits import Limits
 from remit.inference.engine import EngineFault
-from remit.inference.limits import Limits
 
 
 class Time:

@@ -8,12 +8,19 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import SERVED_CALLS_AT_ONCE, TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import user_message
-from remit.core.usage import TokenUsage
+from remit.core.run.inference import (
+    SERVED_CALLS_AT_ONCE,
+    TEMPLATE_TOKENS_MAX,
+    ModelInfo,
+    ModelRequest,
+    ModelResult,
+    Price,
+)
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
 from remit.inference.chain import MEMBERS_MAX, REST_S, ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.inference.specs import EngineSettings, engine_source, engine_spec, open_engine
 
 HELLO = ModelRequest((user_message("hello"),))

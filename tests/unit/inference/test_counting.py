@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.contract import SystemRequest
-from remit.core.inference import ModelInfo, ModelRequest
-from remit.core.messages import Message, assistant_message, system_message, tool_message, user_message
+from remit.core.limits.tools import ToolCall, ToolDefinition
 from remit.core.record import replace
-from remit.core.tools import ToolCall, ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.inference.counting import OVERHEAD_TOKENS, Generated, counted, prompt_bound
-from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD
-from remit.orchestrate.starting import started
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelInfo, ModelRequest
+from remit.core.run.messages import Message, assistant_message, system_message, tool_message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.inference.answers.token_bounds import OVERHEAD_TOKENS, Generated, counted, prompt_bound
+from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD
+from remit.orchestrate.facts.first_arrival import started
 from tests.unit.kernel.builders import manifest_of
 
 INFO = ModelInfo("m", 1000, template_tokens=7)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.inference.dialects import (
+from remit.inference.openai.dialects import (
     ANY,
     NAMED,
     VENDOR,
@@ -16,7 +16,7 @@ from remit.inference.dialects import (
     grammar_fields,
     hush,
 )
-from remit.inference.presets import URLS
+from remit.inference.openai.presets import URLS
 
 REACHES = [Grammars, Thinking, Schemas]
 

@@ -10,14 +10,14 @@ from threading import Thread
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import user_message
-from remit.inference import endpoint
-from remit.inference.breaker import Breaker
-from remit.inference.endpoint import Endpoints, Gate, LimitedEngine
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import user_message
+from remit.inference.endpoint import endpoint
+from remit.inference.endpoint.breaker import Breaker
+from remit.inference.endpoint.endpoint import Endpoints, Gate, LimitedEngine
+from remit.inference.endpoint.limits import Limits
 from remit.inference.engine import EngineFault, StreamHandler
-from remit.inference.limits import Limits
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.inference.specs import EngineSettings, engine_spec, open_engine
 
 HELLO = ModelRequest((user_message("hello"),))

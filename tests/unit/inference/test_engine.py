@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import CATEGORIES, ErrorCode, FailureCategory, InvariantBroken
-from remit.core.usage import TokenUsage
+from remit.core.run.usage import TokenUsage
 from remit.inference.engine import (
     ENGINE_FAULT_MISCODED,
     INFERENCE_CODES,
@@ -14,7 +14,7 @@ from remit.inference.engine import (
     strict_judge,
     wants_grammars,
 )
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.inference.specs import EngineSettings, open_engine
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.inference import gguf
-from remit.inference.gguf import LAYERS_MAX, MODEL_FILE_UNREADABLE, Header, read_header
+from remit.inference.local import gguf
+from remit.inference.local.gguf import LAYERS_MAX, MODEL_FILE_UNREADABLE, Header, read_header
 from tests.unit.inference.tiny_model import END, START, gguf_bytes, text_bytes, write_tiny_model
 
 NAMED = {"general.architecture": "llama"}

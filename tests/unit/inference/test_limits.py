@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.inference.limits import (
+from remit.inference.endpoint.limits import (
     CONCURRENCY_MAX,
     FAILURES_DEFAULT,
     FAILURES_MAX,

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import TEMPLATE_TOKENS_MAX, FinishReason, ModelInfo, ModelRequest, Price
-from remit.core.messages import assistant_message, tool_message, user_message
-from remit.core.tools import ToolCall
-from remit.inference import local
+from remit.core.limits.tools import ToolCall
+from remit.core.run.inference import TEMPLATE_TOKENS_MAX, FinishReason, ModelInfo, ModelRequest, Price
+from remit.core.run.messages import assistant_message, tool_message, user_message
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.local import LocalEngine, open_local
+from remit.inference.local import engine
+from remit.inference.local.engine import LocalEngine, open_local
 from remit.inference.specs import EngineSettings, engine_source, engine_spec, open_engine
 from tests.unit.inference.tiny_model import END, START, WINDOW, write_tiny_model
 
@@ -192,9 +192,9 @@ def test_an_interpreter_ends_although_a_call_is_under_way(tmp_path: Path) -> Non
     program = f"""
 import asyncio
 from pathlib import Path
-from remit.core.inference import ModelRequest
-from remit.core.messages import user_message
-from remit.inference.local import LocalEngine
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import user_message
+from remit.inference.local.engine import LocalEngine
 
 async def main():
     spoke = asyncio.Event()
@@ -225,7 +225,7 @@ def test_a_spec_opens_the_same_model_again(tiny: Path) -> None:
 
 
 def test_local_alone_is_the_model_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remit.inference.models.WEIGHTS_MODULE", "a_package_that_nobody_installed")
+    monkeypatch.setattr("remit.inference.local.models.WEIGHTS_MODULE", "a_package_that_nobody_installed")
     kept = tmp_path / "models"
     kept.mkdir()
     write_tiny_model(kept / "only.gguf")
@@ -235,7 +235,7 @@ def test_local_alone_is_the_model_of_the_folder(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_machine_without_the_runtime_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "RUNTIME_MODULE", "a_package_that_nobody_installed")
+    monkeypatch.setattr(engine, "RUNTIME_MODULE", "a_package_that_nobody_installed")
     with pytest.raises(RequestRejected) as caught:
         open_local("", tmp_path, models=None)
     assert caught.value.code == ErrorCode.CONFIG_NO_ENGINE

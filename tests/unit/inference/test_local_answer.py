@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.inference import FinishReason, ModelRequest, ModelResult
-from remit.core.messages import user_message
-from remit.core.usage import TokenUsage
+from remit.core.run.inference import FinishReason, ModelRequest, ModelResult
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.local_answer import Answer, Limits, fault_of, limits_of
+from remit.inference.local.answer import Answer, Limits, fault_of, limits_of
 
 PROGRESS = {"prompt_progress": {"total": 5, "cache": 0, "processed": 0, "time_ms": 0}}
 OPENING = {"choices": [{"delta": {"role": "assistant", "content": None}, "finish_reason": None}]}

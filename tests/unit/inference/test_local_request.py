@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.inference import ModelRequest
-from remit.core.messages import assistant_message, system_message, tool_message, user_message
+from remit.core.limits.tools import ToolCall, ToolDefinition
 from remit.core.record import replace
-from remit.core.tools import ToolCall, ToolDefinition
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import assistant_message, system_message, tool_message, user_message
 from remit.inference.engine import EngineFault
-from remit.inference.local_request import (
+from remit.inference.local.request import (
     NO_LOOPS,
     SEED_MAX,
     STOPS_MAX,

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.inference import ModelRequest
-from remit.core.messages import assistant_message, user_message
-from remit.inference import local_server
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import assistant_message, user_message
 from remit.inference.engine import EngineFault
-from remit.inference.local_request import body_of
-from remit.inference.local_server import (
+from remit.inference.local import server
+from remit.inference.local.request import body_of
+from remit.inference.local.server import (
     LOADED_MAX,
     SLOTS,
     WINDOW_MAX,
@@ -62,7 +62,7 @@ def test_a_model_is_loaded_when_it_is_first_asked_and_then_stays(tiny: Path, cap
 
     model = LoadedModel(file_of(tiny), start)
     assert started == []
-    with caplog.at_level(logging.INFO, local_server.__name__):
+    with caplog.at_level(logging.INFO, server.__name__):
         heard_from(model)
         heard_from(model)
     assert started == [file_of(tiny)]
@@ -176,7 +176,7 @@ def test_a_temporary_folder_with_a_long_name_is_no_obstacle(
 FORKING = """
 import os, sys
 from pathlib import Path
-from remit.inference.local_server import LoadedModels
+from remit.inference.local.server import LoadedModels
 from tests.unit.inference.test_local_server import heard_from
 
 models, path = LoadedModels(), Path(sys.argv[1])

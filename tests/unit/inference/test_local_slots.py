@@ -1,7 +1,7 @@
 """A conversation goes on where it is remembered, and a new one disturbs the one that was quiet for longest."""
 
 from remit.core.record import JsonObject
-from remit.inference.local_slots import Slots
+from remit.inference.local.slots import Slots
 
 
 def conversation(*texts: str) -> list[JsonObject]:

@@ -7,9 +7,9 @@ from typing import NoReturn
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.inference import models
-from remit.inference.gguf import MODEL_FILE_UNREADABLE
-from remit.inference.models import (
+from remit.inference.local import models
+from remit.inference.local.gguf import MODEL_FILE_UNREADABLE
+from remit.inference.local.models import (
     DEFAULT_NAME,
     KnownModel,
     ModelDescription,

@@ -16,15 +16,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelRequest, ModelResult, Price
-from remit.core.messages import user_message
 from remit.core.record import replace
-from remit.inference import openai as engine_module
-from remit.inference import openai_events
+from remit.core.run.inference import ModelRequest, ModelResult, Price
+from remit.core.run.messages import user_message
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
-from remit.inference.openai import OpenAIEngine, open_openai
-from remit.inference.openai_faults import REFUSAL_BYTES_MAX
-from remit.inference.openai_spec import VENDOR_URL, Endpoint
+from remit.inference.openai import engine as engine_module
+from remit.inference.openai import server_events
+from remit.inference.openai.engine import OpenAIEngine, open_openai
+from remit.inference.openai.faults import REFUSAL_BYTES_MAX
+from remit.inference.openai.spec import VENDOR_URL, Endpoint
 from remit.inference.specs import EngineSettings
 from tests.conformance.chat_server import Call, ChatServer, Peer, Play, free_port, serving
 
@@ -342,7 +342,7 @@ def test_bytes_that_are_no_http_are_a_lost_connection() -> None:
 
 
 def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_events, "EVENT_BYTES_MAX", 100_000)
+    monkeypatch.setattr(server_events, "EVENT_BYTES_MAX", 100_000)
 
     async def play(call: Call, peer: Peer) -> None:
         await peer.begin()

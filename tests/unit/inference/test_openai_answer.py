@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import assistant_message, user_message
+from remit.core.limits.tools import ToolCall, ToolDefinition
 from remit.core.record import replace
-from remit.core.tools import ToolCall, ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.inference import openai_answer
-from remit.inference.counting import OVERHEAD_TOKENS
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import assistant_message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.inference.answers.speech import Speech, mixed_speech
+from remit.inference.answers.token_bounds import OVERHEAD_TOKENS
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.openai_answer import FIGURE_MAX, RAN_OUT, STOPPED, Answer, ServerFailed, usage_of
-from remit.inference.openai_faults import BLOT, SECRET_CHARS_MIN, Place
-from remit.inference.speech import Speech, mixed_speech
+from remit.inference.openai import answer as openai_answer
+from remit.inference.openai.answer import FIGURE_MAX, RAN_OUT, STOPPED, Answer, ServerFailed, usage_of
+from remit.inference.openai.faults import BLOT, SECRET_CHARS_MIN, Place
 
 REACHES = [FinishReason]
 

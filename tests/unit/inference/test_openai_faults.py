@@ -9,7 +9,7 @@ import pytest
 
 from remit.core.failure import ErrorCode
 from remit.inference.engine import EngineFault
-from remit.inference.openai_faults import (
+from remit.inference.openai.faults import (
     BLOT,
     CAUSES_MAX,
     RETRY_AFTER_CHARS_MAX,

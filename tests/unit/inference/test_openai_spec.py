@@ -3,9 +3,9 @@
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import Price
-from remit.inference.dialects import Grammars, Schemas, Thinking
-from remit.inference.openai_spec import (
+from remit.core.run.inference import Price
+from remit.inference.openai.dialects import Grammars, Schemas, Thinking
+from remit.inference.openai.spec import (
     ALLOWED,
     CONTEXT_WINDOW_DEFAULT,
     CONTEXT_WINDOW_MAX,

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from remit.core.inference import ModelRequest
-from remit.core.messages import assistant_message, system_message, tool_message, user_message
+from remit.core.limits.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.record import replace
-from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.inference.dialects import NAMED
-from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of, wire_message, wire_tool
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import assistant_message, system_message, tool_message, user_message
+from remit.inference.openai.dialects import NAMED
+from remit.inference.openai.wire import LIMIT, LIMIT_OF_VENDOR, body_of, wire_message, wire_tool
 
 REACHES = [ToolChoiceMode]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelRequest, Price
-from remit.core.messages import user_message
+from remit.core.run.inference import ModelRequest, Price
+from remit.core.run.messages import user_message
 from remit.inference.engine import StreamChunk
-from remit.inference.presets import URLS
+from remit.inference.openai.presets import URLS
 from remit.inference.specs import EngineSettings, engine_spec, open_engine
 from tests.conformance.chat_server import Call, Peer, serving
 

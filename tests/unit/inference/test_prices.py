@@ -9,7 +9,7 @@ import genai_prices
 import pytest
 from genai_prices import types
 
-from remit.core.inference import Price
+from remit.core.run.inference import Price
 from remit.inference.prices import HOSTS, PRICE_MICROUSD_MAX, price_of
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.inference.recorded import ENGINE_ADDRESS_NOT_CONFIGURED, keyless_where_unknown
+from remit.inference.endpoint.recorded import ENGINE_ADDRESS_NOT_CONFIGURED, keyless_where_unknown
 from remit.inference.specs import EngineSettings, engine_spec, open_recorded
 
 OURS = EngineSettings(openai_api_key="sk-ours", anthropic_api_key="sk-ant-ours")

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelInfo, Price
-from remit.core.tools import ToolCall
-from remit.core.usage import TokenUsage
-from remit.inference.script import (
+from remit.core.limits.tools import ToolCall
+from remit.core.run.inference import ModelInfo, Price
+from remit.core.run.usage import TokenUsage
+from remit.inference.scripted.script import (
     CALLS_MAX,
     CHUNKS_MAX,
     DELAY_MS_MAX,

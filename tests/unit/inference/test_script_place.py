@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.messages import Message, assistant_message, system_message, tool_message, user_message
-from remit.core.tools import ToolCall
+from remit.core.limits.tools import ToolCall
+from remit.core.run.messages import Message, assistant_message, system_message, tool_message, user_message
 from remit.inference.engine import EngineFault
-from remit.inference.script import FREE, Reply, script_of
-from remit.inference.script_place import LONG_MESSAGES, REMEMBERED_MAX, WHEN_SEES_CHARS_MAX, Bookmark, Playbook
+from remit.inference.scripted.script import FREE, Reply, script_of
+from remit.inference.scripted.script_place import LONG_MESSAGES, REMEMBERED_MAX, WHEN_SEES_CHARS_MAX, Bookmark, Playbook
 
 CALL = {"tool_calls": [{"name": "look", "arguments": {"n": 1}}]}
 OTHER_CALL = {"tool_calls": [{"name": "look", "arguments": {"n": 2}}]}

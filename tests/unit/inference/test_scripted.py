@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import Message, assistant_message, tool_message, user_message
-from remit.core.schema import compile_schema
-from remit.core.tools import ToolCall
-from remit.core.usage import TokenUsage, check_usage
+from remit.core.limits.tools import ToolCall
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.messages import Message, assistant_message, tool_message, user_message
+from remit.core.run.usage import TokenUsage, check_usage
+from remit.core.schema.json_schema import compile_schema
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.scripted import ScriptedEngine
-from remit.tool.loading import load_tools
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.tool.loader import load_tools
 from tests.tidy.source import ROOT
 from tests.unit.orchestrate.stage import play
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.manifest import Source
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.manifest import Source
 from remit.inference.engine import StreamHandler
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.inference.specs import EngineSettings, engine_source, engine_spec, open_engine
 
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.inference import ModelRequest
-from remit.core.messages import user_message
-from remit.core.tools import ToolCall, ToolDefinition
+from remit.core.limits.tools import ToolCall, ToolDefinition
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import user_message
+from remit.inference.answers.speech import Speech, joined, mixed_speech, plain_speech
 from remit.inference.engine import StreamChunk
-from remit.inference.speech import Speech, joined, mixed_speech, plain_speech
 
 OFFERING = ModelRequest((user_message("hello"),), (ToolDefinition("look_up", "", {"type": "object"}),))
 WRITTEN = '[TOOL_CALLS][{"name": "look_up", "arguments": {}}]'

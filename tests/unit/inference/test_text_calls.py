@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.inference import ModelRequest
-from remit.core.messages import user_message
-from remit.core.tools import ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.inference.openai_calls import CALLS_MAX
-from remit.inference.text_calls import (
+from remit.core.limits.tools import ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import user_message
+from remit.inference.answers.text_calls import (
     INDENT_MAX,
     MARKS,
     PROBE_CHARS,
@@ -26,6 +25,7 @@ from remit.inference.text_calls import (
     read_marked,
     written_in,
 )
+from remit.inference.openai.call_pieces import CALLS_MAX
 
 # Many, or each with a whole command; the quick check has others of its kind.
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.inference.think import SPACES_MAX, Heard, ThinkFilter
+from remit.inference.answers.think import SPACES_MAX, Heard, ThinkFilter
 
 
 def heard(*pieces: str) -> Heard:

@@ -10,10 +10,10 @@ from typing import NoReturn
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.inference import weights
-from remit.inference.gguf import MODEL_FILE_UNREADABLE
-from remit.inference.models import DEFAULT_NAME, KnownModel, Origin
-from remit.inference.weights import (
+from remit.inference.local import weights
+from remit.inference.local.gguf import MODEL_FILE_UNREADABLE
+from remit.inference.local.models import DEFAULT_NAME, KnownModel, Origin
+from remit.inference.local.weights import (
     MODEL_EXISTS,
     MODEL_NOT_FETCHED,
     MODEL_NOT_FOUND,

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.inference import ModelRequest, ModelResult
-from remit.core.messages import assistant_message, tool_message, user_message
-from remit.core.tools import TOOL_NAME_PATTERN, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.inference.wire_names import WIRE_NAME_CHARS_MAX, Wire, wire_names
+from remit.core.limits.tools import TOOL_NAME_PATTERN, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.core.run.inference import ModelRequest, ModelResult
+from remit.core.run.messages import assistant_message, tool_message, user_message
+from remit.inference.answers.wire_names import WIRE_NAME_CHARS_MAX, Wire, wire_names
 
 SAFE = re.compile(rf"[A-Za-z0-9_-]{{1,{WIRE_NAME_CHARS_MAX}}}")
 

@@ -7,35 +7,35 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Arrival, Happened, ProposedCall, Provenance, RunStarted
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget, Charges, Dimension
-from remit.core.canonical import canonical_json
-from remit.core.codec import encode_turn, hash_turn
-from remit.core.commands import AskHuman, CallCode, CallModel, CallTool, SetTimer, StartChild, TimerPurpose
-from remit.core.contract import SystemRequest
-from remit.core.events import Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
-from remit.core.foresight import Foresight
-from remit.core.goal import Goal
-from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node
-from remit.core.inference import ModelInfo
-from remit.core.manifest import Manifest, Source, make_manifest
-from remit.core.messages import user_message
-from remit.core.plan import PlanTrace
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Arrival, Happened, ProposedCall, Provenance, RunStarted
+from remit.core.journal.canonical import canonical_json
+from remit.core.journal.codec import encode_turn, hash_turn
+from remit.core.journal.commands import AskHuman, CallCode, CallModel, CallTool, SetTimer, StartChild, TimerPurpose
+from remit.core.journal.rulings import NodeEntered
+from remit.core.journal.turn import Turn
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget, Charges, Dimension
+from remit.core.limits.foresight import Foresight
+from remit.core.limits.tools import ToolDefinition
 from remit.core.record import replace
-from remit.core.rulings import NodeEntered
-from remit.core.schema import Violation
-from remit.core.tools import ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.kernel.apply import apply
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelInfo
+from remit.core.run.manifest import Manifest, Source, make_manifest
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.schema.json_schema import Violation
+from remit.core.work.goal import Goal
+from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node
+from remit.core.work.plan import PlanTrace
 from remit.kernel.decide import take_turn
-from remit.kernel.snapshot import snapshot_of, state_from
+from remit.kernel.fold.apply import apply
+from remit.kernel.fold.snapshot import snapshot_of, state_from
+from remit.kernel.results.notices import whole_bound
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
-from remit.kernel.words import whole_bound
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.laws_of_effects import an_approval_is_used_once, four_eyes_are_two_people, nothing_unsafe_goes_on
 from remit.testing.laws_of_runs import (
     a_paused_run_orders_nothing,
@@ -45,7 +45,7 @@ from remit.testing.laws_of_runs import (
 )
 from remit.testing.runs import SimulatedRun, fold
 from remit.testing.scenarios import MODEL, TOOLS
-from remit.testing.script import in_turn
+from remit.testing.scripts import in_turn
 from remit.testing.world import SimulatedWorld
 
 K = TypeVar("K")

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from remit.core import arrivals
-from remit.core.arrivals import CodeReturned, Election, ProposedCall
-from remit.core.commands import CallCode, StartChild
-from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import STANDARD_RULES, Edge, Feed, Graph, Node, NodeKind, NodeOutcome
-from remit.core.manifest import Manifest
-from remit.core.usage import TokenUsage
-from remit.core.values import ValueKind
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import CodeReturned, Election, ProposedCall
+from remit.core.journal.commands import CallCode, StartChild
+from remit.core.journal.turn import Turn
+from remit.core.run.manifest import Manifest
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import STANDARD_RULES, Edge, Feed, Graph, Node, NodeKind, NodeOutcome
+from remit.core.work.values import ValueKind
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from tests.unit.kernel.builders import Run, in_line, manifest_of
 
 INNER = chat_graph(tool_rounds_max=2)

@@ -2,18 +2,18 @@
 
 import pytest
 
-from remit.core import rulings
-from remit.core.contract import OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode, RequestRejected
-from remit.core.goal import FACTUAL, Criterion, Goal, RequiredAction, TaskClass
-from remit.core.graph import Edge, Node, NodeKind
-from remit.core.messages import user_message
+from remit.core.journal import rulings
+from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import replace
-from remit.core.schema import Violation
-from remit.core.tools import ToolChoice, ToolChoiceMode
-from remit.kernel.acceptance import GOAL_INVALID, check_goal
-from remit.kernel.tasks import NEEDS_REVIEW
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.core.run.contract import OutputContract, SystemRequest
+from remit.core.run.messages import user_message
+from remit.core.schema.json_schema import Violation
+from remit.core.work.goal import FACTUAL, Criterion, Goal, RequiredAction, TaskClass
+from remit.core.work.graph import Edge, Node, NodeKind
+from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
+from remit.kernel.results.tasks import NEEDS_REVIEW
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.scenarios import hasty_graph
 from tests.unit.kernel.builders import QUESTION, Run, in_line, manifest_of, wants
 

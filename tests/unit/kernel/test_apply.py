@@ -2,15 +2,15 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import CallModel, Retrieve, StartChild, TimerPurpose
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import Node, NodeKind
-from remit.core.messages import Role
-from remit.core.usage import TokenUsage
-from remit.kernel.apply import HEARD, opened
+from remit.core.journal import arrivals
+from remit.core.journal.commands import CallModel, Retrieve, StartChild, TimerPurpose
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.run.messages import Role
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import Node, NodeKind
 from remit.kernel.decide import RULES
+from remit.kernel.fold.apply import HEARD, opened
 from remit.kernel.state import CONTEXT_FAILED
 from remit.testing.runs import fold
 from tests.unit.kernel.builders import (

@@ -2,15 +2,15 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.boundary import Boundary
-from remit.core.commands import CallTool
-from remit.core.contract import SystemRequest
 from remit.core.failure import ArrivalFault, Ending
-from remit.core.manifest import Manifest, Origin
-from remit.core.messages import user_message
+from remit.core.journal import arrivals
+from remit.core.journal.commands import CallTool
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.tools import ToolCategory
 from remit.core.record import replace
-from remit.core.tools import ToolCategory
+from remit.core.run.contract import SystemRequest
+from remit.core.run.manifest import Manifest, Origin
+from remit.core.run.messages import user_message
 from tests.unit.kernel.builders import Run, known, manifest_of, wants
 
 PAY = known("pay", category=ToolCategory.PAYMENT)

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import ProposedCall
-from remit.core.boundary import Boundary, Condition, Exhaustion, Then
-from remit.core.budget import Budget, Dimension
-from remit.core.canonical import canonical_json
-from remit.core.commands import AskHuman, AskPurpose, CallTool, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, Refusal
-from remit.core.messages import Message, Role
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.canonical import canonical_json
+from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, TimerPurpose
+from remit.core.journal.rulings import Answer, Rung
+from remit.core.limits.boundary import Boundary, Condition, Exhaustion, Then
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.tools import Effect, ToolDefinition
 from remit.core.record import BlobRef, replace
-from remit.core.rulings import Answer, Rung
-from remit.core.tools import Effect, ToolDefinition
-from remit.kernel.calls import OPTIONS_MAX, QUESTION_CHARS_MAX, question_in
+from remit.core.run.messages import Message, Role
+from remit.kernel.authority.proposed_calls import OPTIONS_MAX, QUESTION_CHARS_MAX, question_in
 from remit.kernel.state import loop_state, waiting_for
 from remit.testing.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants

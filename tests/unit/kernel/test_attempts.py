@@ -4,11 +4,11 @@ from hashlib import sha256
 
 import pytest
 
-from remit.core.arrivals import ProposedCall
-from remit.core.canonical import canonical_json
 from remit.core.failure import ErrorCode
+from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.canonical import canonical_json
 from remit.core.record import BlobRef, JsonObject, replace
-from remit.kernel.attempts import ARGUMENTS_CHARS_MAX, ATTEMPTS_SHOWN_MAX, attempts_at
+from remit.kernel.authority.attempts import ARGUMENTS_CHARS_MAX, ATTEMPTS_SHOWN_MAX, attempts_at
 from tests.unit.kernel.builders import Run, known, manifest_of, wants
 
 AIMED = (known("pay", reconcilable=False, control_args=(("note", "id:person"),)), known("look"))

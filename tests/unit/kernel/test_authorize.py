@@ -2,21 +2,21 @@
 
 import pytest
 
-from remit.core import rulings
-from remit.core.arrivals import ProposedCall, Provenance
-from remit.core.boundary import Boundary, BoundaryMode, Exhaustion
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import CallTool
-from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, Refusal
-from remit.core.graph import STANDARD_RULES, NodeKind, ToolRules
-from remit.core.manifest import Manifest
-from remit.core.messages import user_message
-from remit.core.principal import Principal
+from remit.core.journal import rulings
+from remit.core.journal.arrivals import ProposedCall, Provenance
+from remit.core.journal.commands import CallTool
+from remit.core.limits.boundary import Boundary, BoundaryMode, Exhaustion
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.tools import Effect, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.record import replace
-from remit.core.schema import Violation
-from remit.core.tools import Effect, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.kernel.authorize import (
+from remit.core.run.contract import SystemRequest
+from remit.core.run.manifest import Manifest
+from remit.core.run.messages import user_message
+from remit.core.run.principal import Principal
+from remit.core.schema.json_schema import Violation
+from remit.core.work.graph import STANDARD_RULES, NodeKind, ToolRules
+from remit.kernel.authority.authorize import (
     CHECKS,
     FIRM_CHECKS,
     IDENTICAL_CALLS_MAX,
@@ -28,10 +28,10 @@ from remit.kernel.authorize import (
     is_within_depth,
     reasons_to_ask,
 )
-from remit.kernel.feasible import why_never
+from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict
+from remit.kernel.results.feasible import why_never
 from remit.kernel.state import pinned
-from remit.kernel.verdicts import ALLOWED, Judgement, Verdict
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, manifest_of, wants
 

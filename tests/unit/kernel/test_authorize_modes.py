@@ -2,21 +2,21 @@
 
 import pytest
 
-from remit.core import rulings
-from remit.core.arrivals import Provenance
-from remit.core.authority import Authority
-from remit.core.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, Then
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import AskHuman, CallTool
-from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.graph import STANDARD_RULES, Graph, NodeKind
-from remit.core.messages import user_message
-from remit.core.profiles import STANDARD
+from remit.core.journal import rulings
+from remit.core.journal.arrivals import Provenance
+from remit.core.journal.commands import AskHuman, CallTool
+from remit.core.limits.authority import Authority
+from remit.core.limits.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, Then
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.profiles import STANDARD
+from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.record import replace
-from remit.core.schema import Violation
-from remit.core.tools import Effect, ToolCategory, ToolDefinition
-from remit.kernel.authorize import (
+from remit.core.run.contract import SystemRequest
+from remit.core.run.messages import user_message
+from remit.core.schema.json_schema import Violation
+from remit.core.work.graph import STANDARD_RULES, Graph, NodeKind
+from remit.kernel.authority.authorize import (
     AUDITED,
     CHECKS,
     FIRM_CHECKS,
@@ -27,8 +27,8 @@ from remit.kernel.authorize import (
     needs_no_approval,
     passes_filters,
 )
-from remit.kernel.verdicts import ALLOWED, Judgement, ask, refuse
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.kernel.authority.verdict import ALLOWED, Judgement, ask, refuse
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import fold
 from remit.testing.scenarios import PARAMETERS, TOOLS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants

@@ -2,12 +2,12 @@
 
 import pytest
 
-from remit.core.budget import Budget
-from remit.core.commands import CallTool
 from remit.core.failure import Ending, ErrorCode
-from remit.core.rulings import RetryPlanned
-from remit.kernel.backoff import BACKOFF_MS_FIRST, backoff_ms, cooled_at_ms
-from remit.kernel.doubt import LOST
+from remit.core.journal.commands import CallTool
+from remit.core.journal.rulings import RetryPlanned
+from remit.core.limits.budget import Budget
+from remit.kernel.budget.backoff import BACKOFF_MS_FIRST, backoff_ms, cooled_at_ms
+from remit.kernel.results.doubt import LOST
 from remit.kernel.state import Streak
 from remit.kernel.tally import Tally
 from remit.testing.runs import fold

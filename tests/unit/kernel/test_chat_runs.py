@@ -6,19 +6,19 @@ from itertools import pairwise
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Happened
-from remit.core.budget import Budget
-from remit.core.commands import ReconcileTool, TimerPurpose
-from remit.core.contract import Mode
 from remit.core.failure import Ending, ErrorCode, FailureCategory, failure_of
-from remit.core.goal import Criterion, Goal, RequiredAction
-from remit.core.graph import Node, NodeKind
-from remit.core.lifecycle import LifecycleState, is_lifecycle_move
-from remit.core.schema import Violation
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.commands import ReconcileTool, TimerPurpose
+from remit.core.limits.budget import Budget
+from remit.core.run.contract import Mode
+from remit.core.run.lifecycle import LifecycleState, is_lifecycle_move
+from remit.core.schema.json_schema import Violation
+from remit.core.work.goal import Criterion, Goal, RequiredAction
+from remit.core.work.graph import Node, NodeKind
 from remit.kernel.state import compiled, lifecycle
-from remit.observe.execution import error_of, response_of
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.observe.views.execution import error_of, response_of
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.laws import keep_the_law
 from remit.testing.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants

@@ -2,19 +2,19 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.budget import Budget, Dimension, lease_of
-from remit.core.commands import StartChild
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import Edge, Graph, Node, NodeKind
-from remit.core.lineage import derived_id
+from remit.core.journal import arrivals
+from remit.core.journal.commands import StartChild
+from remit.core.limits.budget import Budget, Dimension, lease_of
 from remit.core.record import replace
-from remit.core.usage import TokenUsage
+from remit.core.run.lineage import derived_id
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import Edge, Graph, Node, NodeKind
 from remit.kernel.children import child_charges
-from remit.kernel.doubt import LOST
+from remit.kernel.results.doubt import LOST
+from remit.kernel.results.notices import CHILD_LOST
 from remit.kernel.state import ChildTrace
-from remit.kernel.words import CHILD_LOST
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.kernel.plans import SCHEMA, PlanRun, child_step, code_step, plan_of, retried

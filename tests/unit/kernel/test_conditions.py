@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.arrivals import ProposedCall, Provenance
-from remit.core.authority import Authority
-from remit.core.boundary import CONDITIONS_MAX, At, Boundary, Condition, Then
-from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension
-from remit.core.commands import CallTool
-from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, ErrorCode, Refusal, RequestRejected
-from remit.core.lifecycle import AgentRole
-from remit.core.messages import user_message
-from remit.core.principal import Principal
+from remit.core.journal.arrivals import ProposedCall, Provenance
+from remit.core.journal.commands import CallTool
+from remit.core.journal.rulings import RunEnded, ToolCallRefused
+from remit.core.limits.authority import Authority
+from remit.core.limits.boundary import CONDITIONS_MAX, At, Boundary, Condition, Then
+from remit.core.limits.budget import FIELDS, UNCHARGED, Budget, Dimension
+from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
+from remit.core.limits.trust import Reads, Trust
 from remit.core.record import BlobRef, replace
-from remit.core.rulings import RunEnded, ToolCallRefused
-from remit.core.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.trust import Reads, Trust
-from remit.kernel.authorize import authorize
-from remit.kernel.conditions import (
+from remit.core.run.contract import SystemRequest
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.messages import user_message
+from remit.core.run.principal import Principal
+from remit.kernel.authority.authorize import authorize
+from remit.kernel.authority.conditions import (
     CONDITION_NAMES,
     CONDITION_VIEW,
     CONDITIONS_INVALID,
@@ -32,9 +32,9 @@ from remit.kernel.conditions import (
     objecting,
     parse_condition,
 )
-from remit.kernel.expressions import GuardFault, GuardRefused, GuardType
+from remit.kernel.authority.verdict import ALLOWED, Judgement
+from remit.kernel.graph.expressions import GuardFault, GuardRefused, GuardType
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED, Judgement
 from remit.testing.scenarios import PARAMETERS
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, bound, lawful, manifest_of, wants
 

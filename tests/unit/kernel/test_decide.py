@@ -5,18 +5,18 @@ from typing import get_args
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import Arrival, RunStarted
-from remit.core.budget import Budget, Dimension
-from remit.core.codec import NO_HASH, encode_turn, hash_turn
-from remit.core.commands import AskHuman, CallModel, CallTool, SetTimer, StartChild, TimerPurpose
-from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
-from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-from remit.core.lifecycle import LifecycleState, is_lifecycle_move
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import Arrival, RunStarted
+from remit.core.journal.codec import NO_HASH, encode_turn, hash_turn
+from remit.core.journal.commands import AskHuman, CallModel, CallTool, SetTimer, StartChild, TimerPurpose
+from remit.core.journal.turn import KERNEL_VERSION, Turn
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.run.lifecycle import LifecycleState, is_lifecycle_move
+from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.kernel.decide import ANSWERS, ENTRIES, RULES, decide, take_turn
 from remit.kernel.state import RunState, compiled
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import fold
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, in_line, manifest_of, wants
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import Happened
-from remit.core.boundary import At, Boundary, Condition, Then
-from remit.core.budget import Budget
-from remit.core.commands import AskHuman, AskPurpose, CallTool, ReconcileTool, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode
-from remit.core.schema import Violation
-from remit.kernel.doubt import LOST
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, ReconcileTool, TimerPurpose
+from remit.core.limits.boundary import At, Boundary, Condition, Then
+from remit.core.limits.budget import Budget
+from remit.core.schema.json_schema import Violation
+from remit.kernel.results.doubt import LOST
 from tests.unit.kernel.builders import Run, bound, known, lawful, manifest_of, wants
 
 

@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import Provenance
-from remit.core.boundary import Boundary, BoundaryMode, Condition, Rate, Then
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallCode, CallModel, CallTool, Retrieve, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
-from remit.core.goal import Criterion, Goal
-from remit.core.graph import Node, NodeKind
-from remit.core.messages import Message, Role
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import Provenance
+from remit.core.journal.commands import AskHuman, AskPurpose, CallCode, CallModel, CallTool, Retrieve, TimerPurpose
+from remit.core.journal.rulings import Answer, FallbackChosen, Rung
+from remit.core.limits.boundary import Boundary, BoundaryMode, Condition, Rate, Then
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.tools import ToolDefinition
 from remit.core.record import replace
-from remit.core.rulings import Answer, FallbackChosen, Rung
-from remit.core.schema import Violation
-from remit.core.tools import ToolDefinition
-from remit.kernel.acceptance import confidence_ppm_of
+from remit.core.run.messages import Message, Role
+from remit.core.schema.json_schema import Violation
+from remit.core.work.goal import Criterion, Goal
+from remit.core.work.graph import Node, NodeKind
+from remit.kernel.results.acceptance import confidence_ppm_of
 from remit.kernel.state import waiting_for
 from remit.testing.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, bound, in_line, known, lawful, manifest_of, wants

@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from remit.core.graph import EXITS, TERMINALS, Edge, Graph, JoinRule, Node, NodeKind, ToolRules, schema_text
-from remit.core.plan import ExecutionPlan, PlanPolicy, Step
-from remit.inference.scripted import ScriptedEngine
-from remit.kernel.draw import draw_mermaid
-from remit.kernel.graph import compile_graph
-from remit.orchestrate.handlers import InferHandler
-from remit.orchestrate.patterns.plan import Handlers, plan_graph
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
+from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, JoinRule, Node, NodeKind, ToolRules, schema_text
+from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.kernel.graph.compiled import compile_graph
+from remit.kernel.graph.draw import draw_mermaid
+from remit.orchestrate.patterns.handlers import InferHandler
+from remit.orchestrate.patterns.plan_graph import Handlers, plan_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 
 RULES = ToolRules("boundary", "registry", "tool_calls", 1000, "result_schema")
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import Happened
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import CallModel, CallTool, CancelCommand
 from remit.core.failure import ENDINGS, Ending, ErrorCode
-from remit.core.graph import EXIT_ENDINGS, Edge, EndingClass, Node, NodeKind, NodeOutcome
-from remit.core.rulings import Answer, Rung
-from remit.core.tools import Effect, ToolDefinition
-from remit.kernel.endings import CLASS_OF, head_for
+from remit.core.journal import arrivals, commands, rulings
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.commands import CallModel, CallTool, CancelCommand
+from remit.core.journal.rulings import Answer, Rung
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.tools import Effect, ToolDefinition
+from remit.core.work.graph import EXIT_ENDINGS, Edge, EndingClass, Node, NodeKind, NodeOutcome
+from remit.kernel.results.endings import CLASS_OF, head_for
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 REACHES = [Ending, EndingClass]

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Happened, Provenance
-from remit.core.boundary import Boundary, Condition, Exhaustion, Then
-from remit.core.budget import Budget
-from remit.core.commands import TimerPurpose
-from remit.core.escalation import TRIGGERS, Escalation, Trigger
 from remit.core.failure import Ending, ErrorCode
-from remit.core.goal import Criterion, Goal
-from remit.core.graph import Node, NodeKind
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Happened, Provenance
+from remit.core.journal.commands import TimerPurpose
+from remit.core.journal.rulings import RunEnded
+from remit.core.limits.boundary import Boundary, Condition, Exhaustion, Then
+from remit.core.limits.budget import Budget
+from remit.core.limits.escalation import TRIGGERS, Escalation, Trigger
+from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.record import replace
-from remit.core.rulings import RunEnded
-from remit.core.tools import Effect, ToolCategory, ToolDefinition
+from remit.core.work.goal import Criterion, Goal
+from remit.core.work.graph import Node, NodeKind
 from remit.testing.scenarios import PARAMETERS, TOOLS
 from tests.unit.kernel.builders import Run, in_line, known, manifest_of, wants
 

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.boundary import Boundary, Exhaustion
-from remit.core.budget import FIELDS, Budget, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallModel, CallTool, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, Refusal, RequestRejected
-from remit.core.inference import ModelInfo, Price
-from remit.core.messages import Message, Role
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import AskHuman, AskPurpose, CallModel, CallTool, TimerPurpose
+from remit.core.journal.rulings import ContextCompressed, ModelDowngraded, WrapUpBegun
+from remit.core.limits.boundary import Boundary, Exhaustion
+from remit.core.limits.budget import FIELDS, Budget, Dimension
 from remit.core.record import BlobRef
-from remit.core.rulings import ContextCompressed, ModelDowngraded, WrapUpBegun
-from remit.core.usage import TokenUsage
-from remit.kernel.exhaustion import EXHAUSTION_INVALID, WAYS_OUT, asked_when_spent, check_exhaustion, policy_of
-from remit.kernel.words import SHORTENED_BYTES_MAX, WRAP_UP, shortened, tokens_bound, whole_bound
+from remit.core.run.inference import ModelInfo, Price
+from remit.core.run.messages import Message, Role
+from remit.core.run.usage import TokenUsage
+from remit.kernel.budget.exhaustion import EXHAUSTION_INVALID, WAYS_OUT, asked_when_spent, check_exhaustion, policy_of
+from remit.kernel.results.notices import SHORTENED_BYTES_MAX, WRAP_UP, shortened, tokens_bound, whole_bound
 from remit.testing.scenarios import MODEL
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 

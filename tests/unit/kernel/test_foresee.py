@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.boundary import Boundary, Exhaustion
-from remit.core.budget import Budget, Charges, Dimension
-from remit.core.commands import CallModel, ReconcileTool
 from remit.core.failure import Ending, ErrorCode
-from remit.core.foresight import RUNS_MIN, Foresight, Milestone, milestone_after
-from remit.core.goal import Goal, RequiredAction
-from remit.core.graph import Edge, Graph
-from remit.core.plan import PlanTrace
-from remit.core.rulings import StoppedEarly
-from remit.kernel.foresee import floors_of
-from remit.kernel.graph import compile_graph
+from remit.core.journal import arrivals
+from remit.core.journal.commands import CallModel, ReconcileTool
+from remit.core.journal.rulings import StoppedEarly
+from remit.core.limits.boundary import Boundary, Exhaustion
+from remit.core.limits.budget import Budget, Charges, Dimension
+from remit.core.limits.foresight import RUNS_MIN, Foresight, Milestone, milestone_after
+from remit.core.work.goal import Goal, RequiredAction
+from remit.core.work.graph import Edge, Graph
+from remit.core.work.plan import PlanTrace
+from remit.kernel.budget.foresee import floors_of
+from remit.kernel.graph.compiled import compile_graph
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 from tests.unit.kernel.plans import PlanRun, child_step, code_step, plan_of, retried, tool_step, validate_step
 

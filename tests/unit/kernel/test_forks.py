@@ -2,17 +2,17 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import RunForked
-from remit.core.boundary import APPROVAL_WAIT_MS_MAX, Boundary, BoundaryMode
-from remit.core.commands import AskPurpose, CallModel, CallTool
 from remit.core.failure import ArrivalFault, Ending
-from remit.core.manifest import EarlierEffect, Origin
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import RunForked
+from remit.core.journal.commands import AskPurpose, CallModel, CallTool
+from remit.core.journal.rulings import Answer
+from remit.core.limits.boundary import APPROVAL_WAIT_MS_MAX, Boundary, BoundaryMode
+from remit.core.limits.tools import Effect, ToolDefinition
 from remit.core.record import replace
-from remit.core.rulings import Answer
-from remit.core.tools import Effect, ToolDefinition
-from remit.kernel.apply import apply
+from remit.core.run.manifest import EarlierEffect, Origin
 from remit.kernel.decide import weigh
+from remit.kernel.fold.apply import apply
 from remit.testing.runs import fold
 from remit.testing.scenarios import PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants

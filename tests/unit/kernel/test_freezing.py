@@ -2,14 +2,14 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.boundary import Boundary, Exhaustion
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallModel, CallTool, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending
-from remit.core.goal import Goal, RequiredAction
-from remit.core.manifest import EarlierEffect, Origin
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import AskHuman, AskPurpose, CallModel, CallTool, TimerPurpose
+from remit.core.limits.boundary import Boundary, Exhaustion
+from remit.core.limits.budget import Budget, Dimension
 from remit.core.record import replace
+from remit.core.run.manifest import EarlierEffect, Origin
+from remit.core.work.goal import Goal, RequiredAction
 from remit.testing.runs import fold
 from tests.unit.kernel.builders import Run, manifest_of, wants
 

@@ -5,7 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from remit.core.graph import (
+from remit.core.record import replace
+from remit.core.run.lifecycle import AgentRole, LifecycleState
+from remit.core.work.graph import (
     EXITS,
     REQUIRED_RULES,
     TERMINALS,
@@ -21,11 +23,9 @@ from remit.core.graph import (
     ToolRules,
     terminal,
 )
-from remit.core.lifecycle import AgentRole, LifecycleState
-from remit.core.record import replace
-from remit.kernel.graph import INNER_DEPTH_MAX, GraphRefused, compile_graph
-from remit.kernel.graph_checks import CHECKS, PROBLEMS_PER_CHECK_MAX, GraphFault, GraphProblem
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.kernel.graph.compiled import INNER_DEPTH_MAX, GraphRefused, compile_graph
+from remit.kernel.graph.graph_checks import CHECKS, PROBLEMS_PER_CHECK_MAX, GraphFault, GraphProblem
+from remit.orchestrate.patterns.chat_graph import chat_graph
 
 REACHES = [EndingClass, TerminalWrite]
 

@@ -1,7 +1,7 @@
 """Walking a graph: moves, paths and cycles."""
 
-from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-from remit.kernel.graph_walk import cycles, endless_moves, lay_out, reach, reversed_moves
+from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
+from remit.kernel.graph.graph_walk import cycles, endless_moves, lay_out, reach, reversed_moves
 
 
 def chain(count: int) -> Graph:

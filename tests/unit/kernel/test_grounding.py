@@ -2,12 +2,12 @@
 
 import pytest
 
-from remit.core.arrivals import ToolReturned
 from remit.core.failure import Refusal
-from remit.core.rulings import Rung
-from remit.core.schema import Violation
-from remit.core.tools import Effect, ToolDefinition
-from remit.kernel.grounding import (
+from remit.core.journal.arrivals import ToolReturned
+from remit.core.journal.rulings import Rung
+from remit.core.limits.tools import Effect, ToolDefinition
+from remit.core.schema.json_schema import Violation
+from remit.kernel.results.grounding import (
     has_changed_anything,
     rung_reached,
     stops_loop,

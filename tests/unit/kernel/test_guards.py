@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.budget import FIELDS
-from remit.kernel.expressions import (
+from remit.core.limits.budget import FIELDS
+from remit.kernel.graph.expressions import (
     GUARD_CHARS_MAX,
     GUARD_FUNCTIONS,
     GuardFault,
@@ -17,7 +17,7 @@ from remit.kernel.expressions import (
     Program,
     holds,
 )
-from remit.kernel.guards import GUARD_NAMES, GUARD_NAMES_MAX, GUARD_VIEW, parse_guard
+from remit.kernel.graph.guards import GUARD_NAMES, GUARD_NAMES_MAX, GUARD_VIEW, parse_guard
 
 VIEW = {
     name: {GuardType.STRING: "text", GuardType.INT: 5, GuardType.BOOL: True}[kind] for name, kind in GUARD_VIEW.items()
@@ -185,8 +185,8 @@ def test_the_functions_leave_out_clocks_conversions_and_escapes_from_the_type_ch
 
 def test_a_graph_without_conditions_never_loads_the_library() -> None:
     code = (
-        "import sys; from remit.kernel.graph import compile_graph;"
-        "from remit.orchestrate.patterns.chat import chat_graph;"
+        "import sys; from remit.kernel.graph.compiled import compile_graph;"
+        "from remit.orchestrate.patterns.chat_graph import chat_graph;"
         "compile_graph(chat_graph()); sys.exit('cel_expr_python' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

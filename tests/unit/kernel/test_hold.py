@@ -1,6 +1,6 @@
 """Holds: how much of the time in which children were known to wait was waiting."""
 
-from remit.kernel.hold import UNTOLD, Hold, holding, proven_ms, told, waited_ms
+from remit.kernel.people.hold import UNTOLD, Hold, holding, proven_ms, told, waited_ms
 
 
 def test_a_hold_begins_with_the_turn_in_which_a_child_is_known_to_wait() -> None:

@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from remit.core.boundary import Boundary, Condition, Then
-from remit.core.contract import SystemRequest
 from remit.core.failure import RequestRejected
-from remit.core.goal import Goal, TaskClass
-from remit.core.manifest import Manifest
-from remit.core.messages import assistant_message, user_message
+from remit.core.limits.boundary import Boundary, Condition, Then
 from remit.core.record import BlobRef, replace
-from remit.kernel.expressions import GuardRefused
-from remit.kernel.intake import GOAL_REFUSED, INTAKE_NAMES, check_intake, parse_intake
+from remit.core.run.contract import SystemRequest
+from remit.core.run.manifest import Manifest
+from remit.core.run.messages import assistant_message, user_message
+from remit.core.work.goal import Goal, TaskClass
+from remit.kernel.authority.intake import GOAL_REFUSED, INTAKE_NAMES, check_intake, parse_intake
+from remit.kernel.graph.expressions import GuardRefused
 from tests.unit.kernel.builders import manifest_of
 
 SUNDAY_MS = int(datetime(2026, 11, 15, 6, 30, tzinfo=UTC).timestamp() * 1000)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Happened
-from remit.core.budget import Budget
-from remit.core.commands import CallTool, ReconcileTool
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import JoinRule, Node, NodeKind
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.commands import CallTool, ReconcileTool
+from remit.core.limits.budget import Budget
+from remit.core.work.graph import JoinRule, Node, NodeKind
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 REACHES = [JoinRule]

@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import ApprovalGiven, Provenance
-from remit.core.authority import ValueOrigin
-from remit.core.boundary import Boundary, Condition, Exhaustion, Then
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import AskHuman, CallModel, CallTool, Packet, SetTimer, TimerPurpose, packet_version
-from remit.core.events import Decision
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, Refusal
-from remit.core.manifest import Source
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import ApprovalGiven, Provenance
+from remit.core.journal.commands import AskHuman, CallModel, CallTool, Packet, SetTimer, TimerPurpose, packet_version
+from remit.core.journal.rulings import Answer
+from remit.core.journal.turn import Decision
+from remit.core.limits.authority import ValueOrigin
+from remit.core.limits.boundary import Boundary, Condition, Exhaustion, Then
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.tools import ToolCategory
 from remit.core.record import replace
-from remit.core.rulings import Answer
-from remit.core.tools import ToolCategory
-from remit.kernel.apply import apply
+from remit.core.run.manifest import Source
 from remit.kernel.decide import take_turn
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import waiting_for
 from tests.unit.kernel.builders import Run, bound, known, lawful, manifest_of, wants
 

@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.arrivals import OVER_RATE
-from remit.core.boundary import Boundary, DecisionRight, Rate, Whose
-from remit.core.commands import AskHuman, CallTool, StartChild
-from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, Refusal
-from remit.core.messages import user_message
+from remit.core.journal.arrivals import OVER_RATE
+from remit.core.journal.commands import AskHuman, CallTool, StartChild
+from remit.core.journal.rulings import ToolCallRefused
+from remit.core.limits.boundary import Boundary, DecisionRight, Rate, Whose
+from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tools import MUTATING, Effect, ToolCategory, ToolDefinition
+from remit.core.limits.trust import Reads, Trust
 from remit.core.record import replace
-from remit.core.rulings import ToolCallRefused
-from remit.core.tool_policy import StateWrite
-from remit.core.tools import MUTATING, Effect, ToolCategory, ToolDefinition
-from remit.core.trust import Reads, Trust
-from remit.kernel.authorize import authorize
-from remit.kernel.policy import ANY_TOOL, may_decide, may_write, needs_a_person, rates_of
-from remit.kernel.verdicts import ALLOWED
+from remit.core.run.contract import SystemRequest
+from remit.core.run.messages import user_message
+from remit.kernel.authority.authorize import authorize
+from remit.kernel.authority.policy import ANY_TOOL, may_decide, may_write, needs_a_person, rates_of
+from remit.kernel.authority.verdict import ALLOWED
 from remit.testing.scenarios import LEASE, PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import ApprovalGiven, Happened
-from remit.core.boundary import Boundary, Exhaustion
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallTool, SetTimer, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, Refusal
-from remit.core.graph import Node, NodeKind
-from remit.core.rulings import Answer
-from remit.core.tools import ToolCategory
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import ApprovalGiven, Happened
+from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, SetTimer, TimerPurpose
+from remit.core.journal.rulings import Answer
+from remit.core.limits.boundary import Boundary, Exhaustion
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.tools import ToolCategory
+from remit.core.work.graph import Node, NodeKind
 from remit.kernel.state import waiting_for
 from tests.unit.kernel.builders import Run, in_line, known, lawful, manifest_of, wants
 

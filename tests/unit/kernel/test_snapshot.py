@@ -5,19 +5,19 @@ from dataclasses import dataclass, field, fields, make_dataclass
 import msgspec
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import ModelAnswered
-from remit.core.commands import CallCode
 from remit.core.failure import Ending, ErrorCode
-from remit.core.manifest import Source
-from remit.core.messages import Message, user_message
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import ModelAnswered
+from remit.core.journal.commands import CallCode
+from remit.core.journal.rulings import Rung
 from remit.core.record import BlobRef
-from remit.core.rulings import Rung
-from remit.core.usage import TokenUsage
-from remit.core.values import Output, ValueKind
-from remit.kernel import snapshot
-from remit.kernel.doubt import LOST
-from remit.kernel.snapshot import DERIVED, layout_of, snapshot_of, state_from
+from remit.core.run.manifest import Source
+from remit.core.run.messages import Message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.values import Output, ValueKind
+from remit.kernel.fold import snapshot
+from remit.kernel.fold.snapshot import DERIVED, layout_of, snapshot_of, state_from
+from remit.kernel.results.doubt import LOST
 from remit.kernel.state import CallTrace, RunState, Streak
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.kernel.plans import PlanRun, child_step, code_step, plan_of, vote_of

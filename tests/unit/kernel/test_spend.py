@@ -2,15 +2,15 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import CallModel
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import Node, NodeKind
-from remit.core.inference import ModelInfo, Price
-from remit.core.tools import Effect, ToolDefinition
-from remit.core.usage import TokenUsage
-from remit.kernel.spend import (
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import CallModel
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.tools import Effect, ToolDefinition
+from remit.core.run.inference import ModelInfo, Price
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import Node, NodeKind
+from remit.kernel.budget.spend import (
     at_least,
     exhausted,
     iterations_exhausted,

@@ -2,12 +2,12 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.commands import CallModel, CallTool, SetTimer
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import Node, NodeKind
-from remit.core.lifecycle import LifecycleState, LoopState
-from remit.core.schema import Violation
+from remit.core.journal import arrivals
+from remit.core.journal.commands import CallModel, CallTool, SetTimer
+from remit.core.run.lifecycle import LifecycleState, LoopState
+from remit.core.schema.json_schema import Violation
+from remit.core.work.graph import Node, NodeKind
 from remit.kernel.state import (
     RunState,
     beneath,
@@ -21,7 +21,7 @@ from remit.kernel.state import (
     standing_at,
     waiting_for,
 )
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.core.budget import Dimension
-from remit.core.commands import (
+from remit.core.failure import Ending
+from remit.core.journal.commands import (
     AskHuman,
     AskPurpose,
     CallCode,
@@ -14,9 +14,9 @@ from remit.core.commands import (
     SetTimer,
     TimerPurpose,
 )
-from remit.core.failure import Ending
-from remit.core.rulings import FeedbackTaken
-from remit.kernel.spend import settle
+from remit.core.journal.rulings import FeedbackTaken
+from remit.core.limits.budget import Dimension
+from remit.kernel.budget.spend import settle
 from remit.kernel.tally import blocks
 from tests.unit.kernel.builders import Run, wants
 

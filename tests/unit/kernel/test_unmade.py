@@ -4,17 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
-from remit.core import rulings
-from remit.core.arrivals import ChildEnded, ChildLost, Happened, ProposedCall
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
-from remit.core.commands import StartChild
 from remit.core.failure import Ending, ErrorCode, Refusal
+from remit.core.journal import rulings
+from remit.core.journal.arrivals import ChildEnded, ChildLost, Happened, ProposedCall
+from remit.core.journal.commands import StartChild
+from remit.core.journal.rulings import LEFT_BY_CHILD, OUTCOME_UNKNOWN, UNVERIFIED
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
 from remit.core.record import replace
-from remit.core.rulings import LEFT_BY_CHILD, OUTCOME_UNKNOWN, UNVERIFIED
-from remit.core.schema import Violation
-from remit.kernel.endings import NAMES_SHOWN_MAX
-from remit.kernel.grounding import LEFT_MAX, NO_ARGUMENTS, left_by, refused_by
+from remit.core.schema.json_schema import Violation
+from remit.kernel.results.endings import NAMES_SHOWN_MAX
+from remit.kernel.results.grounding import LEFT_MAX, NO_ARGUMENTS, left_by, refused_by
 from tests.unit.kernel.builders import Run, known, lawful, manifest_of, wants
 
 WRONG = (Violation("/n", "type", "is not a number"),)

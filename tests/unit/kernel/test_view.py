@@ -2,20 +2,20 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import Retrieve
-from remit.core.contract import OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import Edge, Graph, Node, NodeKind
-from remit.core.messages import user_message
+from remit.core.journal import arrivals
+from remit.core.journal.commands import Retrieve
+from remit.core.limits.budget import Budget, Dimension
 from remit.core.record import BlobRef, replace, size_bytes
-from remit.core.schema import Violation
-from remit.kernel.expressions import GuardType
-from remit.kernel.guards import GUARD_VIEW
+from remit.core.run.contract import OutputContract, SystemRequest
+from remit.core.run.messages import user_message
+from remit.core.schema.json_schema import Violation
+from remit.core.work.graph import Edge, Graph, Node, NodeKind
+from remit.kernel.graph.expressions import GuardType
+from remit.kernel.graph.guards import GUARD_VIEW
+from remit.kernel.graph.view import clock_ms_used, view_of
 from remit.kernel.state import CONTEXT_FAILED
-from remit.kernel.view import clock_ms_used, view_of
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 

@@ -3,21 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from remit.agents.plan import PlanExecutor
-from remit.agents.redundant import RedundantLoop
-from remit.core.candidate import Candidate, ScoreMaker
-from remit.core.contract import SystemResponse
-from remit.core.events import Turn
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.plan import ExecutionPlan, RerankInput, Step
+from remit.agents.plan_executor import PlanExecutor
+from remit.agents.redundant_loop import RedundantLoop
+from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject, replace
+from remit.core.run.contract import SystemResponse
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.core.work.plan import ExecutionPlan, RerankInput, Step
 from remit.inference.engine import StreamHandler
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
-from remit.observe.event_log import Event, InMemoryEventLog
-from remit.observe.explain import Explanation
-from remit.observe.outline import Outline, outline
-from remit.orchestrate.handlers import InferHandler, RerankHandler, ToolHandler, ValidateHandler
+from remit.observe.views.event_log import Event, InMemoryEventLog
+from remit.observe.views.explain import Explanation
+from remit.observe.views.outline import Outline, outline
+from remit.orchestrate.patterns.handlers import InferHandler, RerankHandler, ToolHandler, ValidateHandler
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import in_memory, look
 from tests.unit.orchestrate.stage import play

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from remit.core.codec import decode_turn, encode_turn, hash_turn
-from remit.core.events import Turn
+from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
+from remit.core.journal.signing import Signer, sign_head
+from remit.core.journal.storage import SignedHead
+from remit.core.journal.turn import Turn
 from remit.core.record import replace
-from remit.core.signing import Signer, sign_head
-from remit.core.storage import SignedHead
-from remit.kernel.apply import apply
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.findings import Verification
-from remit.observe.verify import verify_run
-from remit.orchestrate.durability import barrier_of
+from remit.observe.proof.findings import Verification
+from remit.observe.proof.verify import verify_run
+from remit.orchestrate.loop.durability import barrier_of
 from remit.testing.scenarios import scenario
 from remit.testing.world import SimulatedWorld
 

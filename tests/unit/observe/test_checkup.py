@@ -2,7 +2,7 @@
 
 from importlib.metadata import distribution, version
 
-from remit.observe.checkup import CheckState, check_house, check_install, check_package, check_python
+from remit.observe.checkup.checkup import CheckState, check_house, check_install, check_package, check_python
 
 REACHES = [CheckState]
 

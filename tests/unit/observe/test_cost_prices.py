@@ -2,10 +2,10 @@
 
 import pytest
 
-from remit.core.budget import Dimension
 from remit.core.failure import RequestRejected
-from remit.core.strict_yaml import YamlFault
-from remit.observe.cost_prices import NO_PRICES, PRICE_MICROUSD_MAX, Prices, cost_microusd, parse_prices
+from remit.core.limits.budget import Dimension
+from remit.core.schema.strict_yaml import YamlFault
+from remit.observe.cost.cost_prices import NO_PRICES, PRICE_MICROUSD_MAX, Prices, cost_microusd, parse_prices
 
 USED = {
     int(Dimension.INPUT_TOKENS): 1_000,

@@ -2,16 +2,16 @@
 
 import pytest
 
-from remit.core.arrivals import ChildEnded
-from remit.core.budget import Dimension
-from remit.core.commands import StartChild
 from remit.core.failure import Ending
-from remit.core.lineage import derived_id
+from remit.core.journal.arrivals import ChildEnded
+from remit.core.journal.commands import StartChild
+from remit.core.journal.storage import Listing, RunEntry
+from remit.core.limits.budget import Dimension
 from remit.core.record import replace
-from remit.core.storage import Listing, RunEntry
-from remit.observe.cost_prices import NO_PRICES, Prices
-from remit.observe.cost_report import CostReport, Grouping, Ledger, trees_of
-from remit.orchestrate.offspring import spent_by
+from remit.core.run.lineage import derived_id
+from remit.observe.cost.cost_prices import NO_PRICES, Prices
+from remit.observe.cost.cost_report import CostReport, Grouping, Ledger, trees_of
+from remit.orchestrate.loop.offspring import spent_by
 from tests.unit.kernel.builders import QUESTION, Run, manifest_of, wants
 
 

@@ -5,12 +5,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from remit.agents.redundant import RedundantLoop
-from remit.core import arrivals
-from remit.core.arrivals import RunStarted
-from remit.core.commands import CallCode, CallModel, CallTool, Retrieve, StartChild, TimerPurpose
-from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
-from remit.core.correlation import (
+from remit.agents.redundant_loop import RedundantLoop
+from remit.core.failure import Ending, ErrorCode
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import RunStarted
+from remit.core.journal.commands import CallCode, CallModel, CallTool, Retrieve, StartChild, TimerPurpose
+from remit.core.record import replace
+from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest
+from remit.core.run.correlation import (
     CorrelationContext,
     InferenceEndEvent,
     InferenceStartEvent,
@@ -18,21 +20,19 @@ from remit.core.correlation import (
     ToolEndEvent,
     ToolStartEvent,
 )
-from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import Node, NodeKind
-from remit.core.inference import FinishReason
-from remit.core.lifecycle import LifecycleState
-from remit.core.manifest import Manifest, Origin
-from remit.core.messages import user_message
-from remit.core.plan import ExecutionPlan, PlanPolicy, Step
-from remit.core.record import replace
-from remit.core.usage import TokenUsage
-from remit.kernel.apply import apply
+from remit.core.run.inference import FinishReason
+from remit.core.run.lifecycle import LifecycleState
+from remit.core.run.manifest import Manifest, Origin
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import Node, NodeKind
+from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.event_log import Action, CodeEvent, ContextEvent, Event, InMemoryEventLog, Telling, events_of
 from remit.observe.history import read_history, states
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.patterns.plan import plan_graph
+from remit.observe.views.event_log import Action, CodeEvent, ContextEvent, Event, InMemoryEventLog, Telling, events_of
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.plan_graph import plan_graph
 from remit.testing.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.observe.patterned import GOOD, SCHEMA, InTurn, handlers, planned, voted

@@ -2,22 +2,22 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
-from remit.core.commands import CallModel, CallTool, Retrieve
-from remit.core.contract import CallStatus, Mode, OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode, FailureCategory, Refusal
-from remit.core.goal import Criterion, Goal
-from remit.core.lifecycle import LifecycleState
-from remit.core.messages import user_message
+from remit.core.journal import arrivals
+from remit.core.journal.commands import CallModel, CallTool, Retrieve
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import BlobRef, digest_of
-from remit.core.schema import Violation
-from remit.core.signals import packet_id
-from remit.core.tools import ToolChoice, ToolChoiceMode
-from remit.core.usage import TokenUsage
+from remit.core.run.contract import CallStatus, Mode, OutputContract, SystemRequest
+from remit.core.run.lifecycle import LifecycleState
+from remit.core.run.messages import user_message
+from remit.core.run.signals import packet_id
+from remit.core.run.usage import TokenUsage
+from remit.core.schema.json_schema import Violation
+from remit.core.work.goal import Criterion, Goal
 from remit.kernel.state import CONTEXT_FAILED, RunState, pinned
-from remit.observe.execution import (
+from remit.observe.views.execution import (
     error_of,
     execution_context,
     execution_state,
@@ -25,7 +25,7 @@ from remit.observe.execution import (
     response_of,
     selected_tools,
 )
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.scenarios import TOOLS
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, manifest_of, wants
 

@@ -4,24 +4,24 @@ from typing import Any
 
 import pytest
 
-from remit.core.arrivals import CancelRequested, ChildSuspended, ToolFailed
-from remit.core.boundary import Boundary
-from remit.core.codec import hash_turn
-from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode
-from remit.core.manifest import Manifest
+from remit.core.journal.arrivals import CancelRequested, ChildSuspended, ToolFailed
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.turn import Turn
+from remit.core.limits.boundary import Boundary
 from remit.core.record import replace
-from remit.kernel.apply import apply
+from remit.core.run.manifest import Manifest
 from remit.kernel.decide import take_turn
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.explain import Explanation, Spent, explain
 from remit.observe.reading import read
-from remit.observe.sentence import NAMED_MAX, PATH_NODES_MAX, sentence
-from remit.orchestrate.starting import started
+from remit.observe.views.explain import Explanation, Spent, explain
+from remit.observe.views.sentence import NAMED_MAX, PATH_NODES_MAX, sentence
+from remit.orchestrate.facts.first_arrival import started
 from remit.testing.play import demo_manifest, demo_world
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import TOOLS, scenario
-from remit.testing.script import Model, Reply, in_turn, proposes, says
+from remit.testing.scripts import Model, Reply, in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from remit.core.canonical import INTEGER_MAX
-from remit.core.signing import Signer
-from remit.core.storage import SignedHead
-from remit.observe import export
-from remit.observe.export import (
+from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.journal.signing import Signer
+from remit.core.journal.storage import SignedHead
+from remit.observe.proof import export
+from remit.observe.proof.export import (
     EXPORT_FORMAT_UNKNOWN,
     EXPORT_MALFORMED,
     EXPORT_TRUNCATED,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from remit.core.codec import NO_HASH, hash_turn
-from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
+from remit.core.journal.codec import NO_HASH, hash_turn
+from remit.core.journal.turn import Turn
 from remit.core.record import BlobRef
 from remit.observe.history import JOURNAL_CHAIN_BROKEN, fold, linked, read_history, references, states
 from remit.testing import runs

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from remit.core.contract import SystemRequest
-from remit.core.correlation import CorrelationContext
+from remit.core.run.contract import SystemRequest
+from remit.core.run.correlation import CorrelationContext
 from remit.kernel.state import RunState
 from remit.observe.logs import (
     MESSAGE_CHARS_MAX,

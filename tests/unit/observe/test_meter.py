@@ -2,9 +2,9 @@
 
 import pytest
 
-from remit.core.arrivals import ChildEnded, CodeReturned
-from remit.core.budget import FIELDS, Dimension
-from remit.core.commands import (
+from remit.core.failure import Ending
+from remit.core.journal.arrivals import ChildEnded, CodeReturned
+from remit.core.journal.commands import (
     AskHuman,
     AskPurpose,
     CallCode,
@@ -17,16 +17,16 @@ from remit.core.commands import (
     StartChild,
     TimerPurpose,
 )
-from remit.core.failure import Ending
-from remit.core.graph import Graph, schema_text
-from remit.core.plan import ExecutionPlan, PlanPolicy, Step
-from remit.kernel.apply import apply
+from remit.core.limits.budget import FIELDS, Dimension
+from remit.core.work.graph import Graph, schema_text
+from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.explain import explain
-from remit.observe.meter import Meter, metered
 from remit.observe.reading import read
-from remit.orchestrate.patterns.plan import plan_graph
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
+from remit.observe.views.explain import explain
+from remit.observe.views.meter import Meter, metered
+from remit.orchestrate.patterns.plan_graph import plan_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, manifest_of
 from tests.unit.observe.patterned import GOOD, SCHEMA, handlers

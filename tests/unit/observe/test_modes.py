@@ -5,22 +5,22 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from remit import AgentLoop, SpecializedLoop
-from remit.context.building import ContextBuilder
+from remit.context.evidence_message import ContextBuilder
 from remit.context.fts import Document, DocumentIndex
-from remit.core.candidate import ScoreMaker
-from remit.core.contract import ConfidenceSource, Mode, OutputContract, SystemRequest, SystemResponse
 from remit.core.failure import Ending
-from remit.core.goal import Criterion, Goal
-from remit.core.messages import user_message
-from remit.core.plan import Step
 from remit.core.record import JsonObject
-from remit.inference.scripted import ScriptedEngine
-from remit.observe.execution import execution_context, execution_state
-from remit.orchestrate.handlers import ValidateHandler
-from remit.orchestrate.kit import Kit, Terms
+from remit.core.run.contract import ConfidenceSource, Mode, OutputContract, SystemRequest, SystemResponse
+from remit.core.run.messages import user_message
+from remit.core.work.candidate import ScoreMaker
+from remit.core.work.goal import Criterion, Goal
+from remit.core.work.plan import Step
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.observe.views.execution import execution_context, execution_state
+from remit.orchestrate.patterns.handlers import ValidateHandler
+from remit.orchestrate.setup.kit import Kit, Terms
 from remit.tool.registry import Registry
-from remit.validate.checking import Report, compile_rules
-from remit.validate.rules import Length, MustMention, Rule, RuleSet, Severity
+from remit.validate.check import Report, compile_rules
+from remit.validate.rule_set import Length, MustMention, Rule, RuleSet, Severity
 from tests.unit.observe.patterned import BAD, FAILS, GOOD, MIXED, SCHEMA, planned, voted
 from tests.unit.orchestrate.house import calls, in_memory, look
 from tests.unit.orchestrate.stage import play

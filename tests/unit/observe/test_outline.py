@@ -4,7 +4,8 @@ from time import monotonic
 
 import pytest
 
-from remit.core.arrivals import (
+from remit.core.failure import Ending, ErrorCode
+from remit.core.journal.arrivals import (
     ApprovalGiven,
     ApprovalRefused,
     Arrival,
@@ -31,7 +32,7 @@ from remit.core.arrivals import (
     ToolReconciled,
     ToolReturned,
 )
-from remit.core.commands import (
+from remit.core.journal.commands import (
     COMMANDS,
     AskHuman,
     AskPurpose,
@@ -41,11 +42,7 @@ from remit.core.commands import (
     Retrieve,
     StartChild,
 )
-from remit.core.events import KERNEL_VERSION, Decision, Turn
-from remit.core.failure import Ending, ErrorCode
-from remit.core.manifest import Source
-from remit.core.plan import Step as PlanStep
-from remit.core.rulings import (
+from remit.core.journal.rulings import (
     AddendumNoted,
     Answer,
     CallSettled,
@@ -62,10 +59,13 @@ from remit.core.rulings import (
     UsageExceeded,
     VoteCounted,
 )
-from remit.core.usage import TokenUsage
-from remit.core.values import ValueKind
-from remit.observe.outline import Outline, outline, steps_in
+from remit.core.journal.turn import KERNEL_VERSION, Decision, Turn
+from remit.core.run.manifest import Source
+from remit.core.run.usage import TokenUsage
+from remit.core.work.plan import Step as PlanStep
+from remit.core.work.values import ValueKind
 from remit.observe.steps import Step, StepKind
+from remit.observe.views.outline import Outline, outline, steps_in
 from remit.testing.play import demo_manifest, demo_world
 from tests.unit.observe.patterned import BAD, FAILS, GOOD, Ran, planned, voted
 from tests.unit.observe.sealed import simulated

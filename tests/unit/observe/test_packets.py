@@ -2,10 +2,10 @@
 
 import pytest
 
-from remit.core.authority import ValueOrigin
 from remit.core.failure import Ending
+from remit.core.limits.authority import ValueOrigin
 from remit.core.record import JsonObject
-from remit.observe.packets import Approval, What, changes, group_of, grouped, is_named, origins_of, version_of
+from remit.observe.people.packets import Approval, What, changes, group_of, grouped, is_named, origins_of, version_of
 
 
 def held(command: str, group: str = "", packet: str = "v") -> Approval:

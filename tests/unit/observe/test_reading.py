@@ -2,12 +2,12 @@
 
 import msgspec
 
-from remit.core.arrivals import ModelFailed, PauseRequested, ResumeRequested, ToolReturned
-from remit.core.codec import decode_turn, plain
-from remit.core.events import Decision, Turn
 from remit.core.failure import Ending, ErrorCode
-from remit.core.rulings import ApprovalCounted, ChildHeld, CommandSettled, OutcomeDoubted, RetryPlanned
-from remit.kernel.apply import apply
+from remit.core.journal.arrivals import ModelFailed, PauseRequested, ResumeRequested, ToolReturned
+from remit.core.journal.codec import decode_turn, plain
+from remit.core.journal.rulings import ApprovalCounted, ChildHeld, CommandSettled, OutcomeDoubted, RetryPlanned
+from remit.core.journal.turn import Decision, Turn
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.reading import UNREAD, Fact, FactKind, Reading, read
 from remit.observe.steps import StepKind

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.codec import decode_turn
-from remit.core.commands import AskHuman
-from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode, RemitError
+from remit.core.journal import arrivals
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.commands import AskHuman
+from remit.core.journal.rulings import Answer, ApprovalCounted, QuestionSettled, RunEnded
+from remit.core.journal.turn import Turn
 from remit.core.record import replace
-from remit.core.rulings import Answer, ApprovalCounted, QuestionSettled, RunEnded
-from remit.core.signals import Signal, UserSignal
-from remit.observe.settled import QUESTION_SETTLED, too_late
+from remit.core.run.signals import Signal, UserSignal
+from remit.observe.people.settled import QUESTION_SETTLED, too_late
 from tests.unit.kernel.builders import Run, wants
 from tests.unit.orchestrate.house import approval, calls, in_memory, keep, request, scripted, signal
 

@@ -2,13 +2,13 @@
 
 import json
 
-from remit.core.arrivals import CodeReturned, Election, FeedbackGiven, ModelAnswered
-from remit.core.events import KERNEL_VERSION, Turn
+from remit.core.journal.arrivals import CodeReturned, Election, FeedbackGiven, ModelAnswered
+from remit.core.journal.rulings import CommandSettled
+from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef
-from remit.core.rulings import CommandSettled
-from remit.observe.trace import LINE_CHARS_MAX, trace_lines, trace_rows
+from remit.observe.views.trace import LINE_CHARS_MAX, trace_lines, trace_rows
 from remit.testing.play import demo_manifest, demo_world
-from remit.testing.script import in_turn, says
+from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
 from tests.unit.observe.sealed import simulated
 from tests.unit.observe.test_history import read

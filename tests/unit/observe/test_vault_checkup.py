@@ -1,9 +1,9 @@
 """A check-up names the secrets, and never shows one."""
 
 from remit.core.failure import RequestRejected
-from remit.observe.checkup import Check, CheckState
-from remit.observe.vault_checkup import check_secrets
-from remit.tool.vault import NO_SECRETS, Vault
+from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup.vault_checkup import check_secrets
+from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 NOW_MS = 1_893_456_000_000
 VALUE = "token-0123456789"

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import ToolOutcomeLost
-from remit.core.codec import decode_turn, encode_turn, hash_turn
-from remit.core.commands import CallTool, SetTimer, TimerPurpose
-from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import Ending
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import ToolOutcomeLost
+from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
+from remit.core.journal.commands import CallTool, SetTimer, TimerPurpose
+from remit.core.journal.signing import sign_head
+from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import replace
-from remit.core.signing import sign_head
-from remit.kernel.apply import apply
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.findings import HARMLESS, Fault
-from remit.observe.verify import FINDINGS_MAX, needs_a_head, verify_run
-from remit.orchestrate.durability import barrier_of
+from remit.observe.proof.findings import HARMLESS, Fault
+from remit.observe.proof.verify import FINDINGS_MAX, needs_a_head, verify_run
+from remit.orchestrate.loop.durability import barrier_of
 from remit.testing.play import demo_manifest, demo_world
 from remit.testing.scenarios import scenario
 from tests.unit.observe.sealed import MALLORY, SIGNER, Sealed, rechained, seal, sealed_runs, simulated

@@ -8,7 +8,7 @@ from threading import Thread
 from typing import Any
 
 from remit.core.record import JsonObject
-from remit.orchestrate.webhook import SIGNATURE_HEADER, TIME_HEADER, signature_of
+from remit.orchestrate.people.webhook import SIGNATURE_HEADER, TIME_HEADER, signature_of
 
 KEY = b"k" * 32
 

@@ -11,19 +11,19 @@ from pydantic import WithJsonSchema
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.contract import SystemRequest
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import user_message
 from remit.core.record import JsonObject
-from remit.core.signals import Signal, UserSignal
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import user_message
+from remit.core.run.signals import Signal, UserSignal
 from remit.inference.engine import StreamHandler
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, kit_of
+from remit.orchestrate.history.replay import Verdict, audit, kept_texts
 from remit.orchestrate.ports import Store
-from remit.orchestrate.replay import Verdict, audit, kept_texts
-from remit.tool.declare import Tool, tool
-from remit.tool.delegating import delegate
+from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.tool.declare.decorator import Tool, tool
+from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 
 # Longer than anything here takes by far.

@@ -7,20 +7,20 @@ from typing import Any, TypeVar
 
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.core import arrivals, commands
-from remit.core.codec import read_json
-from remit.core.commands import CallModel, CallTool, Command
 from remit.core.failure import ErrorCode
+from remit.core.journal import arrivals, commands
+from remit.core.journal.codec import read_json
+from remit.core.journal.commands import CallModel, CallTool, Command
+from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.limits.tools import ToolResult
 from remit.core.record import JsonObject
-from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
-from remit.core.tools import ToolResult
-from remit.orchestrate.in_process import Executor, InProcessDispatch
-from remit.orchestrate.live import Live
+from remit.orchestrate.executors.reports import ModelSaid, Report, ToolBroke, ToolSaid
+from remit.orchestrate.loop.in_process import Executor, InProcessDispatch
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Journal
-from remit.orchestrate.reports import ModelSaid, Report, ToolBroke, ToolSaid
-from remit.orchestrate.runner import Runner
 from remit.testing.runs import SimulatedRun
-from remit.testing.script import Breaks, Model, in_turn, says
+from remit.testing.scripts import Breaks, Model, in_turn, says
 from tests.unit.kernel.builders import BEGINS_AT_MS
 
 T = TypeVar("T")

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.events import KERNEL_VERSION
 from remit.core.failure import InvariantBroken, RequestRejected
-from remit.core.halt import HALTED
-from remit.core.lineage import lifted
-from remit.core.storage import Barrier, Listing
-from remit.orchestrate import archive
-from remit.orchestrate.archive import Archive
+from remit.core.journal.storage import Barrier, Listing
+from remit.core.journal.turn import KERNEL_VERSION
+from remit.core.run.halt import HALTED
+from remit.core.run.lineage import lifted
+from remit.orchestrate.history import archive
+from remit.orchestrate.history.archive import Archive
 from tests.unit.backend.signed import journal_of
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems
 from tests.unit.orchestrate.stage import play

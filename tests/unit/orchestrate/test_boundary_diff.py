@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from remit.core.authority import Authority, Inference, PlanSource, Reach
-from remit.core.boundary import (
+from remit.core.limits.authority import Authority, Inference, PlanSource, Reach
+from remit.core.limits.boundary import (
     Boundary,
     BoundaryMode,
     Condition,
@@ -18,16 +18,16 @@ from remit.core.boundary import (
     Then,
     Unverified,
 )
-from remit.core.boundary_reports import Difference
-from remit.core.budget import FIELDS, Budget
-from remit.core.goal import TaskClass
-from remit.core.profiles import KNOWN, STANDARD
+from remit.core.limits.boundary_reports import Difference
+from remit.core.limits.budget import FIELDS, Budget
+from remit.core.limits.profiles import KNOWN, STANDARD
+from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.core.limits.trust import Reads
 from remit.core.record import replace
-from remit.core.tool_policy import StateWrite
-from remit.core.tools import Effect, ToolCategory
-from remit.core.trust import Reads
-from remit.orchestrate.boundary_diff import differences
-from remit.orchestrate.boundary_shape import SHAPE, Key
+from remit.core.work.goal import TaskClass
+from remit.orchestrate.boundaries.boundary_diff import differences
+from remit.orchestrate.boundaries.boundary_shape import SHAPE, Key
 
 GATE = replace(STANDARD, authority=Authority())
 HELD, WIDER = Condition("c", "changes", Then.STOP), Condition("c", "changes", Then.ASK)

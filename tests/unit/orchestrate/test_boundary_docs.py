@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.boundary import Boundary, BoundaryMode, DecisionRight, Exhaustion, Then
-from remit.core.budget import FIELDS
-from remit.core.escalation import TRIGGERS
-from remit.core.profiles import GUARDED, KNOWN, PROFILES, STANDARD
-from remit.core.tier import TIERS
-from remit.core.tool_policy import StateWrite
-from remit.kernel.conditions import CONDITION_NAMES
-from remit.kernel.intake import INTAKE_NAMES
-from remit.orchestrate.boundary_file import parse_boundary, read_boundary
-from remit.orchestrate.boundary_shape import SHAPE, Key
-from remit.orchestrate.boundary_values import said_cap
+from remit.core.limits.boundary import Boundary, BoundaryMode, DecisionRight, Exhaustion, Then
+from remit.core.limits.budget import FIELDS
+from remit.core.limits.escalation import TRIGGERS
+from remit.core.limits.profiles import GUARDED, KNOWN, PROFILES, STANDARD
+from remit.core.limits.tier import TIERS
+from remit.core.limits.tool_policy import StateWrite
+from remit.kernel.authority.conditions import CONDITION_NAMES
+from remit.kernel.authority.intake import INTAKE_NAMES
+from remit.orchestrate.boundaries.boundary_file import parse_boundary, read_boundary
+from remit.orchestrate.boundaries.boundary_shape import SHAPE, Key
+from remit.orchestrate.boundaries.boundary_values import said_cap
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs" / "boundaries.md").read_text(encoding="utf-8")

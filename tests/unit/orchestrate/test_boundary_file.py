@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.core.authority import Authority, Inference, PlanSource, Reach
-from remit.core.boundary import (
+from remit.core.failure import RequestRejected
+from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.limits.authority import Authority, Inference, PlanSource, Reach
+from remit.core.limits.boundary import (
     CONDITIONS_MAX,
     TIER_MAX,
     Boundary,
@@ -22,19 +24,17 @@ from remit.core.boundary import (
     Whose,
     boundary_version,
 )
-from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension
-from remit.core.canonical import INTEGER_MAX
-from remit.core.escalation import Trigger
-from remit.core.failure import RequestRejected
-from remit.core.goal import TaskClass
-from remit.core.profiles import BOUNDARY_UNKNOWN, CUSTOMER_SUPPORT, KNOWN, STANDARD
+from remit.core.limits.budget import FIELDS, UNCHARGED, Budget, Dimension
+from remit.core.limits.escalation import Trigger
+from remit.core.limits.profiles import BOUNDARY_UNKNOWN, CUSTOMER_SUPPORT, KNOWN, STANDARD
+from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tools import RATE_MAX, Effect, ToolCategory
+from remit.core.limits.trust import Reads
 from remit.core.record import JsonObject, replace
-from remit.core.strict_yaml import YamlFault
-from remit.core.tool_policy import StateWrite
-from remit.core.tools import RATE_MAX, Effect, ToolCategory
-from remit.core.trust import Reads
-from remit.kernel.exhaustion import WAYS_OUT
-from remit.orchestrate.boundary_file import (
+from remit.core.schema.strict_yaml import YamlFault
+from remit.core.work.goal import TaskClass
+from remit.kernel.budget.exhaustion import WAYS_OUT
+from remit.orchestrate.boundaries.boundary_file import (
     BOUNDARY_INVALID,
     boundary_at,
     boundary_of,
@@ -43,7 +43,7 @@ from remit.orchestrate.boundary_file import (
     parse_boundary,
     read_boundary,
 )
-from remit.orchestrate.boundary_values import NAME_CHARS_MAX, said_dollars, said_duration
+from remit.orchestrate.boundaries.boundary_values import NAME_CHARS_MAX, said_dollars, said_duration
 
 FULL = """
 name: refunds

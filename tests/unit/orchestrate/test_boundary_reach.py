@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.core.boundary import Boundary, Condition
-from remit.core.profiles import (
+from remit.core.limits.boundary import Boundary, Condition
+from remit.core.limits.profiles import (
     CODING_ASSISTANT,
     CUSTOMER_SUPPORT,
     INCIDENT_SRE,
@@ -11,11 +11,11 @@ from remit.core.profiles import (
     PROFILES,
     RESEARCH_ASSISTANT,
 )
+from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
+from remit.core.limits.trust import Trust
 from remit.core.record import replace
-from remit.core.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.trust import Trust
-from remit.orchestrate.boundary_reach import idle_conditions
-from remit.orchestrate.boundary_report import checked
+from remit.orchestrate.boundaries.boundary_reach import idle_conditions
+from remit.orchestrate.boundaries.boundary_report import checked
 
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}
 LOOK = ToolDefinition("look", "", OBJECT, effect=Effect.READ, network=False)

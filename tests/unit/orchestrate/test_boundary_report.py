@@ -4,19 +4,19 @@ from dataclasses import dataclass
 
 import pytest
 
-from remit.core.arrivals import Provenance
-from remit.core.authority import Stakes
-from remit.core.boundary import Boundary, BoundaryMode, DecisionRight, Rate, boundary_version
-from remit.core.boundary_reports import Stance, ToolReport
-from remit.core.budget import FIELDS, Budget
-from remit.core.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, GUARDED, INCIDENT_SRE, KNOWN, STANDARD
+from remit.core.journal.arrivals import Provenance
+from remit.core.limits.authority import Stakes
+from remit.core.limits.boundary import Boundary, BoundaryMode, DecisionRight, Rate, boundary_version
+from remit.core.limits.boundary_reports import Stance, ToolReport
+from remit.core.limits.budget import FIELDS, Budget
+from remit.core.limits.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, GUARDED, INCIDENT_SRE, KNOWN, STANDARD
+from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
+from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import replace
-from remit.core.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.trust import Reads, Repeat, Trust
-from remit.kernel.authorize import authorize
-from remit.kernel.verdicts import Judgement
-from remit.orchestrate.boundary_file import boundary_said, boundary_yaml
-from remit.orchestrate.boundary_report import checked, described
+from remit.kernel.authority.authorize import authorize
+from remit.kernel.authority.verdict import Judgement
+from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
+from remit.orchestrate.boundaries.boundary_report import checked, described
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}

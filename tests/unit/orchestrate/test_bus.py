@@ -12,18 +12,18 @@ import pytest
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.bell import MemoryBell
 from remit.backend.memory.store import MemoryStore
-from remit.core.codec import encode_record
-from remit.core.events import Turn
 from remit.core.failure import Ending, RequestRejected
-from remit.core.recovery import Recovery
-from remit.core.run_events import CURSOR_INVALID, EventKind, Piece, RunEvent, Subject, Whose
-from remit.core.storage import START, Listing, StoreUnusable, Topic
+from remit.core.journal.codec import encode_record
+from remit.core.journal.storage import START, Listing, StoreUnusable, Topic
+from remit.core.journal.turn import Turn
+from remit.core.run.recovery import Recovery
+from remit.core.run.run_events import CURSOR_INVALID, EventKind, Piece, RunEvent, Subject, Whose
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState
-from remit.orchestrate import bus as bus_module
-from remit.orchestrate import subscription as subscription_module
-from remit.orchestrate.bus import Bus, Listener
-from remit.orchestrate.subscription import Subscription
+from remit.orchestrate.bus import bus as bus_module
+from remit.orchestrate.bus import subscription as subscription_module
+from remit.orchestrate.bus.bus import Bus, Listener
+from remit.orchestrate.bus.subscription import Subscription
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.told import Written, come_true
 

@@ -4,13 +4,13 @@ from typing import NoReturn
 
 import pytest
 
-from remit.core.contract import ExecutionHints, SystemRequest
-from remit.core.envelope import ITERATIONS_MAX
 from remit.core.failure import RequestRejected
-from remit.core.lifecycle import LifecycleState, is_lifecycle_move
-from remit.core.messages import user_message
-from remit.kernel.graph import CompiledGraph, compile_graph
-from remit.orchestrate.patterns.chat import REPAIRS_MAX, chat_for, chat_graph
+from remit.core.run.contract import ExecutionHints, SystemRequest
+from remit.core.run.envelope import ITERATIONS_MAX
+from remit.core.run.lifecycle import LifecycleState, is_lifecycle_move
+from remit.core.run.messages import user_message
+from remit.kernel.graph.compiled import CompiledGraph, compile_graph
+from remit.orchestrate.patterns.chat_graph import REPAIRS_MAX, chat_for, chat_graph
 
 
 def nobody_looks(names: tuple[str, ...]) -> NoReturn:

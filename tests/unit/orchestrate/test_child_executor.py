@@ -9,29 +9,29 @@ from pathlib import Path
 import pytest
 
 from remit.backend.clock import WallClock
-from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import ChildSuspended, RetryRequested
-from remit.core.codec import decode_signal
-from remit.core.commands import CancelCommand, ForkRun, StartChild
-from remit.core.contract import ExecutionHints, Mode, OutputContract
 from remit.core.failure import Ending
-from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
-from remit.core.lineage import derived_id
+from remit.core.journal.arrivals import ChildSuspended, RetryRequested
+from remit.core.journal.codec import decode_signal
+from remit.core.journal.commands import CancelCommand, ForkRun, StartChild
+from remit.core.journal.storage import StoreUnusable
+from remit.core.limits.tools import Effect
 from remit.core.record import replace
-from remit.core.signals import Signal
-from remit.core.storage import StoreUnusable
-from remit.core.tools import Effect
+from remit.core.run.contract import ExecutionHints, Mode, OutputContract
+from remit.core.run.lineage import derived_id
+from remit.core.run.signals import Signal
+from remit.core.work.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.orchestrate.executors.child import PARENT
+from remit.orchestrate.executors.reports import ChildSaid
 from remit.orchestrate.facade import System
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.kit import Terms, kit_of
-from remit.orchestrate.live import Live
-from remit.orchestrate.patterns.structured import structured_graph
-from remit.orchestrate.reports import ChildSaid
-from remit.orchestrate.runner import Runner
-from remit.tool.declare import tool
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.patterns.structured_graph import structured_graph
+from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import (
     Listening,
     approval,
@@ -244,7 +244,7 @@ def test_a_child_that_cannot_be_told_to_end_is_logged_and_its_parent_ends_all_th
             await system.signal(signal(Signal.CANCEL, live.run_id))
             assert (await system.result(live.run_id)).terminal_code is Ending.USER_CANCEL
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.in_process"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.in_process"):
         play(story())
     assert "CancelCommand was not done" in caplog.text
     assert "STORE_FULL" in caplog.text
@@ -323,7 +323,7 @@ def test_a_fork_that_cannot_go_on_here_is_logged_and_made_with_the_next_try(capl
     async def story() -> None:
         async with in_memory() as system:
             run_id, order = await ordered(system)
-            with caplog.at_level(logging.WARNING, "remit.orchestrate.in_process"):
+            with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.in_process"):
                 await system.resume(run_id)
                 await system.settle()
             (record,) = caplog.records

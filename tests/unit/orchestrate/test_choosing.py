@@ -2,12 +2,11 @@
 
 import pytest
 
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
 from remit.core.failure import RequestRejected
-from remit.core.graph import Node, NodeKind
-from remit.orchestrate.kit import Terms
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.work.graph import Node, NodeKind
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.choosing import (
     CHILD_RUNS_TOO_FEW,
     STEPS_TOO_FEW,
@@ -15,7 +14,8 @@ from remit.orchestrate.patterns.choosing import (
     child_runs_needed,
     steps_needed,
 )
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
+from remit.orchestrate.setup.kit import Terms
 from tests.unit.kernel.builders import in_line
 
 VOTE = redundant_graph('{"type":"object"}', "", Redundancy(5))

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit import tool
-from remit.core.contract import CallStatus
 from remit.core.failure import Ending
-from remit.core.signals import Signal
-from remit.orchestrate.claims import Claims
+from remit.core.run.contract import CallStatus
+from remit.core.run.signals import Signal
+from remit.orchestrate.loop.claims import Claims
 from tests.unit.orchestrate.house import calls, in_memory, request, scripted, signal
 from tests.unit.orchestrate.stage import play
 

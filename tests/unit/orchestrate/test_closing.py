@@ -9,7 +9,7 @@ from remit.assemble import system_on
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError
 from remit.core.record import JsonObject
-from remit.orchestrate import hub, in_process
+from remit.orchestrate.loop import hub, in_process
 from tests.unit.orchestrate.house import request, scripted
 from tests.unit.orchestrate.stage import play
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from remit.core.arrivals import CodeFailed, CodeReturned
-from remit.core.commands import CallCode
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
+from remit.core.journal.arrivals import CodeFailed, CodeReturned
+from remit.core.journal.commands import CallCode
 from remit.core.record import Text
-from remit.orchestrate.errands import JudgeErrand, Sender
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.code import run_code
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.reports import Report
-from remit.validate.checking import compile_rules
-from remit.validate.rules import MustMention, NotEmpty, Rule, RuleSet
+from remit.orchestrate.executors.errands import JudgeErrand, Sender
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.setup.kit import Kit
+from remit.validate.check import compile_rules
+from remit.validate.rule_set import MustMention, NotEmpty, Rule, RuleSet
 from tests.unit.orchestrate.stage import play
 
 

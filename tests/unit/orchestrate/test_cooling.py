@@ -5,8 +5,8 @@ import time
 import pytest
 
 from remit.core.failure import Ending
-from remit.kernel.backoff import BACKOFF_MS_FIRST
-from remit.tool.declare import tool
+from remit.kernel.budget.backoff import BACKOFF_MS_FIRST
+from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import calls, in_memory, request, scripted
 from tests.unit.orchestrate.stage import play
 

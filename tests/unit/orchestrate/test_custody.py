@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from remit.assemble import system_on
-from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.arrivals import SourcesAccepted
-from remit.core.codec import decode_turn, encode_redacted, encode_turn, hash_turn
-from remit.core.events import RedactedTurn
 from remit.core.failure import InvariantBroken, RemitError
+from remit.core.journal.arrivals import SourcesAccepted
+from remit.core.journal.codec import decode_turn, encode_redacted, encode_turn, hash_turn
+from remit.core.journal.signing import Signer, sign_redaction
+from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG
+from remit.core.journal.turn import RedactedTurn
 from remit.core.record import replace
-from remit.core.signals import Signal
-from remit.core.signing import Signer, sign_redaction
-from remit.core.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG
-from remit.orchestrate.custody import Custody
-from remit.tool.declare import tool
+from remit.core.run.signals import Signal
+from remit.orchestrate.history.custody import Custody
+from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import approval, calls, request, scripted, signal, systems, unaudited
 from tests.unit.orchestrate.stage import play
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from tests.unit.orchestrate.stage import play
 
 # Long enough never to pass in a test, short enough never to be waited for by mistake.

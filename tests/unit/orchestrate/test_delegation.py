@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending, RequestRejected
-from remit.core.lineage import derived_id
 from remit.core.record import JsonObject
-from remit.core.signals import Signal
+from remit.core.run.contract import CallStatus, SystemResponse
+from remit.core.run.lineage import derived_id
+from remit.core.run.signals import Signal
 from remit.kernel.state import pinned
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.kits import ENGINE_NOT_REOPENABLE
-from remit.tool.delegating import delegate
+from remit.orchestrate.setup.kit import Kit
+from remit.orchestrate.setup.kits import ENGINE_NOT_REOPENABLE
+from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import (
     LEASE,
     STORES,

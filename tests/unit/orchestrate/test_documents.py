@@ -8,8 +8,8 @@ import pytest
 
 from remit.context.fts import DOCUMENT_ID_CHARS_MAX, Document
 from remit.core.failure import RequestRejected
-from remit.orchestrate import documents
-from remit.orchestrate.documents import Documents, read_documents
+from remit.orchestrate.patterns import documents
+from remit.orchestrate.patterns.documents import Documents, read_documents
 
 
 def shelf(folder: Path, **texts: str) -> Path:

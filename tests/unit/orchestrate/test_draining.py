@@ -11,14 +11,15 @@ import pytest
 from remit.assemble import system_on
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import ApprovalGiven, ApprovalRefused
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
-from remit.core.codec import decode_turn
 from remit.core.failure import Ending, RemitError, RequestRejected
-from remit.core.queue import Delivery
+from remit.core.journal.arrivals import ApprovalGiven, ApprovalRefused
+from remit.core.journal.codec import decode_turn
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.queue import Delivery
 from remit.core.record import JsonObject
-from remit.orchestrate.draining import (
+from remit.orchestrate.facade import System
+from remit.orchestrate.people.draining import (
     ATTEMPTS_MAX,
     BODY_BYTES_MAX,
     PAUSE_MS_MAX,
@@ -31,11 +32,10 @@ from remit.orchestrate.draining import (
     decision_in,
     webhook_key,
 )
-from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Terms
-from remit.orchestrate.webhook import WEBHOOK_KEY_INVALID, WEBHOOK_UNREACHABLE
-from remit.tool.secret import Secret
-from remit.tool.vault import Vault
+from remit.orchestrate.people.webhook import WEBHOOK_KEY_INVALID, WEBHOOK_UNREACHABLE
+from remit.orchestrate.setup.kit import Terms
+from remit.tool.secrets.secret import Secret
+from remit.tool.secrets.vault import Vault
 from tests.unit.orchestrate.hooked import KEY, Answering, Hook, deciding, hooked, thanks
 from tests.unit.orchestrate.house import PATIENCE_S, approval, calls, keep, request, scripted
 
@@ -239,7 +239,7 @@ def test_what_was_answered_before_it_was_sent_is_not_sent(monkeypatch: pytest.Mo
 
 
 def test_an_answer_without_tls_from_another_machine_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remit.orchestrate.draining.may_decide", lambda url: False)
+    monkeypatch.setattr("remit.orchestrate.people.draining.may_decide", lambda url: False)
     _, (delivery,), _, ending = delivered(deciding("approve"))
     assert (delivery.code, ending) == (WEBHOOK_ANSWER_INVALID, None)
     assert "without TLS" in delivery.message

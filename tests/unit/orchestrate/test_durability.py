@@ -2,16 +2,16 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Arrival
-from remit.core.commands import StartChild
 from remit.core.failure import Ending
-from remit.core.manifest import Origin, SessionLink
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Arrival
+from remit.core.journal.commands import StartChild
+from remit.core.journal.storage import Barrier, Listing
 from remit.core.record import replace
-from remit.core.storage import Barrier, Listing
+from remit.core.run.manifest import Origin, SessionLink
 from remit.kernel.decide import take_turn
-from remit.observe.foresight import likeness_of
-from remit.orchestrate.durability import barrier_of, listing_of
+from remit.observe.cost.like_runs import likeness_of
+from remit.orchestrate.loop.durability import barrier_of, listing_of
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 

@@ -5,15 +5,15 @@ from typing import get_args
 
 import pytest
 
-from remit.core.arrivals import ModelFailed, ProposedCall
-from remit.core.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
 from remit.core.failure import ErrorCode, InvariantBroken
-from remit.core.halt import HaltKind, HaltScope
-from remit.core.inference import ModelInfo, ModelRequest, Routing
-from remit.core.messages import assistant_message, tool_message, user_message
+from remit.core.journal.arrivals import ModelFailed, ProposedCall
+from remit.core.journal.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
+from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text, digest_of
-from remit.core.tools import ToolCall, ToolResult
-from remit.orchestrate.errands import (
+from remit.core.run.halt import HaltKind, HaltScope
+from remit.core.run.inference import ModelInfo, ModelRequest, Routing
+from remit.core.run.messages import assistant_message, tool_message, user_message
+from remit.orchestrate.executors.errands import (
     Errand,
     InquiryErrand,
     JudgeErrand,
@@ -33,7 +33,7 @@ from remit.orchestrate.errands import (
     packed,
     unpacked,
 )
-from remit.orchestrate.reports import FilterSaid, Report, SiftedCall, ToolSaid
+from remit.orchestrate.executors.reports import FilterSaid, Report, SiftedCall, ToolSaid
 
 LONG = "a long text, " * 100
 SENDER = Sender("run", "family", "request", "session", "trace", "tenant", "ada", (HaltScope(HaltKind.RUN, "run"),))

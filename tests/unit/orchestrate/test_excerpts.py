@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.boundary import Boundary, Condition, Then
-from remit.core.codec import read_json
-from remit.core.commands import CallModel
-from remit.core.inference import ModelResult
+from remit.core.journal.codec import read_json
+from remit.core.journal.commands import CallModel
+from remit.core.journal.rulings import ToolCallRefused
+from remit.core.limits.boundary import Boundary, Condition, Then
+from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
-from remit.core.rulings import ToolCallRefused
-from remit.core.tools import Effect, ToolCall, ToolDefinition
-from remit.kernel.conditions import parse_condition
-from remit.kernel.expressions import holds
-from remit.orchestrate.excerpts import ABRIDGED_BYTES_MAX, abridged
-from remit.orchestrate.facts import Facts
-from remit.orchestrate.reports import ModelSaid
+from remit.core.run.inference import ModelResult
+from remit.kernel.authority.conditions import parse_condition
+from remit.kernel.graph.expressions import holds
+from remit.orchestrate.executors.reports import ModelSaid
+from remit.orchestrate.facts.excerpts import ABRIDGED_BYTES_MAX, abridged
+from remit.orchestrate.facts.facts import Facts
 from tests.unit.kernel.builders import Run, manifest_of
 
 LONG = "x" * (ABRIDGED_BYTES_MAX + 1)

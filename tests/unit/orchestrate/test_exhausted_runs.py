@@ -6,16 +6,16 @@ from typing import Literal
 
 import pytest
 
-from remit.core.boundary import Boundary, Exhaustion
-from remit.core.budget import Budget
 from remit.core.failure import Ending
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.messages import Role
+from remit.core.limits.boundary import Boundary, Exhaustion
+from remit.core.limits.budget import Budget
 from remit.core.record import JsonObject, replace
-from remit.core.signals import Signal
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.messages import Role
+from remit.core.run.signals import Signal
 from remit.inference.engine import StreamHandler
-from remit.orchestrate.kit import Kit, Terms
-from remit.tool.declare import Tool, tool
+from remit.orchestrate.setup.kit import Kit, Terms
+from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import Listening, approval, calls, in_memory, request
 

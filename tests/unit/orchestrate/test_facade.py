@@ -7,26 +7,26 @@ from uuid import UUID
 
 import pytest
 
-from remit.constraint.gbnf import GRAMMAR_INVALID
-from remit.core.boundary import Boundary
-from remit.core.contract import CallStatus, ExecutionHints, Mode, OutputContract, SystemRequest
+from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
 from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
-from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
-from remit.core.manifest import Origin
-from remit.core.messages import Message
+from remit.core.journal.rulings import RunEnded
+from remit.core.journal.storage import RUN_HELD
+from remit.core.limits.boundary import Boundary
 from remit.core.record import replace
-from remit.core.rulings import RunEnded
-from remit.core.signals import Signal
-from remit.core.storage import RUN_HELD
+from remit.core.run.contract import CallStatus, ExecutionHints, Mode, OutputContract, SystemRequest
+from remit.core.run.manifest import Origin
+from remit.core.run.messages import Message
+from remit.core.run.signals import Signal
+from remit.core.work.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.inference.specs import open_engine
 from remit.kernel.state import pinned
+from remit.orchestrate.exchange.sessions import SESSION_ENTRY_INVALID
 from remit.orchestrate.facade import System
-from remit.orchestrate.hub import SYSTEM_CLOSED
-from remit.orchestrate.kit import Terms, kit_of
-from remit.orchestrate.planning import PLAN_MISSING
-from remit.orchestrate.recover import RUN_NOT_FOUND
-from remit.orchestrate.sessions import SESSION_ENTRY_INVALID
-from remit.tool.loading import TOOL_SOURCE_CHANGED, load_tools
+from remit.orchestrate.loop.hub import SYSTEM_CLOSED
+from remit.orchestrate.loop.recover import RUN_NOT_FOUND
+from remit.orchestrate.patterns.planners import PLAN_MISSING
+from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.tool.loader import TOOL_SOURCE_CHANGED, load_tools
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import (
     STORES,

@@ -5,34 +5,42 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Arrival, Happened, ModelAnswered, ModelFailed, ProposedCall, ToolFailed, ToolReturned
-from remit.core.boundary import Boundary
-from remit.core.budget import Dimension
-from remit.core.codec import decode_turn, encode_turn
-from remit.core.commands import AskHuman, CallModel, CallTool, ReconcileTool
-from remit.core.contract import OutputContract, SystemRequest
-from remit.core.envelope import ID_CHARS_MAX, REQUEST_MALFORMED
-from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, RequestRejected
-from remit.core.goal import Goal
-from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
-from remit.core.inference import CALL_HINT_BYTES_MAX, TEMPLATE_TOKENS_MAX, ModelInfo, ModelResult
-from remit.core.manifest import Manifest
-from remit.core.messages import Message, Role, assistant_message, tool_message, user_message
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import (
+    Arrival,
+    Happened,
+    ModelAnswered,
+    ModelFailed,
+    ProposedCall,
+    ToolFailed,
+    ToolReturned,
+)
+from remit.core.journal.codec import decode_turn, encode_turn
+from remit.core.journal.commands import AskHuman, CallModel, CallTool, ReconcileTool
+from remit.core.journal.turn import KERNEL_VERSION, Turn
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Dimension
+from remit.core.limits.tools import TOOL_CALL_INVALID, Effect, ToolCall, ToolDefinition, ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, digest_of, replace
-from remit.core.schema import Violation
-from remit.core.tools import TOOL_CALL_INVALID, Effect, ToolCall, ToolDefinition, ToolResult
-from remit.core.usage import TokenUsage
+from remit.core.run.contract import OutputContract, SystemRequest
+from remit.core.run.envelope import ID_CHARS_MAX, REQUEST_MALFORMED
+from remit.core.run.inference import CALL_HINT_BYTES_MAX, TEMPLATE_TOKENS_MAX, ModelInfo, ModelResult
+from remit.core.run.manifest import Manifest
+from remit.core.run.messages import Message, Role, assistant_message, tool_message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.schema.json_schema import Violation
+from remit.core.work.goal import Goal
+from remit.core.work.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
+from remit.kernel.results.notices import HAPPENED, MESSAGE_TOKENS_OVERHEAD
 from remit.kernel.state import RunState
-from remit.kernel.words import HAPPENED, MESSAGE_TOKENS_OVERHEAD
-from remit.orchestrate import reports
-from remit.orchestrate.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
-from remit.orchestrate.facts import CALLS_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
-from remit.orchestrate.figures import FIGURE_MAX
-from remit.orchestrate.reports import Report
-from remit.orchestrate.starting import started
-from remit.orchestrate.texts import NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
+from remit.orchestrate.executors import reports
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.facts.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
+from remit.orchestrate.facts.facts import CALLS_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
+from remit.orchestrate.facts.figures import FIGURE_MAX
+from remit.orchestrate.facts.first_arrival import started
+from remit.orchestrate.facts.texts import NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 HALF = "\ud800"

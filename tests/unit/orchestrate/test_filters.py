@@ -6,29 +6,29 @@ from typing import Any
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import CodeFailed, CodeReturned, ProposedCall
-from remit.core.authority import Authority
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
-from remit.core.codec import decode_turn
-from remit.core.commands import CallCode, CallTool
 from remit.core.failure import Ending, Refusal
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import Role
+from remit.core.journal.arrivals import CodeFailed, CodeReturned, ProposedCall
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.commands import CallCode, CallTool
+from remit.core.journal.rulings import CallsFiltered, ToolCallRefused
+from remit.core.limits.authority import Authority
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject, Text
-from remit.core.rulings import CallsFiltered, ToolCallRefused
-from remit.core.tools import ToolCall
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import Role
 from remit.inference.engine import StreamHandler
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
-from remit.orchestrate.facts import Facts
-from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms, ToolCallFilter
-from remit.orchestrate.live import Live
-from remit.orchestrate.replay import Verdict, audit, kept_texts
-from remit.orchestrate.reports import FilterSaid, SiftedCall
+from remit.orchestrate.executors.reports import FilterSaid, SiftedCall
+from remit.orchestrate.facts.facts import Facts
+from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms, ToolCallFilter
 from remit.testing.runs import SimulatedRun
-from remit.tool.declare import Tool, tool
+from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.house import Listening, calls, look, request, systems

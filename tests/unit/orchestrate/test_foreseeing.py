@@ -8,28 +8,28 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import StartChild
-from remit.core.contract import SystemRequest
-from remit.core.foresight import RUNS_MIN, Foresight
-from remit.core.manifest import Manifest
+from remit.core.journal.commands import StartChild
+from remit.core.journal.rulings import StoppedEarly
+from remit.core.journal.storage import RunEntry
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.foresight import RUNS_MIN, Foresight
 from remit.core.record import replace
-from remit.core.rulings import StoppedEarly
-from remit.core.storage import RunEntry
+from remit.core.run.contract import SystemRequest
+from remit.core.run.manifest import Manifest
 from remit.kernel.state import pinned
-from remit.observe.explain import explain
-from remit.observe.foresight import likeness_of
+from remit.observe.cost.like_runs import likeness_of
 from remit.observe.history import states
 from remit.observe.reading import read
-from remit.orchestrate import foreseeing
+from remit.observe.views.explain import explain
 from remit.orchestrate.facade import System
-from remit.orchestrate.foreseeing import KINDS_MAX, RUNS_MAX, USES_MAX, Foreseer
-from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
-from remit.orchestrate.offspring import child_manifest
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.loop.offspring import child_manifest
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.ports import Store
-from remit.tool.declare import tool
+from remit.orchestrate.setup import foreseeing
+from remit.orchestrate.setup.foreseeing import KINDS_MAX, RUNS_MAX, USES_MAX, Foreseer
+from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
+from remit.tool.declare.decorator import tool
 from tests.unit.kernel import builders as built
 from tests.unit.orchestrate.house import STORES, calls, in_memory, request, scripted, store_of, systems
 

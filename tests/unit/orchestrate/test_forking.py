@@ -2,16 +2,16 @@
 
 import pytest
 
-from remit.core.budget import Budget
-from remit.core.contract import SystemResponse
 from remit.core.failure import Ending, RemitError
-from remit.core.manifest import EarlierEffect
-from remit.core.messages import Message
-from remit.core.signals import Signal
+from remit.core.limits.budget import Budget
+from remit.core.run.contract import SystemResponse
+from remit.core.run.manifest import EarlierEffect
+from remit.core.run.messages import Message
+from remit.core.run.signals import Signal
 from remit.kernel.state import pinned
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, Terms
-from remit.tool.declare import tool
+from remit.orchestrate.setup.kit import Kit, Terms
+from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import approval, calls, helper, in_memory, request, scripted, signal
 from tests.unit.orchestrate.stage import play
 

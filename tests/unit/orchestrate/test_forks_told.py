@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import PauseRequested, ResumeRequested
-from remit.core.codec import decode_turn
-from remit.core.events import Turn
 from remit.core.failure import Ending, RemitError
-from remit.core.signals import Heard, Signal, UserSignal
+from remit.core.journal.arrivals import PauseRequested, ResumeRequested
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.turn import Turn
+from remit.core.run.signals import Heard, Signal, UserSignal
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.live import Live
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.setup.kit import Kit
 from tests.unit.orchestrate.house import calls, helper, look, request, scripted, signal, systems, until
 from tests.unit.orchestrate.stage import play
 
@@ -141,7 +141,7 @@ def test_a_pause_of_a_fork_whose_process_died_before_it_went_on_holds_when_its_o
             ended = await one.run(request(), kit)
             # The copy is made, and nobody is left to resume it.
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("remit.orchestrate.hub.awaits_resume", lambda state: False)
+                patch.setattr("remit.orchestrate.loop.hub.awaits_resume", lambda state: False)
                 heard = await retried(one, ended.run_id, kit)
             await one.settle()
             assert (await other.state_of(heard.fork_id)).is_copy

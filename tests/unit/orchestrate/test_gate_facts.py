@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from remit.core.arrivals import Provenance
-from remit.core.authority import Stakes
+from remit.core.journal.arrivals import Provenance
+from remit.core.limits.authority import Stakes
+from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
+from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import replace
-from remit.core.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.trust import Reads, Repeat, Trust
-from remit.orchestrate.gate_facts import (
+from remit.orchestrate.facts.gate_facts import (
     ORIGINS_SHOWN_MAX,
     PATH_CHARS_MAX,
     REASON_CHARS_MAX,
@@ -19,8 +19,8 @@ from remit.orchestrate.gate_facts import (
     found,
 )
 from remit.provenance.declarations import declaration_of
+from remit.provenance.gate_verdict import FIXES, VALUE_SHOWN_CHARS_MAX, Argument, Decision, Objection, Verdict
 from remit.provenance.labels import Origin
-from remit.provenance.verdicts import FIXES, VALUE_SHOWN_CHARS_MAX, Argument, Decision, Objection, Verdict
 
 BARE = ToolDefinition("bare", "does something", {"type": "object"})
 

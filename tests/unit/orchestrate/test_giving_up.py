@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from remit.core.contract import CallStatus
 from remit.core.failure import Ending, RemitError
-from remit.core.signals import Signal
-from remit.core.storage import StoreUnusable
+from remit.core.journal.storage import StoreUnusable
+from remit.core.run.contract import CallStatus
+from remit.core.run.signals import Signal
 from tests.unit.orchestrate.house import (
     STORES,
     approval,

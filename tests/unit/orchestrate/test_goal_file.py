@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.goal import Criterion, Goal, RequiredAction, TaskClass
-from remit.core.strict_yaml import YamlFault
-from remit.core.tools import ToolCategory
-from remit.kernel.acceptance import GOAL_INVALID
-from remit.orchestrate.goal_file import STATEMENT_DEFAULT, goal_at, parse_goal, read_goal
+from remit.core.limits.tools import ToolCategory
+from remit.core.schema.strict_yaml import YamlFault
+from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
+from remit.kernel.results.acceptance import GOAL_INVALID
+from remit.orchestrate.setup.goal_file import STATEMENT_DEFAULT, goal_at, parse_goal, read_goal
 
 FULL = """
 statement: tell the customer how the order stands

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.graph import (
+from remit.core.run.lifecycle import LifecycleState, LoopState
+from remit.core.work.graph import (
     EXITS,
     OWN_OUTCOMES,
     TERMINALS,
@@ -22,11 +23,10 @@ from remit.core.graph import (
     ToolRules,
     graph_version,
 )
-from remit.core.lifecycle import LifecycleState, LoopState
-from remit.kernel.draw import draw_mermaid
-from remit.kernel.graph import GraphRefused, compile_graph
-from remit.kernel.graph_checks import GraphFault
-from remit.orchestrate.graph_file import parse_graph, read_graph
+from remit.kernel.graph.compiled import GraphRefused, compile_graph
+from remit.kernel.graph.draw import draw_mermaid
+from remit.kernel.graph.graph_checks import GraphFault
+from remit.orchestrate.setup.graph_file import parse_graph, read_graph
 
 DOCS = Path(__file__).parents[3] / "docs" / "graphs.md"
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from remit.core.authority import AUTHORITY_INVALID, Authority, PlanSource
-from remit.core.boundary import Condition
-from remit.core.budget import Budget
 from remit.core.failure import RequestRejected
-from remit.core.profiles import BOUNDARY_UNKNOWN, GUARDED, KNOWN
+from remit.core.limits.authority import AUTHORITY_INVALID, Authority, PlanSource
+from remit.core.limits.boundary import Condition
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import BOUNDARY_UNKNOWN, GUARDED, KNOWN
+from remit.core.limits.tools import Effect
 from remit.core.record import replace
-from remit.core.tools import Effect
-from remit.orchestrate.guard.boundary import GUARD_BOUNDARY_INVALID, boundary_of
+from remit.orchestrate.guard.guard_boundary import GUARD_BOUNDARY_INVALID, boundary_of
 
 
 def test_a_run_that_brings_no_boundary_is_guarded() -> None:

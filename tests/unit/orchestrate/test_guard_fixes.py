@@ -3,9 +3,9 @@
 import pytest
 
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.orchestrate.gate_facts import RESULT_LOST
-from remit.orchestrate.guard.verdicts import CALL_ID_HELD, FIXES, RUN_STOPPED
-from remit.provenance.verdicts import Objection
+from remit.orchestrate.facts.gate_facts import RESULT_LOST
+from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, FIXES, RUN_STOPPED
+from remit.provenance.gate_verdict import Objection
 
 # What the checks of the kernel refuse with, what the gate objects to, what a boundary demands, and the guard's own.
 CODES = [

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from remit.agents.guard import GuardInMemory
+from remit.agents.guard_in_memory import GuardInMemory
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
-from remit.core.person import PERSON_INVALID
 from remit.core.record import JsonObject
-from remit.kernel.intake import GOAL_REFUSED
-from remit.orchestrate.guard.room import CALL_NOT_HELD
-from remit.orchestrate.guard.verdicts import FIXES, RUN_STOPPED
+from remit.core.run.person import PERSON_INVALID
+from remit.kernel.authority.intake import GOAL_REFUSED
+from remit.orchestrate.guard.open_run import CALL_NOT_HELD
+from remit.orchestrate.guard.shown_verdicts import FIXES, RUN_STOPPED
 from tests.unit.orchestrate.test_guarding import BOB, EVE, FIND, MAIL, Talk, parameters, ruled
 
 # Tuesday, the 14th of November 2023, at 22:13 UTC.

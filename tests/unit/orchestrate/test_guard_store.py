@@ -8,25 +8,25 @@ import pytest
 
 from remit.assemble import system_on
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import CancelRequested, PauseRequested
-from remit.core.budget import Budget
-from remit.core.codec import encode_signal
-from remit.core.escalation import QUEUES
 from remit.core.failure import ArrivalFault, Ending, RequestRejected
-from remit.core.queue import QueueLimits
-from remit.core.quota import QUOTA_EXHAUSTED, Period, Quota
+from remit.core.journal.arrivals import CancelRequested, PauseRequested
+from remit.core.journal.codec import encode_signal
+from remit.core.limits.budget import Budget
+from remit.core.limits.escalation import QUEUES
+from remit.core.limits.queue import QueueLimits
+from remit.core.limits.quota import QUOTA_EXHAUSTED, Period, Quota
 from remit.core.record import JsonObject
-from remit.core.signals import Signal, UserSignal, packet_id
+from remit.core.run.signals import Signal, UserSignal, packet_id
 from remit.kernel.state import questions
 from remit.orchestrate.facade import System
-from remit.orchestrate.fork import FORK_INVALID
-from remit.orchestrate.gate_facts import RESULT_LOST
+from remit.orchestrate.facts.gate_facts import RESULT_LOST
 from remit.orchestrate.guard.ground import GUARD_RUN_DIFFERS, GUARD_RUN_OPEN
-from remit.orchestrate.guard.guard import GUARD_RUN_BROKEN, Guard
-from remit.orchestrate.guard.room import CALL_NOT_HELD
-from remit.orchestrate.guard.verdicts import RUN_STOPPED
-from remit.orchestrate.queues import QUEUE_FOREIGN
-from remit.orchestrate.replay import Verdict
+from remit.orchestrate.guard.judge import GUARD_RUN_BROKEN, Guard
+from remit.orchestrate.guard.open_run import CALL_NOT_HELD
+from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
+from remit.orchestrate.history.fork_run import FORK_INVALID
+from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.people.queues import QUEUE_FOREIGN
 from tests.unit.orchestrate.test_guarding import BOB, DELETE, EVE, FIND, MAIL, PROMPT
 
 START: JsonObject = {"op": "start", "run": "talk 1", "prompt": PROMPT, "tools": [MAIL, FIND, DELETE], "tenant": "acme"}

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from remit.core.authority import Stakes
 from remit.core.failure import RequestRejected
-from remit.core.manifest import MANIFEST_INVALID
+from remit.core.limits.authority import Stakes
+from remit.core.limits.tools import TOOL_INVALID, Effect, ToolCategory, ToolDefinition
+from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import JsonObject
-from remit.core.tools import TOOL_INVALID, Effect, ToolCategory, ToolDefinition
-from remit.core.trust import Reads, Repeat, Trust
-from remit.orchestrate.guard.tools import GUARD_TOOL_INVALID, Toolsets
+from remit.core.run.manifest import MANIFEST_INVALID
+from remit.orchestrate.guard.host_tools import GUARD_TOOL_INVALID, Toolsets
 from tests.unit.orchestrate.test_guarding import FIND, MAIL, Talk, parameters
 
 SAID: JsonObject = {

@@ -5,21 +5,27 @@ from typing import Any
 
 import pytest
 
-from remit.agents.guard import GuardInMemory
-from remit.core.authority import AUTHORITY_INVALID
+from remit.agents.guard_in_memory import GuardInMemory
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.person import REQUEST_ID_SECRET
-from remit.core.profiles import BOUNDARY_UNKNOWN, GUARDED
+from remit.core.limits.authority import AUTHORITY_INVALID
+from remit.core.limits.profiles import BOUNDARY_UNKNOWN, GUARDED
+from remit.core.limits.tools import TOOL_INVALID
 from remit.core.record import JsonObject
-from remit.core.tools import TOOL_INVALID
-from remit.orchestrate.gate_facts import RESULT_LOST
-from remit.orchestrate.guard import guard as guarding
-from remit.orchestrate.guard.boundary import GUARD_BOUNDARY_INVALID
+from remit.core.run.person import REQUEST_ID_SECRET
+from remit.orchestrate.facts.gate_facts import RESULT_LOST
+from remit.orchestrate.guard import judge as guarding
 from remit.orchestrate.guard.ground import GUARD_RUN_OPEN
+from remit.orchestrate.guard.guard_boundary import GUARD_BOUNDARY_INVALID
+from remit.orchestrate.guard.host_tools import (
+    GUARD_TOOL_INVALID,
+    LIST_KEPT_BYTES_MAX,
+    LISTS_KEPT_MAX,
+    TOOLS_MAX,
+    Toolsets,
+)
+from remit.orchestrate.guard.open_run import CALL_NOT_HELD, Room
 from remit.orchestrate.guard.protocol import GUARD_LINE_INVALID, GUARD_LINE_TOO_LONG, GUARD_OP_INVALID, LINE_BYTES_MAX
-from remit.orchestrate.guard.room import CALL_NOT_HELD, Room
-from remit.orchestrate.guard.tools import GUARD_TOOL_INVALID, LIST_KEPT_BYTES_MAX, LISTS_KEPT_MAX, TOOLS_MAX, Toolsets
-from remit.orchestrate.guard.verdicts import CALL_ID_HELD
+from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD
 from remit.provenance.declarations import DECLARATION_INVALID
 
 BOB, EVE = "bob@corp.example", "eve@evil.example"

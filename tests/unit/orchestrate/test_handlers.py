@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from remit.core.candidate import Candidate, ScoreMaker
-from remit.core.envelope import REQUEST_TOOLS_INVALID
 from remit.core.failure import RequestRejected
-from remit.core.messages import Message, system_message
-from remit.core.plan import ContextFor, RerankInput, Step
-from remit.core.values import ValueKind
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.handlers import (
+from remit.core.run.envelope import REQUEST_TOOLS_INVALID
+from remit.core.run.messages import Message, system_message
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.core.work.plan import ContextFor, RerankInput, Step
+from remit.core.work.values import ValueKind
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.patterns.handlers import (
     PLAN_HANDLER_INVALID,
     CandidateReranker,
     HandlerUnusable,

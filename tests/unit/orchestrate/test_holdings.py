@@ -10,12 +10,12 @@ import pytest
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import RunStarted, RunTaken
-from remit.core.codec import decode_turn
 from remit.core.failure import Ending, RemitError
-from remit.core.storage import AppendConflict, LeaseLost, RunHeld, StoreUnusable, Warrant
+from remit.core.journal.arrivals import RunStarted, RunTaken
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.storage import AppendConflict, LeaseLost, RunHeld, StoreUnusable, Warrant
 from remit.orchestrate.facade import System
-from remit.orchestrate.holdings import Holdings, fenced_journal
+from remit.orchestrate.loop.holdings import Holdings, fenced_journal
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems, until
 from tests.unit.orchestrate.stage import play
 
@@ -154,7 +154,7 @@ def test_a_lease_is_renewed_for_as_long_as_its_run_is_driven(caplog: pytest.LogC
             assert (await system.result(run_id)).content == "hello"
             assert store.leases.renewed > 1
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.holdings"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.holdings"):
         play(story())
 
 
@@ -164,7 +164,7 @@ def test_a_lease_that_cannot_be_let_go_is_logged(caplog: pytest.LogCaptureFixtur
             store.leases.trouble = StoreUnusable("STORE_BUSY", "somebody writes")
             assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.holdings"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.holdings"):
         play(story())
     assert "could not be let go" in caplog.text
 

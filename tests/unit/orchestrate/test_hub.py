@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import FeedbackGiven, PauseRequested
-from remit.core.codec import encode_signal
-from remit.core.contract import CallStatus
-from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode, RemitError
-from remit.core.signals import Signal
-from remit.core.tools import ToolResult
+from remit.core.journal.arrivals import FeedbackGiven, PauseRequested
+from remit.core.journal.codec import encode_signal
+from remit.core.journal.turn import Turn
+from remit.core.limits.tools import ToolResult
+from remit.core.run.contract import CallStatus
+from remit.core.run.signals import Signal
 from remit.kernel.state import RunState
-from remit.orchestrate import aftermath
-from remit.orchestrate.bus import Listener
-from remit.orchestrate.reports import PersonSaid, ToolBroke, ToolSaid
-from remit.tool.declare import tool
+from remit.orchestrate.bus.bus import Listener
+from remit.orchestrate.executors.reports import PersonSaid, ToolBroke, ToolSaid
+from remit.orchestrate.loop import aftermath
+from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import (
     Said,
     approval,
@@ -92,7 +92,7 @@ def test_a_listener_that_breaks_is_logged_and_the_run_goes_on(caplog: pytest.Log
             response = await system.run(request(), quiet, listener=Listener(break_off))
         assert response.content == "hello"
 
-    with caplog.at_level(logging.ERROR, "remit.orchestrate.bus"):
+    with caplog.at_level(logging.ERROR, "remit.orchestrate.bus.bus"):
         play(story())
     assert "broke over turn 0" in caplog.text
 
@@ -184,7 +184,7 @@ def test_a_late_outcome_of_a_call_nobody_waits_for_is_noted_or_at_least_logged(
             await system.settle()
             assert (await system.result(response.run_id)) == response
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.aftermath"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.aftermath"):
         play(story())
     assert caplog.text.count("did not hear a late outcome") == 2
 
@@ -203,7 +203,7 @@ def test_a_late_outcome_waits_for_a_run_that_another_process_drives_but_not_for_
             system._hub.aftermath.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
             await system.settle()
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.aftermath"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.aftermath"):
         play(story())
     assert "another process drives it" in caplog.text
 
@@ -231,7 +231,7 @@ def test_a_parent_that_cannot_be_taken_up_when_its_child_ended_is_logged_and_sta
             await system._hub.aftermath.child_ended("nobody", "1.1")
             assert (await system.result(waiting.run_id)).waiting_for is not None
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.aftermath"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.aftermath"):
         play(story())
     assert "was not taken up" not in caplog.text
 

@@ -2,21 +2,21 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Happened
-from remit.core.boundary import Boundary
-from remit.core.budget import Dimension
-from remit.core.commands import AskPurpose
-from remit.core.escalation import Severity
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, RequestRejected
-from remit.core.goal import Goal
-from remit.core.graph import Node, NodeKind
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.commands import AskPurpose
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Dimension
+from remit.core.limits.escalation import Severity
+from remit.core.limits.tools import ToolCategory
 from remit.core.record import replace
-from remit.core.signals import PACKET_UNKNOWN, Signal
-from remit.core.tools import ToolCategory
-from remit.observe.packets import What
+from remit.core.run.signals import PACKET_UNKNOWN, Signal
+from remit.core.work.goal import Goal
+from remit.core.work.graph import Node, NodeKind
+from remit.observe.people.packets import What
 from remit.orchestrate.executors.human import answer_to, approvals_in
-from remit.orchestrate.reports import PersonApproved, PersonSaid
+from remit.orchestrate.executors.reports import PersonApproved, PersonSaid
 from remit.testing.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.orchestrate.house import signal

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.budget import Budget
-from remit.core.codec import decode_turn
-from remit.core.commands import (
+from remit.core.failure import Ending, ErrorCode
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.commands import (
     AskHuman,
     CallCode,
     CallModel,
@@ -22,23 +22,23 @@ from remit.core.commands import (
     StartChild,
     TimerPurpose,
 )
-from remit.core.contract import ExecutionHints, SystemRequest
-from remit.core.failure import Ending, ErrorCode
-from remit.core.goal import Criterion, Goal
-from remit.core.inference import ModelResult
-from remit.core.manifest import Manifest
-from remit.core.messages import Message, user_message
+from remit.core.limits.budget import Budget
+from remit.core.limits.tools import ToolResult
 from remit.core.record import replace
-from remit.core.tools import ToolResult
-from remit.orchestrate.claims import PerformerLost
-from remit.orchestrate.in_process import Executor
-from remit.orchestrate.live import Live
-from remit.orchestrate.offspring import child_manifest, spent_by
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.reports import ChildSaid, ContextSaid, ModelSaid, PersonApproved, Report, ToolSaid
+from remit.core.run.contract import ExecutionHints, SystemRequest
+from remit.core.run.inference import ModelResult
+from remit.core.run.manifest import Manifest
+from remit.core.run.messages import Message, user_message
+from remit.core.work.goal import Criterion, Goal
+from remit.orchestrate.executors.reports import ChildSaid, ContextSaid, ModelSaid, PersonApproved, Report, ToolSaid
+from remit.orchestrate.loop.claims import PerformerLost
+from remit.orchestrate.loop.in_process import Executor
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.offspring import child_manifest, spent_by
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import SimulatedRun
-from remit.testing.script import Breaks, in_turn, proposes, proposes_all, says
-from remit.tool.vault import Vault
+from remit.testing.scripts import Breaks, in_turn, proposes, proposes_all, says
+from remit.tool.secrets.vault import Vault
 from tests.unit.kernel.builders import BEGINS_AT_MS, manifest_of
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, hang, loop_clock, ok, play
 

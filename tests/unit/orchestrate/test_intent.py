@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.core.goal import TaskClass
-from remit.orchestrate.intent import PROMPT_CHARS_MAX, intent_of
+from remit.core.work.goal import TaskClass
+from remit.orchestrate.facts.intent import PROMPT_CHARS_MAX, intent_of
 
 LOOKS_LIKE = {
     TaskClass.ACCOUNT_STATUS: (

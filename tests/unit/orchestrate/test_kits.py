@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from remit.assemble import Work, kit_for, plan_in, planned_work, system_in_memory, voted_work
-from remit.core.contract import Mode, OutputContract, SystemRequest
 from remit.core.failure import RemitError
-from remit.core.manifest import Source
-from remit.core.messages import user_message
+from remit.core.run.contract import Mode, OutputContract, SystemRequest
+from remit.core.run.manifest import Source
+from remit.core.run.messages import user_message
 from remit.kernel.state import RunState
-from remit.orchestrate.kit import Terms
-from remit.orchestrate.kits import changed_sources, equipped, kit_again
+from remit.orchestrate.setup.kit import Terms
+from remit.orchestrate.setup.kits import changed_sources, equipped, kit_again
 
 PLAN = """
 documents: docs

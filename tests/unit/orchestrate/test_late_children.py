@@ -6,19 +6,19 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from remit.core.arrivals import RunStarted
-from remit.core.codec import decode_turn
-from remit.core.commands import StartChild
-from remit.core.contract import ExecutionHints, Mode, OutputContract
 from remit.core.failure import Ending
-from remit.core.plan import ExecutionPlan, Step
+from remit.core.journal.arrivals import RunStarted
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.commands import StartChild
 from remit.core.record import replace
-from remit.core.signals import Signal
+from remit.core.run.contract import ExecutionHints, Mode, OutputContract
+from remit.core.run.signals import Signal
+from remit.core.work.plan import ExecutionPlan, Step
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
-from remit.orchestrate.handlers import InferHandler
-from remit.orchestrate.kit import Kit, Terms
-from remit.tool.delegating import delegate
+from remit.orchestrate.patterns.handlers import InferHandler
+from remit.orchestrate.setup.kit import Kit, Terms
+from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import LEASE, calls, helper, in_memory, request, scripted, signal
 from tests.unit.orchestrate.stage import play
 

@@ -6,12 +6,12 @@ import pytest
 
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RequestRejected
-from remit.core.lineage import derived_id, is_safe_id
 from remit.core.record import replace
-from remit.core.signals import Signal
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.lineages import REMEMBERED_MAX, Lineages
-from remit.tool.delegating import delegate
+from remit.core.run.lineage import derived_id, is_safe_id
+from remit.core.run.signals import Signal
+from remit.orchestrate.history.lineages import REMEMBERED_MAX, Lineages
+from remit.orchestrate.setup.kit import Kit
+from remit.tool.delegate import delegate
 from tests.unit.kernel.builders import manifest_of
 from tests.unit.orchestrate.house import (
     LEASE,

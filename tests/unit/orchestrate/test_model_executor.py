@@ -8,30 +8,30 @@ from typing import Any
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import ContextFound, ModelAnswered, ModelFailed
-from remit.core.commands import CallModel, Command, Retrieve
-from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode, RequestRejected
-from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
-from remit.core.manifest import Manifest
-from remit.core.messages import Role, assistant_message, system_message, tool_message, user_message
+from remit.core.journal.arrivals import ContextFound, ModelAnswered, ModelFailed
+from remit.core.journal.commands import CallModel, Command, Retrieve
+from remit.core.limits.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.record import BlobRef, Text, digest_of, replace
-from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.core.usage import TokenUsage
+from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
+from remit.core.run.manifest import Manifest
+from remit.core.run.messages import Role, assistant_message, system_message, tool_message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.inference.chain import ChainEngine
 from remit.inference.engine import EngineFault, Restarted, StreamChunk, StreamHandler
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
-from remit.orchestrate import bus
-from remit.orchestrate.bus import Bus, OnChunk
+from remit.orchestrate.bus import bus
+from remit.orchestrate.bus.bus import Bus, OnChunk
+from remit.orchestrate.exchange.shaping import TOOLS_OFFERED_MAX
 from remit.orchestrate.executors import model
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.live import Live
-from remit.orchestrate.reports import ModelSaid, Report
-from remit.orchestrate.shaping import TOOLS_OFFERED_MAX
+from remit.orchestrate.executors.reports import ModelSaid, Report
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.setup.kit import Kit
 from remit.rerank import router as router_module
 from remit.rerank.router import Router, Scored
 from remit.testing.scenarios import MODEL, TOOLS

@@ -4,13 +4,13 @@ from dataclasses import replace as replace_parts
 
 import pytest
 
-from remit.core.contract import ConfidenceSource, Mode, OutputContract, SystemRequest, SystemResponse
 from remit.core.failure import Ending
-from remit.core.plan import ExecutionPlan, Step, StepType
 from remit.core.record import replace
+from remit.core.run.contract import ConfidenceSource, Mode, OutputContract, SystemRequest, SystemResponse
+from remit.core.work.plan import ExecutionPlan, Step, StepType
 from remit.kernel.state import pinned
-from remit.orchestrate.handlers import ToolHandler
-from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
+from remit.orchestrate.patterns.handlers import ToolHandler
+from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
 from tests.unit.orchestrate.house import calls, in_memory, look, request, scripted
 from tests.unit.orchestrate.stage import play
 

@@ -5,23 +5,23 @@ from typing import Any
 
 import pytest
 
-from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, RequestRejected
-from remit.core.goal import Criterion, Goal
-from remit.core.graph import EXITS, TERMINALS, Ask, Graph, Node, NodeKind
-from remit.core.inference import ModelInfo
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import user_message
-from remit.core.profiles import STANDARD
+from remit.core.limits.profiles import STANDARD
+from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import replace
-from remit.core.tools import ToolChoice, ToolChoiceMode
-from remit.inference.scripted import ScriptedEngine
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelInfo
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import user_message
+from remit.core.work.goal import Criterion, Goal
+from remit.core.work.graph import EXITS, TERMINALS, Ask, Graph, Node, NodeKind
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.needs import RUN_PARTS_MISSING, check_needs, missing_parts
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
-from remit.tool.declare import Tool
+from remit.orchestrate.loop.needs import RUN_PARTS_MISSING, check_needs, missing_parts
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
+from remit.orchestrate.setup.kit import Kit
+from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import helper, keep, look
 

@@ -7,31 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.backend.memory.journal import MemoryJournal
-from remit.core import arrivals
-from remit.core.arrivals import RunStarted
-from remit.core.boundary import Boundary, boundary_version
-from remit.core.budget import COUNTERS, Dimension
-from remit.core.codec import decode_turn, hash_turn
-from remit.core.commands import AskHuman, CallModel, CallTool, ForkRun, StartChild
-from remit.core.contract import SystemRequest
 from remit.core.failure import InvariantBroken
-from remit.core.graph import graph_version
-from remit.core.lineage import derived_id
-from remit.core.manifest import Manifest, Origin, permissions_of
-from remit.core.messages import user_message
-from remit.core.principal import Principal
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import RunStarted
+from remit.core.journal.codec import decode_turn, hash_turn
+from remit.core.journal.commands import AskHuman, CallModel, CallTool, ForkRun, StartChild
+from remit.core.journal.rulings import RunPaused
+from remit.core.limits.boundary import Boundary, boundary_version
+from remit.core.limits.budget import COUNTERS, Dimension
+from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import BlobRef, replace
-from remit.core.rulings import RunPaused
-from remit.core.tools import ToolChoice, ToolChoiceMode
+from remit.core.run.contract import SystemRequest
+from remit.core.run.lineage import derived_id
+from remit.core.run.manifest import Manifest, Origin, permissions_of
+from remit.core.run.messages import user_message
+from remit.core.run.principal import Principal
+from remit.core.work.graph import graph_version
 from remit.kernel.state import pinned
-from remit.orchestrate.live import Live
-from remit.orchestrate.offspring import child_manifest, copy_turns, spent_by
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.recover import recover
-from remit.orchestrate.reports import ModelSaid, PersonApproved
+from remit.orchestrate.executors.reports import ModelSaid, PersonApproved
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.offspring import child_manifest, copy_turns, spent_by
+from remit.orchestrate.loop.recover import recover
+from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import SimulatedRun, fold
 from remit.testing.scenarios import LEASE
-from remit.testing.script import proposes, proposes_all
+from remit.testing.scripts import proposes, proposes_all
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, let_others_run, play
 

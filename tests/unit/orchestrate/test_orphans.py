@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from remit.backend.clock import WallClock
-from remit.core.arrivals import CancelRequested
 from remit.core.failure import Ending, RequestRejected
-from remit.core.signals import Signal
-from remit.core.storage import Barrier, Listing, RunEntry
+from remit.core.journal.arrivals import CancelRequested
+from remit.core.journal.storage import Barrier, Listing, RunEntry
+from remit.core.run.signals import Signal
 from remit.orchestrate.facade import System
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.orphans import PARENT_ENDED, orphan_above, orphans
-from remit.orchestrate.runner import Runner
-from remit.tool.delegating import delegate
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.orphans import PARENT_ENDED, orphan_above, orphans
+from remit.orchestrate.loop.runner import Runner
+from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import (
     STORES,
     approval,

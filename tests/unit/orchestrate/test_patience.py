@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from remit.backend.embedded import writer
-from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.disk import writer
+from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import RemitError
-from remit.core.storage import AppendConflict, StoreUnusable
-from remit.orchestrate import patience
-from remit.orchestrate.patience import insist
-from remit.tool.declare import tool
+from remit.core.journal.storage import AppendConflict, StoreUnusable
+from remit.orchestrate.loop import patience
+from remit.orchestrate.loop.patience import insist
+from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import approval, calls, request, scripted, systems, until
 from tests.unit.orchestrate.stage import play
 

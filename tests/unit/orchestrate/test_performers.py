@@ -3,11 +3,11 @@
 import pytest
 
 from remit.core.failure import Ending
-from remit.orchestrate.claims import PerformerLost
-from remit.orchestrate.errands import Errand
+from remit.orchestrate.executors.errands import Errand
 from remit.orchestrate.executors.performers import PERFORMERS_LOST_MAX, Performers
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.reports import Report
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.loop.claims import PerformerLost
+from remit.orchestrate.setup.kit import Kit
 from tests.unit.orchestrate.house import in_memory, request, scripted
 from tests.unit.orchestrate.stage import play
 

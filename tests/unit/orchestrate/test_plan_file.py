@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
-from remit.core.strict_yaml import YAML_BYTES_MAX
-from remit.orchestrate.plan_file import DOCUMENTS_MAX, PLAN_DEPTH_MAX, PlanFile, read_plan
-from remit.orchestrate.planning import PLAN_POLICY_INVALID
+from remit.core.schema.strict_yaml import YAML_BYTES_MAX
+from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
+from remit.orchestrate.patterns.plan_file import DOCUMENTS_MAX, PLAN_DEPTH_MAX, PlanFile, read_plan
+from remit.orchestrate.patterns.planners import PLAN_POLICY_INVALID
 
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
 WHOLE = """

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.plan import RerankInput, Step, StepType
-from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.handlers import InferHandler, RerankHandler, ToolHandler
-from remit.orchestrate.kit import Kit, kit_of
-from remit.orchestrate.plan_file import PlanFile, read_plan
-from remit.orchestrate.plan_kit import asks_a_model, check_steps, digest_now, plan_sources, planned
-from remit.tool.delegating import delegate
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.core.work.plan import RerankInput, Step, StepType
+from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.patterns.handlers import InferHandler, RerankHandler, ToolHandler
+from remit.orchestrate.patterns.plan_file import PlanFile, read_plan
+from remit.orchestrate.patterns.plan_kit import asks_a_model, check_steps, digest_now, plan_sources, planned
+from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.tool.delegate import delegate
 
 RULES = "name: short\nrules: [{name: brief, check: length, chars_max: 5}]\n"
 HANDLERS = '''
 from os.path import join
-from remit.core.plan import Step
+from remit.core.work.plan import Step
 
 _HIDDEN = 3
 

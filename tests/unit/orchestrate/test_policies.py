@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.boundary import Boundary
 from remit.core.failure import RequestRejected
-from remit.core.principal import Principal, Scope
+from remit.core.limits.boundary import Boundary
+from remit.core.run.principal import Principal, Scope
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.policies import POLICY_UNREADABLE, FindBoundary, Policies
+from remit.orchestrate.setup.kit import Kit
+from remit.orchestrate.tenants.policies import POLICY_UNREADABLE, FindBoundary, Policies
 from tests.unit.orchestrate.house import request, scripted
 
 ADA = Principal("acme", "ada", (Scope.START, Scope.READ))

@@ -3,10 +3,10 @@
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
 from remit.kernel.state import RunState
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.live import Live
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Outlet
-from remit.testing.script import in_turn, says
+from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
 from tests.unit.orchestrate.stage import HandClock
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.codec import encode_signal
-from remit.core.commands import CallModel, CallTool, Command
 from remit.core.failure import Ending, RemitError
-from remit.core.signals import Signal
-from remit.core.storage import EntrySettled
+from remit.core.journal.codec import encode_signal
+from remit.core.journal.commands import CallModel, CallTool, Command
+from remit.core.journal.storage import EntrySettled
+from remit.core.run.signals import Signal
 from remit.kernel.state import RunState, waiting_for
-from remit.orchestrate import post
+from remit.orchestrate.bus import post
+from remit.orchestrate.bus.post import GOES_ON, REJECT_LOADS_NOTHING, SIGNAL_UNHEARD
+from remit.orchestrate.executors.reports import PersonSaid
 from remit.orchestrate.facade import RUN_STILL_DRIVEN
-from remit.orchestrate.post import GOES_ON, REJECT_LOADS_NOTHING, SIGNAL_UNHEARD
-from remit.orchestrate.reports import PersonSaid
 from tests.unit.orchestrate.house import (
     STORES,
     calls,
@@ -171,7 +171,7 @@ def test_an_inbox_that_cannot_be_read_is_logged_and_asked_again(
             assert (await system.result(run_id)).terminal_code is Ending.USER_CANCEL
             assert await store.inbox.outcome(number) == ("", "")
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.post"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.bus.post"):
         play(story())
     assert "the inbox could not be read" in caplog.text
 

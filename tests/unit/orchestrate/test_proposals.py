@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from remit.core.arrivals import ProposedCall
-from remit.core.commands import (
+from remit.core.failure import Ending, Refusal
+from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.commands import (
     AskHuman,
     AskPurpose,
     CallTool,
@@ -15,9 +16,8 @@ from remit.core.commands import (
     StartChild,
     TimerPurpose,
 )
-from remit.core.failure import Ending, Refusal
-from remit.core.rulings import Answer, FallbackChosen, QuestionSettled, ToolCallRefused
-from remit.orchestrate.proposals import NOBODY, Ordered, Proposals
+from remit.core.journal.rulings import Answer, FallbackChosen, QuestionSettled, ToolCallRefused
+from remit.orchestrate.facts.proposals import NOBODY, Ordered, Proposals
 
 
 def call(call_id: str = "x", tool: str = "pay", mark: bytes = b"1") -> ProposedCall:

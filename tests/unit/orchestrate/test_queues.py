@@ -10,24 +10,24 @@ import pytest
 
 from remit.assemble import system_on
 from remit.backend.memory.store import MemoryStore
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
-from remit.core.codec import decode_turn
-from remit.core.escalation import Severity, Trigger
 from remit.core.failure import ArrivalFault, Ending, RemitError, RequestRejected
-from remit.core.person import PERSON_INVALID
-from remit.core.profiles import GUARDED, STANDARD
-from remit.core.queue import QueueLimits, ReceiptKind
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.rulings import ToolCallRefused
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.escalation import Severity, Trigger
+from remit.core.limits.profiles import GUARDED, STANDARD
+from remit.core.limits.queue import QueueLimits, ReceiptKind
+from remit.core.limits.tools import ToolCategory
 from remit.core.record import replace
-from remit.core.rulings import ToolCallRefused
-from remit.core.signals import Signal
-from remit.core.tools import ToolCategory
-from remit.observe.packets import What
+from remit.core.run.person import PERSON_INVALID
+from remit.core.run.signals import Signal
+from remit.observe.people.packets import What
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, Terms
+from remit.orchestrate.people.queues import NOTHING_HANDED_ON, QUEUE_FOREIGN, QUEUE_FULL
 from remit.orchestrate.ports import Store
-from remit.orchestrate.queues import NOTHING_HANDED_ON, QUEUE_FOREIGN, QUEUE_FULL
-from remit.tool.declare import tool
+from remit.orchestrate.setup.kit import Kit, Terms
+from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import (
     PATIENCE_S,
     STORES,

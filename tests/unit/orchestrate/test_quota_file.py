@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from remit.assemble import Settings, quotas_for
-from remit.core.budget import Budget
 from remit.core.failure import RequestRejected
-from remit.core.quota import Period, Quota
-from remit.orchestrate import quota_file
-from remit.orchestrate.quota_file import read_quotas
+from remit.core.limits.budget import Budget
+from remit.core.limits.quota import Period, Quota
+from remit.orchestrate.tenants import quota_file
+from remit.orchestrate.tenants.quota_file import read_quotas
 
 GOOD = """
 quotas:

@@ -6,14 +6,14 @@ from collections import Counter
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.boundary import Boundary, Rate, Whose
-from remit.core.contract import SystemResponse
-from remit.core.principal import Principal, Scope
+from remit.core.limits.boundary import Boundary, Rate, Whose
 from remit.core.record import JsonObject
-from remit.orchestrate import rates
-from remit.orchestrate.kit import Terms
-from remit.tool.declare import tool
-from remit.tool.delegating import delegate
+from remit.core.run.contract import SystemResponse
+from remit.core.run.principal import Principal, Scope
+from remit.orchestrate.setup.kit import Terms
+from remit.orchestrate.tenants import rates
+from remit.tool.declare.decorator import tool
+from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import LEASE, calls, request, scripted, systems
 
 MINUTE_MS = 60_000

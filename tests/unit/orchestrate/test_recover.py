@@ -4,21 +4,21 @@ import pytest
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.store import MemoryStore
-from remit.core import arrivals, rulings
-from remit.core.budget import Budget
-from remit.core.commands import AskHuman, CallModel, CallTool, Command, ForkRun, ReconcileTool, SetTimer
 from remit.core.failure import Ending, RequestRejected
-from remit.core.manifest import Manifest
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import AskHuman, CallModel, CallTool, Command, ForkRun, ReconcileTool, SetTimer
+from remit.core.limits.budget import Budget
+from remit.core.limits.tools import ToolResult
 from remit.core.record import replace
-from remit.core.recovery import Recovery
-from remit.core.tools import ToolResult
-from remit.orchestrate.bus import Bus, Listener
-from remit.orchestrate.fork import fork
-from remit.orchestrate.live import Live
-from remit.orchestrate.recover import RUN_NOT_FOUND, recover
-from remit.orchestrate.reports import ModelSaid, PersonApproved, PersonSaid, ToolSaid
+from remit.core.run.manifest import Manifest
+from remit.core.run.recovery import Recovery
+from remit.orchestrate.bus.bus import Bus, Listener
+from remit.orchestrate.executors.reports import ModelSaid, PersonApproved, PersonSaid, ToolSaid
+from remit.orchestrate.history.fork_run import fork
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.recover import RUN_NOT_FOUND, recover
 from remit.testing.runs import fold
-from remit.testing.script import in_turn, proposes, proposes_all, says
+from remit.testing.scripts import in_turn, proposes, proposes_all, says
 from tests.unit.kernel.builders import manifest_of
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, ok, play
 

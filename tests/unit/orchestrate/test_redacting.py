@@ -4,14 +4,22 @@ from typing import Any
 
 import pytest
 
-from remit.core.arrivals import Happened, ModelFailed
 from remit.core.failure import ErrorCode
-from remit.core.inference import ModelResult
+from remit.core.journal.arrivals import Happened, ModelFailed
+from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import replace
-from remit.core.tools import ToolCall, ToolResult
-from remit.orchestrate.redacting import OF_TOOLS, received, redacted
-from remit.orchestrate.reports import CodeProposed, ContextSaid, ModelSaid, Report, ToolAccounted, ToolBroke, ToolSaid
-from remit.tool.vault import NO_SECRETS, Vault
+from remit.core.run.inference import ModelResult
+from remit.orchestrate.executors.reports import (
+    CodeProposed,
+    ContextSaid,
+    ModelSaid,
+    Report,
+    ToolAccounted,
+    ToolBroke,
+    ToolSaid,
+)
+from remit.orchestrate.facts.redacting import OF_TOOLS, received, redacted
+from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 VALUE = "token-0123456789"
 VAULT = Vault({"TOKEN": VALUE})

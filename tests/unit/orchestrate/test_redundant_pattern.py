@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from remit.core.contract import ConfidenceSource, Mode, OutputContract
 from remit.core.failure import Ending, ErrorCode, RequestRejected
-from remit.core.graph import JoinRule, NodeKind
-from remit.core.lifecycle import LifecycleState
 from remit.core.record import replace
-from remit.kernel.graph import compile_graph
-from remit.orchestrate.kit import Terms
-from remit.orchestrate.patterns.redundant import REPLICAS_INVALID, Redundancy, redundant_for
+from remit.core.run.contract import ConfidenceSource, Mode, OutputContract
+from remit.core.run.lifecycle import LifecycleState
+from remit.core.work.graph import JoinRule, NodeKind
+from remit.kernel.graph.compiled import compile_graph
+from remit.orchestrate.patterns.redundant_graph import REPLICAS_INVALID, Redundancy, redundant_for
+from remit.orchestrate.setup.kit import Terms
 from tests.unit.orchestrate.house import in_memory, request, scripted
 from tests.unit.orchestrate.stage import play
 

@@ -8,25 +8,25 @@ from typing import Any
 import pytest
 
 from remit.backend.memory.blobs import MemoryBlobs
-from remit.core import arrivals, rulings
-from remit.core.arrivals import ModelAnswered, RunStarted
-from remit.core.codec import decode_turn, encode_turn, hash_turn
-from remit.core.events import KERNEL_VERSION, Turn
-from remit.core.graph import schema_text
-from remit.core.inference import ModelResult
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import ModelAnswered, RunStarted
+from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
+from remit.core.journal.turn import KERNEL_VERSION, Turn
+from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
 from remit.core.record import JsonObject, digest_of, replace
-from remit.core.tools import Effect, ToolCall, ToolDefinition
-from remit.kernel.apply import apply
+from remit.core.run.inference import ModelResult
+from remit.core.work.graph import schema_text
 from remit.kernel.decide import take_turn
+from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.history import references
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
-from remit.orchestrate.replay import SHOWN_CHARS_MAX, Audit, Verdict, audit, kept_texts
+from remit.orchestrate.history.replay import SHOWN_CHARS_MAX, Audit, Verdict, audit, kept_texts
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.pattern_scenarios import fickle, vote_request
 from remit.testing.play import demo_manifest, demo_world
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import scenario
-from remit.testing.script import in_turn, proposes, says
+from remit.testing.scripts import in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
 
 SEEDS = 25

@@ -2,12 +2,12 @@
 
 import pytest
 
-from remit.core import arrivals, commands
-from remit.core.arrivals import Happened
-from remit.core.commands import Command
 from remit.core.failure import ErrorCode
-from remit.core.signals import Signal, UserSignal
-from remit.orchestrate.reports import (
+from remit.core.journal import arrivals, commands
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.commands import Command
+from remit.core.run.signals import Signal, UserSignal
+from remit.orchestrate.executors.reports import (
     PERFORMED,
     PersonApproved,
     PersonSaid,

@@ -4,17 +4,17 @@ from typing import Any, get_args
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Arrival, Election, ProposedCall
 from remit.core.failure import Ending, ErrorCode
-from remit.core.inference import ModelResult
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Arrival, Election, ProposedCall
+from remit.core.limits.tools import ToolCall
 from remit.core.record import Text, replace
-from remit.core.schema import MESSAGE_CHARS_MAX, Violation
-from remit.core.tools import ToolCall
-from remit.core.usage import TokenUsage
-from remit.orchestrate import reports
-from remit.orchestrate.facts import SPOKEN
-from remit.orchestrate.retold import REPORTED, report_behind, with_words_of
+from remit.core.run.inference import ModelResult
+from remit.core.run.usage import TokenUsage
+from remit.core.schema.json_schema import MESSAGE_CHARS_MAX, Violation
+from remit.orchestrate.executors import reports
+from remit.orchestrate.facts.facts import SPOKEN
+from remit.orchestrate.history.retold import REPORTED, report_behind, with_words_of
 
 # Kinds that are reported as they stand: facts make their texts fit, which changes nothing in one that is fit, or
 # complete nothing at all.

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from remit.core.arrivals import ContextFailed
-from remit.core.candidate import Candidate, ScoreMaker
-from remit.core.commands import Retrieve
-from remit.core.contract import SystemRequest
-from remit.core.messages import Message, assistant_message, system_message, user_message
+from remit.core.journal.arrivals import ContextFailed
+from remit.core.journal.commands import Retrieve
 from remit.core.record import BlobRef, Text
+from remit.core.run.contract import SystemRequest
+from remit.core.run.messages import Message, assistant_message, system_message, user_message
+from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.kernel.state import RunState
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
-from remit.orchestrate.kit import ContextProvider, Kit
-from remit.orchestrate.live import Live
-from remit.orchestrate.reports import ContextSaid, Report
+from remit.orchestrate.executors.reports import ContextSaid, Report
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.setup.kit import ContextProvider, Kit
 from tests.unit.kernel.builders import Run, manifest_of
 from tests.unit.orchestrate.stage import play
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from remit.core.failure import Ending
-from remit.core.goal import Goal
-from remit.core.signals import Signal
-from remit.orchestrate.kit import Terms
+from remit.core.run.signals import Signal
+from remit.core.work.goal import Goal
+from remit.orchestrate.setup.kit import Terms
 from tests.unit.orchestrate.house import approval, in_memory, request, scripted, signal
 
 UNSURE = Terms(goal=Goal("be sure", confidence_ppm_min=900_000))

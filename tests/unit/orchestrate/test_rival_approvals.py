@@ -6,15 +6,15 @@ from pathlib import Path
 from uuid import uuid4
 
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.boundary import Boundary
-from remit.core.commands import packet_version
 from remit.core.failure import ArrivalFault, Ending, RemitError
-from remit.core.signals import Signal, UserSignal
-from remit.core.tools import ToolCategory
+from remit.core.journal.commands import packet_version
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.tools import ToolCategory
+from remit.core.run.signals import Signal, UserSignal
 from remit.kernel.state import RunState, questions
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, Terms
-from remit.tool.declare import tool
+from remit.orchestrate.setup.kit import Kit, Terms
+from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import Said, calls, request, scripted, systems
 
 ROUNDS = 5

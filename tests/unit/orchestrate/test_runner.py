@@ -5,22 +5,22 @@ import asyncio
 import pytest
 
 from remit.backend.memory.journal import MemoryJournal
-from remit.core import arrivals, rulings
-from remit.core.codec import encode_turn, hash_turn
-from remit.core.commands import CallModel, CallTool
-from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, InvariantBroken, RequestRejected
-from remit.core.inference import ModelResult
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.codec import encode_turn, hash_turn
+from remit.core.journal.commands import CallModel, CallTool
+from remit.core.journal.storage import AppendConflict, BlobMissing
+from remit.core.journal.turn import KERNEL_VERSION, Turn
+from remit.core.limits.tools import ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, replace
-from remit.core.storage import AppendConflict, BlobMissing
-from remit.core.tools import ToolResult
+from remit.core.run.inference import ModelResult
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
-from remit.orchestrate import runner
-from remit.orchestrate.live import Live
-from remit.orchestrate.reports import ModelSaid, PersonApproved, PersonSaid, Report, ToolSaid
-from remit.orchestrate.runner import CONFLICTS_MAX
+from remit.orchestrate.executors.reports import ModelSaid, PersonApproved, PersonSaid, Report, ToolSaid
+from remit.orchestrate.loop import runner
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.runner import CONFLICTS_MAX
 from remit.testing.runs import fold
-from remit.testing.script import in_turn, proposes, proposes_all, says
+from remit.testing.scripts import in_turn, proposes, proposes_all, says
 from tests.unit.kernel.builders import BEGINS_AT_MS, manifest_of
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, let_others_run, ok, play
 

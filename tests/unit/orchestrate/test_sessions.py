@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from remit.backend.clock import WallClock
-from remit.core.arrivals import RetryRequested
 from remit.core.failure import Ending, RemitError, RequestRejected
-from remit.core.messages import Role, system_message, user_message
+from remit.core.journal.arrivals import RetryRequested
+from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import BlobRef, replace
-from remit.core.signals import Signal
-from remit.core.tools import ToolChoice, ToolChoiceMode
+from remit.core.run.messages import Role, system_message, user_message
+from remit.core.run.signals import Signal
 from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import pinned
+from remit.orchestrate.exchange.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID, check_entries
 from remit.orchestrate.facade import System
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.kit import kit_of
-from remit.orchestrate.runner import Runner
-from remit.orchestrate.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID, check_entries
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.setup.kit import kit_of
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import (
     STORES,

@@ -8,29 +8,28 @@ from typing import Any
 
 import pytest
 
-from remit.constraint.calls import EXAMPLES
-from remit.constraint.gbnf import GRAMMAR_INVALID
-from remit.constraint.matching import TEXT_CHARS_MAX, Fit, read_with
-from remit.constraint.notation import GRAMMAR_UNCHECKABLE, is_gbnf
-from remit.core.arrivals import ModelAnswered
-from remit.core.boundary import Boundary, Exhaustion
-from remit.core.budget import Budget
-from remit.core.commands import CallModel
-from remit.core.contract import SystemRequest
+from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
+from remit.constraint.grammar.matching import TEXT_CHARS_MAX, Fit, read_with
+from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE, is_gbnf
+from remit.constraint.spoken_calls import EXAMPLES
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind, NodeOutcome, Sees
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
-from remit.core.messages import Role, assistant_message, system_message, tool_message, user_message
+from remit.core.journal.arrivals import ModelAnswered
+from remit.core.journal.commands import CallModel
+from remit.core.limits.boundary import Boundary, Exhaustion
+from remit.core.limits.budget import Budget
+from remit.core.limits.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.record import replace
-from remit.core.schema import GRAMMAR, LENGTH, Violation
-from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.core.usage import TokenUsage
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.run.messages import Role, assistant_message, system_message, tool_message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.schema.json_schema import GRAMMAR, LENGTH, Violation
+from remit.core.work.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind, NodeOutcome, Sees
 from remit.inference.engine import Engine, EngineFault, StreamHandler
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
-from remit.orchestrate.conversation import rendered
-from remit.orchestrate.errands import Occasion
-from remit.orchestrate.shaping import (
+from remit.orchestrate.exchange.rendering import rendered
+from remit.orchestrate.exchange.shaping import (
     TOLD_TOKENS_MAX,
     TOOLS_BY_GRAMMAR_MAX,
     TOOLS_OFFERED_MAX,
@@ -51,6 +50,7 @@ from remit.orchestrate.shaping import (
     shaped,
     strictly,
 )
+from remit.orchestrate.executors.errands import Occasion
 from remit.rerank.router import Scored
 from tests.unit.inference.tiny_model import write_tiny_model
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -279,11 +279,11 @@ def test_a_grammar_reaches_the_engine_only_when_it_is_one(info: ModelInfo) -> No
 DOUBLING = """
 import asyncio, sys
 from pathlib import Path
-from remit.core.inference import ModelRequest
-from remit.core.messages import user_message
-from remit.inference.local import LocalEngine
-from remit.orchestrate.errands import Occasion
-from remit.orchestrate.shaping import Circumstances, shaped
+from remit.core.run.inference import ModelRequest
+from remit.core.run.messages import user_message
+from remit.inference.local.engine import LocalEngine
+from remit.orchestrate.executors.errands import Occasion
+from remit.orchestrate.exchange.shaping import Circumstances, shaped
 
 engine = LocalEngine(Path(sys.argv[1]))
 grammar = 'root ::= more\\nmore ::= "a" more "x" | "a" more "y" | "a"{40}'

@@ -5,12 +5,12 @@ from pathlib import Path
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.codec import hash_turn
-from remit.core.halt import HALTS
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import Signer, is_head_signed, sign_head
+from remit.core.journal.storage import Barrier, Listing, SignedHead, Snapshot, Warrant
 from remit.core.record import replace
-from remit.core.signing import Signer, is_head_signed, sign_head
-from remit.core.storage import Barrier, Listing, SignedHead, Snapshot, Warrant
-from remit.orchestrate.signatures import signed_journal, signed_snapshots
+from remit.core.run.halt import HALTS
+from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
 from tests.unit.orchestrate.house import request, scripted
 from tests.unit.orchestrate.stage import play
 

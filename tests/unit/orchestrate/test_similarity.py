@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from remit.orchestrate.counting import answers_of
-from remit.orchestrate.similarity import TEXT_CHARS_MAX, average_similarities, similarity
+from remit.orchestrate.patterns.ballots import answers_of
+from remit.orchestrate.patterns.similarity import TEXT_CHARS_MAX, average_similarities, similarity
 
 HUGE = 10**400
 

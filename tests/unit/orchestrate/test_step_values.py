@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from remit.core.candidate import Candidate, ScoreMaker
-from remit.core.codec import bare, to_json
 from remit.core.failure import ErrorCode, RemitError
-from remit.core.messages import assistant_message, system_message, user_message
-from remit.core.plan import ContextFor, RerankInput
-from remit.core.values import CONVERTIBLE, ValueKind
-from remit.orchestrate.step_values import MAKE, NoStepValue, converted, query_in, read, shown_to_model, written
+from remit.core.journal.codec import bare, to_json
+from remit.core.run.messages import assistant_message, system_message, user_message
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.core.work.plan import ContextFor, RerankInput
+from remit.core.work.values import CONVERTIBLE, ValueKind
+from remit.orchestrate.patterns.step_values import MAKE, NoStepValue, converted, query_in, read, shown_to_model, written
 
 CANDIDATE = Candidate("tea is green", "tea.md", 0.5, ScoreMaker.RETRIEVAL, {"origin": "untrusted"})
 MESSAGE = system_message("tea is green")

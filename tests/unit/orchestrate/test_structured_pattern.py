@@ -1,10 +1,10 @@
 """The structured graph: one shape, two phases with tools, and a bound on asking again."""
 
-from remit.core.contract import OutputContract, SystemRequest
-from remit.core.graph import NodeKind, graph_version
-from remit.core.messages import user_message
-from remit.kernel.graph import compile_graph
-from remit.orchestrate.patterns.structured import PRODUCE, REASKS_DEFAULT, structured_for, structured_graph
+from remit.core.run.contract import OutputContract, SystemRequest
+from remit.core.run.messages import user_message
+from remit.core.work.graph import NodeKind, graph_version
+from remit.kernel.graph.compiled import compile_graph
+from remit.orchestrate.patterns.structured_graph import PRODUCE, REASKS_DEFAULT, structured_for, structured_graph
 
 SCHEMA = {"type": "object", "properties": {"b": {"type": "integer"}, "a": {"type": "integer"}}}
 

@@ -10,21 +10,21 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
-from remit.core.codec import NO_HASH
-from remit.core.contract import SystemRequest
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.halt import HALT_UNKNOWN, HALTED, HaltKind
-from remit.core.messages import user_message
-from remit.core.principal import PRINCIPAL_FOREIGN, SCOPE_LACKING, Principal, Scope
-from remit.core.queue import QueueLimits
-from remit.core.quota import Period, Quota
-from remit.core.signals import Signal, UserSignal
-from remit.core.storage import RunEntry
+from remit.core.journal.codec import NO_HASH
+from remit.core.journal.storage import RunEntry
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.queue import QueueLimits
+from remit.core.limits.quota import Period, Quota
+from remit.core.run.contract import SystemRequest
+from remit.core.run.halt import HALT_UNKNOWN, HALTED, HaltKind
+from remit.core.run.messages import user_message
+from remit.core.run.principal import PRINCIPAL_FOREIGN, SCOPE_LACKING, Principal, Scope
+from remit.core.run.signals import Signal, UserSignal
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit, Terms
-from remit.tool.declare import tool
+from remit.orchestrate.setup.kit import Kit, Terms
+from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import calls, request, scripted, systems
 
 EVERYTHING = tuple(scope for scope in Scope if scope is not Scope.OPERATE)

@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from remit.core.arrivals import Happened
-from remit.core.canonical import canonical_json
-from remit.core.codec import read_json
-from remit.core.commands import CallTool, ReconcileTool
 from remit.core.failure import ErrorCode
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.canonical import canonical_json
+from remit.core.journal.codec import read_json
+from remit.core.journal.commands import CallTool, ReconcileTool
+from remit.core.limits.tools import ToolResult
 from remit.core.record import Text
-from remit.core.seal import SECRET_EXPOSED
-from remit.core.tools import ToolResult
-from remit.orchestrate.errands import InquiryErrand, Sender, ToolErrand
+from remit.core.secrets.seal import SECRET_EXPOSED
 from remit.orchestrate.executors.bench import Bench
+from remit.orchestrate.executors.errands import InquiryErrand, Sender, ToolErrand
+from remit.orchestrate.executors.reports import Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
-from remit.tool import performing
-from remit.tool.cancelling import CancelToken
-from remit.tool.declare import Tool, tool
-from remit.tool.outcomes import Stop
+from remit.orchestrate.setup.kit import Kit
+from remit.tool.call import performing
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.call.outcomes import Stop
+from remit.tool.call.threads import THREADS_MAX, Threads
+from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
-from remit.tool.threads import THREADS_MAX, Threads
-from remit.tool.vault import NO_SECRETS, Vault
+from remit.tool.secrets.vault import NO_SECRETS, Vault
 from tests.unit.orchestrate.stage import play
 from tests.unit.tool.watching import sample, until
 

@@ -5,19 +5,18 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals, commands
-from remit.core.arrivals import Happened
-from remit.core.commands import (
+from remit.core.failure import ErrorCode
+from remit.core.journal import arrivals, commands
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.commands import (
     CallCode,
     CallTool,
     ReconcileTool,
 )
-from remit.core.failure import ErrorCode
-from remit.core.profiles import GUARDED
+from remit.core.limits.profiles import GUARDED
+from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject, replace
-from remit.core.tools import ToolCall, ToolResult
-from remit.orchestrate.live import Live
-from remit.orchestrate.reports import (
+from remit.orchestrate.executors.reports import (
     FilterSaid,
     PersonApproved,
     Report,
@@ -26,6 +25,7 @@ from remit.orchestrate.reports import (
     ToolBroke,
     ToolSaid,
 )
+from remit.orchestrate.loop.live import Live
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.traced import (
     BOB,

@@ -7,21 +7,21 @@ from random import Random
 
 import pytest
 
-from remit.core.arrivals import CodeReturned, ModelAnswered, ProposedCall
-from remit.core.boundary import BoundaryMode, Condition, Then
-from remit.core.events import Turn
-from remit.core.inference import ModelResult
-from remit.core.manifest import Manifest
-from remit.core.messages import Message
-from remit.core.profiles import GUARDED
+from remit.core.journal.arrivals import CodeReturned, ModelAnswered, ProposedCall
+from remit.core.journal.turn import Turn
+from remit.core.limits.boundary import BoundaryMode, Condition, Then
+from remit.core.limits.profiles import GUARDED
+from remit.core.limits.tools import Effect, ToolCall
 from remit.core.record import JsonObject, replace
-from remit.core.tools import Effect, ToolCall
-from remit.orchestrate.replay import Verdict, audit
-from remit.orchestrate.tracing import Tracer, reader_of, traced
+from remit.core.run.inference import ModelResult
+from remit.core.run.manifest import Manifest
+from remit.core.run.messages import Message
+from remit.orchestrate.facts.gate_trace import Tracer, reader_of, traced
+from remit.orchestrate.history.replay import Verdict, audit
 from remit.testing.authority_scenarios import FILTERS
-from remit.testing.faults import WEATHER
 from remit.testing.scenarios import random_person
-from remit.testing.script import Breaks, says
+from remit.testing.scripts import Breaks, says
+from remit.testing.trouble import WEATHER
 from remit.testing.world import SimulatedWorld
 from tests.unit.orchestrate.test_replay import tampered
 from tests.unit.orchestrate.traced import (

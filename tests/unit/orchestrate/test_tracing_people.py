@@ -2,20 +2,20 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Provenance, TimerFired
-from remit.core.boundary import BoundaryMode, Condition, Then
-from remit.core.commands import (
+from remit.core.failure import Refusal
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Provenance, TimerFired
+from remit.core.journal.commands import (
     SetTimer,
     StartChild,
     TimerPurpose,
 )
-from remit.core.failure import Refusal
-from remit.core.profiles import GUARDED
+from remit.core.journal.rulings import CallNoted, ToolCallRefused
+from remit.core.limits.boundary import BoundaryMode, Condition, Then
+from remit.core.limits.profiles import GUARDED
+from remit.core.limits.tools import Effect
 from remit.core.record import replace
-from remit.core.rulings import CallNoted, ToolCallRefused
-from remit.core.tools import Effect
-from remit.orchestrate.reports import (
+from remit.orchestrate.executors.reports import (
     PersonApproved,
     PersonSaid,
 )

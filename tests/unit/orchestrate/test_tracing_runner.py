@@ -2,19 +2,19 @@
 
 import pytest
 
-from remit.core import arrivals, commands
-from remit.core.arrivals import CodeReturned
 from remit.core.failure import Ending, IllegalArrival, RequestRejected
-from remit.core.inference import ModelResult
-from remit.core.profiles import GUARDED
+from remit.core.journal import arrivals, commands
+from remit.core.journal.arrivals import CodeReturned
+from remit.core.limits.profiles import GUARDED
+from remit.core.limits.tools import ToolCall
 from remit.core.record import Text, replace
-from remit.core.tools import ToolCall
-from remit.orchestrate.reports import (
+from remit.core.run.inference import ModelResult
+from remit.orchestrate.executors.reports import (
     ModelSaid,
     PersonSaid,
 )
-from remit.orchestrate.runner import Runner, _followed
-from remit.orchestrate.texts import stored
+from remit.orchestrate.facts.texts import stored
+from remit.orchestrate.loop.runner import Runner, _followed
 from tests.unit.orchestrate.stage import WatchedJournal, play
 from tests.unit.orchestrate.traced import (
     BOUND,

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.arrivals import Provenance
-from remit.core.commands import (
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Provenance
+from remit.core.journal.commands import (
     CallTool,
 )
 from remit.core.record import JsonObject, replace
-from remit.orchestrate.gate_facts import RESULT_LOST
-from remit.orchestrate.replay import Verdict
-from remit.orchestrate.reports import (
+from remit.orchestrate.executors.reports import (
     PersonApproved,
     PersonSaid,
 )
+from remit.orchestrate.facts.gate_facts import RESULT_LOST
+from remit.orchestrate.history.replay import Verdict
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.traced import (
     BOB,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remit.orchestrate.user_code import called
+from remit.orchestrate.executors.user_code import called
 from tests.unit.orchestrate.stage import play
 
 

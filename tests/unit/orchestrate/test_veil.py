@@ -2,9 +2,9 @@
 
 import pytest
 
-from remit.core.secret_search import without_secrets
+from remit.core.secrets.secret_search import without_secrets
 from remit.inference.engine import StreamChunk
-from remit.orchestrate.veil import HELD_CHARS_MAX, Veil
+from remit.orchestrate.exchange.veil import HELD_CHARS_MAX, Veil
 from tests.planted import Planted
 
 SECRETS = Planted().all()

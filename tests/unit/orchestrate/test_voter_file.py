@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.manifest import Source
-from remit.orchestrate.patterns.redundant import REPLICAS_MAX, Redundancy
-from remit.orchestrate.voter_file import load_voter, redundancy_of, voter_source
-from remit.orchestrate.voting import STRATEGIES
+from remit.core.run.manifest import Source
+from remit.orchestrate.patterns.redundant_graph import REPLICAS_MAX, Redundancy
+from remit.orchestrate.patterns.voter_file import load_voter, redundancy_of, voter_source
+from remit.orchestrate.patterns.voters import STRATEGIES
 
 VOTERS = '''
-from remit.orchestrate.voting import WeightedVoting
+from remit.orchestrate.patterns.voters import WeightedVoting
 
 heavy = WeightedVoting(weights=[1, 2, 3])
 none = None

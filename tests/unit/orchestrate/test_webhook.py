@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from remit.core.failure import RemitError, RequestRejected
-from remit.orchestrate.webhook import (
+from remit.orchestrate.people.webhook import (
     ANSWER_BYTES_MAX,
     HEAD_BYTES_MAX,
     KEY_BYTES_MIN,

@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Callable
 
-from remit.core.arrivals import FeedbackGiven
-from remit.core.codec import encode_turn
-from remit.core.events import Turn
-from remit.core.manifest import Origin, SessionLink
+from remit.core.journal.arrivals import FeedbackGiven
+from remit.core.journal.codec import encode_turn
+from remit.core.journal.storage import Topic
+from remit.core.journal.turn import Turn
 from remit.core.record import replace
-from remit.core.run_events import Whose, whose_of
-from remit.core.storage import Topic
+from remit.core.run.manifest import Origin, SessionLink
+from remit.core.run.run_events import Whose, whose_of
 from remit.kernel.state import RunState
-from remit.orchestrate.bus import Bus
-from remit.orchestrate.durability import listing_of
+from remit.orchestrate.bus.bus import Bus
+from remit.orchestrate.loop.durability import listing_of
 from remit.orchestrate.ports import Store
 from tests.unit.kernel.builders import manifest_of
 

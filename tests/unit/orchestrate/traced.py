@@ -5,31 +5,31 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from remit.core.arrivals import ModelAnswered, ProposedCall, Provenance
-from remit.core.boundary import Boundary
-from remit.core.codec import decode_turn
-from remit.core.commands import AskHuman, CallTool, Command, StartChild
-from remit.core.contract import SystemRequest
-from remit.core.events import Turn
 from remit.core.failure import Ending
-from remit.core.inference import ModelInfo, ModelResult, Price
-from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import user_message
-from remit.core.profiles import GUARDED
+from remit.core.journal.arrivals import ModelAnswered, ProposedCall, Provenance
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.commands import AskHuman, CallTool, Command, StartChild
+from remit.core.journal.turn import Turn
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.profiles import GUARDED
+from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
+from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import JsonObject, replace
-from remit.core.tools import Effect, ToolCall, ToolDefinition
-from remit.core.trust import Reads, Repeat, Trust
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelInfo, ModelResult, Price
+from remit.core.run.manifest import Manifest, make_manifest
+from remit.core.run.messages import user_message
 from remit.observe.history import references
-from remit.orchestrate.in_process import Executor
-from remit.orchestrate.live import Live
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.replay import Audit, Verdict, audit, kept_texts
-from remit.orchestrate.reports import ChildSaid, Report
-from remit.orchestrate.runner import Runner
-from remit.orchestrate.tracing import Tracer, reader_of, traced
+from remit.orchestrate.executors.reports import ChildSaid, Report
+from remit.orchestrate.facts.gate_trace import Tracer, reader_of, traced
+from remit.orchestrate.history.replay import Audit, Verdict, audit, kept_texts
+from remit.orchestrate.loop.in_process import Executor
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.provenance.gate_verdict import verdict_json
 from remit.provenance.snapshot import snapshot
-from remit.provenance.verdicts import verdict_json
-from remit.testing.script import Breaks, in_turn, says
+from remit.testing.scripts import Breaks, in_turn, says
 from tests.unit.orchestrate.stage import HandClock, Stage
 from tests.unit.orchestrate.stage import Tool as Service
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from remit.core.authority import Authority
+from remit.core.limits.authority import Authority
 from remit.core.record import JsonObject
 from remit.provenance.gate import Gate, start
-from remit.provenance.verdicts import Verdict
+from remit.provenance.gate_verdict import Verdict
 
 EVIL = "mallory@evil.example"
 LIST: JsonObject = {"type": "array", "items": {"type": "string"}}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from remit.core.authority import Authority
+from remit.core.limits.authority import Authority
 from remit.core.record import JsonObject
 from remit.provenance.gate import start
-from remit.provenance.verdicts import Decision, Objection, PlanShown
+from remit.provenance.gate_verdict import Decision, Objection, PlanShown
 from tests.unit.provenance.office import DELETE, EVIL, LIST_FILES, PAY, SEND, TOOLS, file, looked_up, mail, opened, sent
 
 # Many, or each with a whole command; the quick check has others of its kind.
@@ -475,7 +475,7 @@ def test_no_option_lets_a_text_supply_an_address_unless_the_source_was_named() -
 
 
 def _widest() -> dict[str, Any]:
-    from remit.core.authority import Inference, Reach
+    from remit.core.limits.authority import Inference, Reach
 
     return {
         "infer_fields": Inference.TYPED,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.core.record import JsonObject
-from remit.provenance.verdicts import Argument, Objection
+from remit.provenance.gate_verdict import Argument, Objection
 from tests.unit.provenance.office import CONTACTS, EVIL, TOOLS, declared, file, looked_up, opened, parameters
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.provenance.blocks import own_words
-from remit.provenance.words import words_of
+from remit.provenance.user_words import words_of
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from remit.core.authority import Stakes
 from remit.core.failure import RequestRejected
-from remit.core.tools import Effect
-from remit.core.trust import Reads, Repeat
+from remit.core.limits.authority import Stakes
+from remit.core.limits.tools import Effect
+from remit.core.limits.trust import Reads, Repeat
 from remit.provenance.declarations import (
     DECLARATION_INVALID,
     TOOLS_MAX,

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from remit.core.authority import Authority
 from remit.core.failure import RequestRejected
-from remit.provenance.calls import OPEN_CALLS_MAX, Scope
+from remit.core.limits.authority import Authority
+from remit.provenance.call_log import OPEN_CALLS_MAX, Scope
 from remit.provenance.gate import CALL_NOT_HELD, GATE_INVALID, start
+from remit.provenance.gate_verdict import FIXES, Decision, Objection, verdict_json
 from remit.provenance.snapshot import SNAPSHOT_INVALID, restore, snapshot
-from remit.provenance.verdicts import FIXES, Decision, Objection, verdict_json
 from tests.unit.provenance.office import (
     EVIL,
     LIST_FILES,
@@ -213,7 +213,7 @@ def test_a_snapshot_keeps_what_is_held_approved_and_rejected() -> None:
 PROGRAM = """
 import json
 from remit.provenance.snapshot import snapshot
-from remit.provenance.verdicts import verdict_json
+from remit.provenance.gate_verdict import verdict_json
 from tests.unit.provenance.office import *
 gate = opened("Mail Ann Lee and bob@corp.example all files, share the largest file, pay 10% of 250.")
 looked_up(gate, "list_files", {}, [file(n, f"f{n}", n) for n in range(9)])

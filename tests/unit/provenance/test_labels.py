@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.authority import Inference
+from remit.core.limits.authority import Inference
 from remit.provenance.declarations import declaration_of
 from remit.provenance.labels import ORIGINS_MAX, Index, Observation, key_of
 from remit.provenance.records import (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.provenance.verdicts import Objection
-from remit.provenance.words import words_of
+from remit.provenance.gate_verdict import Objection
+from remit.provenance.user_words import words_of
 from tests.unit.provenance.office import declared, file, looked_up, opened, parameters, sent
 
 ANN, EVE, CARL = "ann@corp.example", "eve@corp.example", "carl@corp.example"

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from remit.core.trust import Repeat
+from remit.core.limits.trust import Repeat
+from remit.provenance.asked_effects import MANY, Asked, plan_of
 from remit.provenance.declarations import declaration_of
+from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.handles import as_handle, resolve
 from remit.provenance.labels import Group, Index, Observation, Origin
 from remit.provenance.leaves import DEPTH_MAX, Leaves
-from remit.provenance.planning import MANY, Asked, plan_of
-from remit.provenance.repeating import Uses, objection_to, targets_of
+from remit.provenance.repeats import Uses, objection_to, targets_of
 from remit.provenance.tool_words import action_stems
-from remit.provenance.verdicts import Argument, Objection
-from remit.provenance.words import words_of
+from remit.provenance.user_words import words_of
 
 NESTED = declaration_of(
     {

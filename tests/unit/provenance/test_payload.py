@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.provenance.verdicts import Objection
+from remit.provenance.gate_verdict import Objection
 from tests.unit.provenance.office import CONTACTS, SEND, declared, looked_up, opened, parameters, sent
 
 BOB = "bob@corp.example"

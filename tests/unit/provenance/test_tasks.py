@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.authority import Authority, Inference, PlanSource, Reach
+from remit.core.limits.authority import Authority, Inference, PlanSource, Reach
 from remit.core.record import JsonObject
 from tests.unit.provenance.office import SEND, SHARE, TOOLS, declared, file, looked_up, mail, opened, parameters, sent
 

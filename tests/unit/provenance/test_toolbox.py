@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from remit.core.canonical import NotCanonical
 from remit.core.failure import RequestRejected
+from remit.core.journal.canonical import NotCanonical
 from remit.provenance.gate import start
 from remit.provenance.toolbox import TOOLBOX_KEPT_BYTES_MAX, toolbox_of
 from tests.unit.provenance.office import TOOLS, declared, parameters

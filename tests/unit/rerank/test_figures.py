@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.tools import ToolDefinition
+from remit.core.limits.tools import ToolDefinition
 from remit.rerank import embedding
 from remit.rerank.embedding import embedding_router
 from tests.unit.rerank.asked import AGAIN_ON, CHOSEN_ON, ONE_THING, TWO_THINGS, ToolSet

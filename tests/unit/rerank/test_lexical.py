@@ -2,9 +2,9 @@
 
 import pytest
 
-from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.failure import RequestRejected
 from remit.core.record import BlobRef
+from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.rerank.lexical import CANDIDATES_MAX, rerank
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.inference import Routing
+from remit.core.run.inference import Routing
 from remit.rerank import router
 from remit.rerank.router import ROUTER_MISSING, ROUTER_UNKNOWN, check_routing, has_embeddings, routing_named
 

@@ -11,9 +11,8 @@ from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.leases import MemoryLeases
-from remit.core.commands import Command
-from remit.core.record import replace
-from remit.core.storage import (
+from remit.core.journal.commands import Command
+from remit.core.journal.storage import (
     AppendConflict,
     Barrier,
     BlobMissing,
@@ -27,6 +26,7 @@ from remit.core.storage import (
     Stretch,
     Warrant,
 )
+from remit.core.record import replace
 from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Leases
 from remit.testing.conformance.blobs import BLOBS_CHECKS, OpenBlobs
 from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, OpenCatalogue

@@ -9,8 +9,8 @@ import pytest
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.store import MemoryStore
-from remit.core.queue import Receipt, ReceiptKind
-from remit.core.quota import Charge, Committed, Limit
+from remit.core.limits.queue import Receipt, ReceiptKind
+from remit.core.limits.quota import Charge, Committed, Limit
 from remit.orchestrate.ports import Journal, Ledger, Receipts
 from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
 from remit.testing.conformance.receipts import RECEIPTS_CHECKS, ReceiptsCheck

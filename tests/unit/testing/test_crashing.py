@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.storage import AppendConflict, Listing
+from remit.core.journal.storage import AppendConflict, Listing
 from remit.testing.crashing import CrashingStore, Fuse, Moment, Position
 
 # Real processes take their time; `make check` leaves them to `make test`.

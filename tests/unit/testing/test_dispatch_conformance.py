@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 
-from remit.core.arrivals import TimerFired
-from remit.core.commands import CallTool, CancelCommand, Command, SetTimer, TimerPurpose
 from remit.core.failure import ErrorCode
+from remit.core.journal.arrivals import TimerFired
+from remit.core.journal.commands import CallTool, CancelCommand, Command, SetTimer, TimerPurpose
 from remit.core.record import replace
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.live import Live
+from remit.orchestrate.executors.reports import PERFORMED, Report, ToolBroke, ToolSaid
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Dispatch
-from remit.orchestrate.reports import PERFORMED, Report, ToolBroke, ToolSaid
 from remit.testing.conformance.dispatch import DISPATCH_CHECKS, DispatchCheck, Perform, Performer, a_call
 from remit.testing.seeded_loop import SeededLoop
 from tests.unit.orchestrate.stage import HandClock

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
-from remit.core.tools import ToolCall
-from remit.core.usage import TokenUsage
+from remit.core.limits.tools import ToolCall
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.run.usage import TokenUsage
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
 from remit.testing.conformance import engine as suite
 from remit.testing.conformance.engine import ENGINE_CHECKS, EngineCheck, OpenEngine, Situation

@@ -5,19 +5,19 @@ from random import Random
 
 import pytest
 
-from remit.core import arrivals, commands
-from remit.core.arrivals import Happened
-from remit.core.commands import COMMANDS, AskHuman, AskPurpose, StartChild
-from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, ErrorCode
-from remit.core.goal import Criterion, Goal
-from remit.core.inference import ModelResult
-from remit.core.messages import Message, user_message
-from remit.core.rulings import Answer, QuestionSettled
-from remit.testing.faults import Faults
+from remit.core.journal import arrivals, commands
+from remit.core.journal.arrivals import Happened
+from remit.core.journal.commands import COMMANDS, AskHuman, AskPurpose, StartChild
+from remit.core.journal.rulings import Answer, QuestionSettled
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelResult
+from remit.core.run.messages import Message, user_message
+from remit.core.work.goal import Criterion, Goal
 from remit.testing.laws import keep_the_law
 from remit.testing.scenarios import review_graph, tools
-from remit.testing.script import Reply, Stops, in_turn, proposes, says
+from remit.testing.scripts import Reply, Stops, in_turn, proposes, says
+from remit.testing.trouble import Faults
 from remit.testing.world import SimulatedWorld
 from tests.unit.kernel.builders import manifest_of
 

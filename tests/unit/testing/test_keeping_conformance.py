@@ -14,13 +14,13 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.redactions import MemoryRedactions
 from remit.backend.memory.retention import MemoryRetention
 from remit.backend.memory.store import MemoryStore
-from remit.core.codec import redacted_in
-from remit.core.commands import Command
 from remit.core.failure import RemitError, RequestRejected
+from remit.core.journal.codec import redacted_in
+from remit.core.journal.commands import Command
+from remit.core.journal.signing import SignedDeletion, Signer, is_head_signed
+from remit.core.journal.storage import Barrier, Listing, Losses, Redacted, Removed, SignedHead, StoreUnusable, Warrant
 from remit.core.record import digest_of, replace
-from remit.core.signing import SignedDeletion, Signer, is_head_signed
-from remit.core.storage import Barrier, Listing, Losses, Redacted, Removed, SignedHead, StoreUnusable, Warrant
-from remit.observe.checkup import Check, CheckState
+from remit.observe.checkup.checkup import Check, CheckState
 from remit.orchestrate.ports import HeadLog, Journal, Store
 from remit.testing.conformance.checkup import CHECKUP_CHECKS
 from remit.testing.conformance.head_log import HEAD_LOG_CHECKS

@@ -5,27 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from remit.core import arrivals, commands, rulings
-from remit.core.boundary import Boundary, Condition, Then
-from remit.core.budget import Dimension
-from remit.core.codec import NO_HASH, encode_turn, hash_turn
-from remit.core.commands import AskHuman, CallTool, StartChild
-from remit.core.events import Decision, Turn
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.graph import Edge, NodeOutcome
-from remit.core.manifest import Origin
+from remit.core.journal import arrivals, commands, rulings
+from remit.core.journal.codec import NO_HASH, encode_turn, hash_turn
+from remit.core.journal.commands import AskHuman, CallTool, StartChild
+from remit.core.journal.rulings import CallSettled, Rung
+from remit.core.journal.turn import Decision, Turn
+from remit.core.limits.boundary import Boundary, Condition, Then
+from remit.core.limits.budget import Dimension
+from remit.core.limits.tools import ToolCategory
 from remit.core.record import replace
-from remit.core.rulings import CallSettled, Rung
-from remit.core.schema import Violation
-from remit.core.tools import ToolCategory
+from remit.core.run.manifest import Origin
+from remit.core.schema.json_schema import Violation
+from remit.core.work.graph import Edge, NodeOutcome
 from remit.kernel import tally
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.hands import Performed
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.pattern_scenarios import plan_request, vote_request
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.scenarios import tools
-from remit.testing.script import in_turn, proposes, proposes_all, says
+from remit.testing.scripts import in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
 from tests.unit.kernel.builders import Run, known, manifest_of, wants
 from tests.unit.kernel.plans import SCHEMA, PlanRun, child_step, plan_of, validate_step

@@ -2,15 +2,15 @@
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.budget import Budget
-from remit.core.commands import StartChild
 from remit.core.failure import Ending
-from remit.testing.faults import CALM, Faults
+from remit.core.journal import arrivals
+from remit.core.journal.commands import StartChild
+from remit.core.limits.budget import Budget
 from remit.testing.laws_of_clocks import covered_ms, no_clock_stands_for_work
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import tools
-from remit.testing.script import in_turn, says
+from remit.testing.scripts import in_turn, says
+from remit.testing.trouble import CALM, Faults
 from remit.testing.world import SimulatedWorld
 from tests.unit.kernel.builders import Run, manifest_of, wants
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from remit.backend.folded.log import RUN, Written
-from remit.core.arrivals import PauseRequested, ResumeRequested, RunTaken
-from remit.core.codec import decode_record, decode_signal, decode_turn
-from remit.core.commands import StartChild
-from remit.core.events import Turn
-from remit.core.manifest import Origin
+from remit.core.journal.arrivals import PauseRequested, ResumeRequested, RunTaken
+from remit.core.journal.codec import decode_record, decode_signal, decode_turn
+from remit.core.journal.commands import StartChild
+from remit.core.journal.storage import Place, SessionConflict
+from remit.core.journal.turn import Turn
 from remit.core.record import replace
-from remit.core.storage import Place, SessionConflict
+from remit.core.run.manifest import Origin
 from remit.kernel.state import pinned
-from remit.orchestrate.post import SIGNAL_UNHEARD
+from remit.orchestrate.bus.post import SIGNAL_UNHEARD
 from remit.testing.laws_of_shells import SHELL_LAWS, keep_the_law, turns_of
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.shared_store import at_once

@@ -2,17 +2,17 @@
 
 import pytest
 
-from remit.core.arrivals import ModelFailed
-from remit.core.budget import Dimension
-from remit.core.commands import CallModel, StartChild
 from remit.core.failure import Ending, ErrorCode
+from remit.core.journal.arrivals import ModelFailed
+from remit.core.journal.commands import CallModel, StartChild
+from remit.core.limits.budget import Dimension
 from remit.core.record import replace
-from remit.core.usage import TokenUsage
+from remit.core.run.usage import TokenUsage
 from remit.kernel.state import pinned
 from remit.testing.laws_of_trees import Branch, OwnBooks, above_the_gauges, no_tree_is_overshot, overshot, tree_of
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import tools
-from remit.testing.script import Breaks, Model, in_turn, proposes, says
+from remit.testing.scripts import Breaks, Model, in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
 from tests.unit.kernel.builders import Run, manifest_of
 

@@ -4,18 +4,18 @@ from random import Random
 
 import pytest
 
-from remit.core import arrivals
-from remit.core.commands import CallCode, StartChild
 from remit.core.failure import Ending
-from remit.core.goal import Criterion, Goal
-from remit.core.graph import Edge, NodeOutcome
-from remit.core.messages import Role
+from remit.core.journal import arrivals
+from remit.core.journal.commands import CallCode, StartChild
 from remit.core.record import Text
-from remit.core.values import ValueKind
-from remit.kernel.words import correction
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
-from remit.orchestrate.reports import CodeProposed
-from remit.orchestrate.step_values import read
+from remit.core.run.messages import Role
+from remit.core.work.goal import Criterion, Goal
+from remit.core.work.graph import Edge, NodeOutcome
+from remit.core.work.values import ValueKind
+from remit.kernel.results.notices import correction
+from remit.orchestrate.executors.reports import CodeProposed
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
+from remit.orchestrate.patterns.step_values import read
 from remit.testing.pattern_hands import is_of_a_pattern, manifest_of_child, said_by_code
 from tests.unit.kernel.builders import manifest_of, wants
 from tests.unit.kernel.plans import (

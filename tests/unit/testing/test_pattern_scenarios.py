@@ -4,19 +4,19 @@ from random import Random
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.contract import Mode
 from remit.core.failure import Ending
-from remit.core.graph import NodeKind
-from remit.core.plan import ExecutionPlan, Step
-from remit.core.values import ValueKind
-from remit.kernel.graph import compile_graph
+from remit.core.journal import arrivals, rulings
+from remit.core.run.contract import Mode
+from remit.core.work.graph import NodeKind
+from remit.core.work.plan import ExecutionPlan, Step
+from remit.core.work.values import ValueKind
+from remit.kernel.graph.compiled import compile_graph
 from remit.kernel.state import pinned
 from remit.testing import pattern_scenarios
 from remit.testing.laws import keep_the_law
 from remit.testing.pattern_scenarios import fickle, plan_request, random_plan, random_vote, vote_request
 from remit.testing.scenarios import PATTERN_EVERY, RESULT, TOOLS, scenario
-from remit.testing.script import Breaks, in_turn, says
+from remit.testing.scripts import Breaks, in_turn, says
 
 DRAWS = range(300)
 

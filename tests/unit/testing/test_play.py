@@ -6,13 +6,13 @@ import sys
 import pytest
 
 from remit.core.failure import Ending
-from remit.core.rulings import ToolCallRefused
-from remit.observe.trace import LINE_CHARS_MAX
+from remit.core.journal.rulings import ToolCallRefused
+from remit.observe.views.trace import LINE_CHARS_MAX
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.play import demo_manifest, demo_world, lines_of, main
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import scenario
-from remit.testing.script import in_turn, says
+from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
 
 

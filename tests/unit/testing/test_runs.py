@@ -2,10 +2,10 @@
 
 import pytest
 
-from remit.core.arrivals import ModelAnswered, RunStarted, ToolReturned
-from remit.core.commands import CallModel
 from remit.core.failure import Ending
-from remit.core.rulings import NodeEntered, RunEnded
+from remit.core.journal.arrivals import ModelAnswered, RunStarted, ToolReturned
+from remit.core.journal.commands import CallModel
+from remit.core.journal.rulings import NodeEntered, RunEnded
 from remit.testing.runs import LawBroken, SimulatedRun, fold
 from tests.unit.kernel.builders import Run
 

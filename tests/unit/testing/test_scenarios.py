@@ -5,10 +5,9 @@ from random import Random
 import pytest
 
 from remit.core.failure import Ending
-from remit.core.graph import JoinRule
-from remit.kernel.graph import compile_graph
+from remit.core.work.graph import JoinRule
+from remit.kernel.graph.compiled import compile_graph
 from remit.testing.authority_scenarios import governed_tools
-from remit.testing.faults import CALM
 from remit.testing.laws import keep_the_law
 from remit.testing.scenarios import (
     TOOLS,
@@ -20,7 +19,8 @@ from remit.testing.scenarios import (
     scenario,
     tools,
 )
-from remit.testing.script import Breaks, Reply
+from remit.testing.scripts import Breaks, Reply
+from remit.testing.trouble import CALM
 
 REACHES = [Reply]
 

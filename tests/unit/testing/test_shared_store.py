@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remit.backend.folded.log import RUN
-from remit.core.storage import START, AppendConflict, BlobMissing, StoreUnusable, Warrant
+from remit.core.journal.storage import START, AppendConflict, BlobMissing, StoreUnusable, Warrant
 from remit.testing.poor_log import PoorLog
 from remit.testing.seeded_loop import SeededLoop, Turns
 from remit.testing.shared_store import Ground, SharedStore, at_once

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from remit.core.arrivals import Happened, ToolReconciled
-from remit.core.commands import ReconcileTool, StartChild
 from remit.core.failure import RemitError
+from remit.core.journal.arrivals import Happened, ToolReconciled
+from remit.core.journal.commands import ReconcileTool, StartChild
+from remit.core.journal.storage import SessionConflict
 from remit.core.record import BlobRef
-from remit.core.signals import Signal
-from remit.core.storage import SessionConflict
+from remit.core.run.signals import Signal
 from remit.kernel.state import RunState, questions
 from remit.testing import shell_world
 from remit.testing.laws_of_shells import keep_the_law

@@ -12,9 +12,9 @@ from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.store import MemoryStore
+from remit.core.journal.signing import Signer
+from remit.core.journal.storage import AppendConflict, Derived, EntrySettled, SignedHead
 from remit.core.record import replace
-from remit.core.signing import Signer
-from remit.core.storage import AppendConflict, Derived, EntrySettled, SignedHead
 from remit.testing.conformance.answers import ANSWERS_CHECKS
 from remit.testing.conformance.halts import HALTS_CHECKS
 from remit.testing.conformance.index import INDEX_CHECKS

@@ -8,7 +8,7 @@ import pytest
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.snapshots import MemorySnapshots
-from remit.core.storage import Snapshot
+from remit.core.journal.storage import Snapshot
 from remit.orchestrate.ports import Journal, Snapshots
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, OpenSnapshots
 

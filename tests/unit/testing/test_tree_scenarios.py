@@ -2,16 +2,16 @@
 
 from random import Random
 
-from remit.core.budget import Dimension
-from remit.core.commands import StartChild
 from remit.core.failure import Ending
-from remit.core.inference import ModelResult
-from remit.core.rulings import ChildHeld
-from remit.kernel.graph import compile_graph
-from remit.testing.faults import CALM
+from remit.core.journal.commands import StartChild
+from remit.core.journal.rulings import ChildHeld
+from remit.core.limits.budget import Dimension
+from remit.core.run.inference import ModelResult
+from remit.kernel.graph.compiled import compile_graph
 from remit.testing.laws import keep_the_law
-from remit.testing.script import Breaks
+from remit.testing.scripts import Breaks
 from remit.testing.tree_scenarios import eager_model, hurried_scenario, random_tree, tree_scenario, tree_tools
+from remit.testing.trouble import CALM
 
 FEW = 4
 

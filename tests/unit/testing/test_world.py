@@ -2,16 +2,16 @@
 
 import pytest
 
-from remit.core.arrivals import PauseRequested, ToolReturned
-from remit.core.budget import Budget
-from remit.core.commands import CallModel
 from remit.core.failure import Ending, ErrorCode
+from remit.core.journal.arrivals import PauseRequested, ToolReturned
+from remit.core.journal.commands import CallModel
+from remit.core.limits.budget import Budget
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, replace
-from remit.testing.faults import CALM, STORM, WEATHER, Faults
 from remit.testing.laws import keep_the_law
 from remit.testing.runs import LawBroken
 from remit.testing.scenarios import random_person, scenario, tools
-from remit.testing.script import Breaks, Reply, in_turn, proposes, says
+from remit.testing.scripts import Breaks, Reply, in_turn, proposes, says
+from remit.testing.trouble import CALM, STORM, WEATHER, Faults
 from remit.testing.world import CRASHES_MAX, SimulatedWorld
 from tests.unit.kernel.builders import manifest_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.tool import confinement
+from remit.tool.process import confinement
 
 COUNTING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from remit.tool.cancelling import CancelToken
-from remit.tool.declare import tool
-from remit.tool.outcomes import NotDone, Stop
-from remit.tool.secret import Secret
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.call.outcomes import NotDone, Stop
+from remit.tool.declare.decorator import tool
+from remit.tool.secrets.secret import Secret
 
 
 @dataclass

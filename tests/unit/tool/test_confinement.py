@@ -3,11 +3,11 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.observe.checkup import CheckState
-from remit.observe.tool_checkup import check_isolation, check_sandbox
-from remit.tool.confinement import LIMITS, environment_for, limits_of, variables_of
-from remit.tool.declare import tool
-from remit.tool.warden import has_own_numbers
+from remit.observe.checkup.checkup import CheckState
+from remit.observe.checkup.tool_checkup import check_isolation, check_sandbox
+from remit.tool.declare.decorator import tool
+from remit.tool.process.confinement import LIMITS, environment_for, limits_of, variables_of
+from remit.tool.process.warden import has_own_numbers
 
 
 def test_limits_that_are_not_named_keep_their_defaults() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.tool.docstrings import parameters_of, summary_of
+from remit.tool.declare.docstrings import parameters_of, summary_of
 
 GOOGLE = """Look an order up,
     by its number.

@@ -5,7 +5,7 @@ from threading import Thread
 
 import pytest
 
-from remit.tool.framing import read_frame, write_frame
+from remit.tool.process.framing import read_frame, write_frame
 
 
 def test_a_frame_larger_than_the_pipe_arrives_whole() -> None:

@@ -12,14 +12,14 @@ import pytest
 
 from remit.core.failure import ErrorCode
 from remit.core.record import replace
-from remit.observe.tool_checkup import has_numbers
-from remit.tool.confinement import LIMITS
-from remit.tool.declare import Tool
-from remit.tool.isolating import PRINTED_BYTES_MAX, Killed, Leash, call_isolated
-from remit.tool.loading import load_tools
-from remit.tool.outcomes import Performed, ToolFault
-from remit.tool.performing import Attempt, perform
-from remit.tool.vault import Vault
+from remit.observe.checkup.tool_checkup import has_numbers
+from remit.tool.call.outcomes import Performed, ToolFault
+from remit.tool.call.performing import Attempt, perform
+from remit.tool.declare.decorator import Tool
+from remit.tool.loader import load_tools
+from remit.tool.process.confinement import LIMITS
+from remit.tool.process.isolating import PRINTED_BYTES_MAX, Killed, Leash, call_isolated
+from remit.tool.secrets.vault import Vault
 from tests.unit.tool.watching import SAMPLE_FILE, called, content, fault, running_in, sample, until
 
 # Real processes take their time; `make check` leaves them to `make test`.
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.slow
 
 PERFORM = """
 import asyncio, sys
-from remit.tool.loading import load_tools
-from remit.tool.performing import Attempt, perform
+from remit.tool.loader import load_tools
+from remit.tool.call.performing import Attempt, perform
 tool = load_tools(sys.argv[1]).get("hangs")
 asyncio.run(perform(Attempt(tool, {"folder": sys.argv[2]}, "k")))
 """
@@ -139,7 +139,7 @@ def test_a_tool_whose_file_has_changed_is_not_called(tmp_path: Path) -> None:
 def test_a_tool_made_by_a_plain_call_is_found_by_its_name_with_its_check(tmp_path: Path) -> None:
     file = tmp_path / "tools.py"
     file.write_text(
-        "from remit.tool.declare import tool\n"
+        "from remit.tool.declare.decorator import tool\n"
         "def plain(a: int) -> int:\n    return a\n"
         "made = tool(isolate=True, name='made', verify=lambda arguments, result: 'never right')(plain)\n"
     )

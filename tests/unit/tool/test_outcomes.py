@@ -1,7 +1,7 @@
 """Outcomes are bounded and coded, and even an error that cannot tell its message is described."""
 
 from remit.core.failure import ErrorCode, RemitError
-from remit.tool.outcomes import ERROR_CHARS_MAX, Performed, ToolFault, described, fault_of, shortened
+from remit.tool.call.outcomes import ERROR_CHARS_MAX, Performed, ToolFault, described, fault_of, shortened
 
 
 class Mute(Exception):

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.tool import performing
-from remit.tool.cancelling import CancelToken
-from remit.tool.declare import Tool, tool
-from remit.tool.outcomes import Performed, Stop, ToolFault
-from remit.tool.performing import Attempt, Late, perform
-from remit.tool.secret import Secret
-from remit.tool.threads import THREADS_MAX, Threads
-from remit.tool.vault import Vault
+from remit.tool.call import performing
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.call.outcomes import Performed, Stop, ToolFault
+from remit.tool.call.performing import Attempt, Late, perform
+from remit.tool.call.threads import THREADS_MAX, Threads
+from remit.tool.declare.decorator import Tool, tool
+from remit.tool.secrets.secret import Secret
+from remit.tool.secrets.vault import Vault
 from tests.unit.tool.watching import called, content, fault, running_in, sample, until
 
 WHERE: ContextVar[str] = ContextVar("WHERE", default="nowhere")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.tool.redaction import EDGE_CHARS_MAX, Redactor
-from remit.tool.secret import VALUE_CHARS_MIN
+from remit.tool.secrets.redaction import EDGE_CHARS_MAX, Redactor
+from remit.tool.secrets.secret import VALUE_CHARS_MIN
 
 TOKEN = 'ghp_A1b2/C3+d4=E5&f6"g7\\h8é'
 PLAIN = "sk-live-0123456789abcdef"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from remit.core.boundary import Boundary
-from remit.core.contract import SystemRequest
 from remit.core.failure import RequestRejected
-from remit.core.inference import ModelInfo, Price
-from remit.core.manifest import make_manifest
-from remit.core.messages import user_message
-from remit.core.tools import Effect
-from remit.tool.declare import tool
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.tools import Effect
+from remit.core.run.contract import SystemRequest
+from remit.core.run.inference import ModelInfo, Price
+from remit.core.run.manifest import make_manifest
+from remit.core.run.messages import user_message
+from remit.tool.declare.decorator import tool
 from remit.tool.registry import TOOL_NAME_TAKEN, Registry
 from tests.unit.kernel.builders import manifest_of
 

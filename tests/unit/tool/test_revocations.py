@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.observe.checkup import CheckState
-from remit.observe.vault_checkup import check_secrets
-from remit.tool.outcomes import ToolFault
-from remit.tool.revocations import (
+from remit.observe.checkup.checkup import CheckState
+from remit.observe.checkup.vault_checkup import check_secrets
+from remit.tool.call.outcomes import ToolFault
+from remit.tool.secrets.revocations import (
     FILE,
     FILE_BYTES_MAX,
     KEY_FILE,
@@ -18,8 +18,8 @@ from remit.tool.revocations import (
     SECRET_REVOKED,
     KeptRevocations,
 )
-from remit.tool.secret import Secret
-from remit.tool.vault import Vault
+from remit.tool.secrets.secret import Secret
+from remit.tool.secrets.vault import Vault
 
 VALUE, OTHER = "hunter2-hunter2-hunter2", "another-value-entirely"
 

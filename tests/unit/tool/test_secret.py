@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.tool.secret import (
+from remit.tool.secrets.secret import (
     EXPIRES_AT_MS_MIN,
     NAME_CHARS_MAX,
     SECRET_INVALID,

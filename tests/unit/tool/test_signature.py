@@ -13,12 +13,12 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from remit.core.failure import RequestRejected
+from remit.core.limits.tools import TOOL_INVALID
 from remit.core.record import JsonObject
-from remit.core.tools import TOOL_INVALID
-from remit.tool.cancelling import CancelToken
-from remit.tool.outcomes import Stop
-from remit.tool.secret import Secret
-from remit.tool.signature import read_signature
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.call.outcomes import Stop
+from remit.tool.declare.signature import read_signature
+from remit.tool.secrets.secret import Secret
 
 
 class Colour(Enum):

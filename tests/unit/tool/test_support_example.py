@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.arrivals import Happened
 from remit.core.failure import ErrorCode
+from remit.core.journal.arrivals import Happened
+from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.record import JsonObject
-from remit.core.tools import Effect, ToolCategory
-from remit.tool.asking import reconcile
-from remit.tool.declare import Tool
-from remit.tool.loading import load_tools
-from remit.tool.outcomes import Reconciled
+from remit.tool.call.hooks import reconcile
+from remit.tool.call.outcomes import Reconciled
+from remit.tool.declare.decorator import Tool
+from remit.tool.loader import load_tools
 from tests.tidy.source import ROOT
 from tests.unit.tool.watching import called, content, fault
 

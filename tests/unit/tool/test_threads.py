@@ -9,8 +9,8 @@ from contextvars import ContextVar
 
 import pytest
 
-from remit.tool import threads as room
-from remit.tool.threads import THREADS_MAX, Threads, in_thread, threads
+from remit.tool.call import threads as room
+from remit.tool.call.threads import THREADS_MAX, Threads, in_thread, threads
 
 PLACE: ContextVar[str] = ContextVar("PLACE", default="nowhere")
 
@@ -74,7 +74,7 @@ def test_a_function_in_a_thread_returns_or_raises_as_if_it_were_called() -> None
 
 FORK = """
 import asyncio, os, sys
-from remit.tool.threads import in_thread
+from remit.tool.call.threads import in_thread
 assert asyncio.run(in_thread(divmod, 7, 2)) == (3, 1)
 child = os.fork()
 answer = asyncio.run(asyncio.wait_for(in_thread(divmod, 9, 2), 20))
@@ -85,8 +85,8 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 HANG = """
 import asyncio, threading
-from remit.tool.declare import tool
-from remit.tool.performing import Attempt, perform
+from remit.tool.declare.decorator import tool
+from remit.tool.call.performing import Attempt, perform
 
 @tool
 def hangs() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.tool.outcomes import ToolFault
-from remit.tool.secret import SECRET_INVALID, Credential, Secret
-from remit.tool.vault import NO_SECRETS, SECRETS_MAX, VALUES_KEPT_MAX, Vault, wall_ms
+from remit.tool.call.outcomes import ToolFault
+from remit.tool.secrets.secret import SECRET_INVALID, Credential, Secret
+from remit.tool.secrets.vault import NO_SECRETS, SECRETS_MAX, VALUES_KEPT_MAX, Vault, wall_ms
 
 NOW_MS = 1_893_456_000_000  # 2030-01-01
 OLD, NEW = "old-value-0123456789", "new-value-0123456789"

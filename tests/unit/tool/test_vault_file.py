@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.tool import vault_file
-from remit.tool.secret import SECRET_INVALID
-from remit.tool.vault import Vault
-from remit.tool.vault_file import SECRETS_NOT_PRIVATE, SECRETS_UNREADABLE, read_secrets
+from remit.tool.secrets import vault_file
+from remit.tool.secrets.secret import SECRET_INVALID
+from remit.tool.secrets.vault import Vault
+from remit.tool.secrets.vault_file import SECRETS_NOT_PRIVATE, SECRETS_UNREADABLE, read_secrets
 
 VALUE = "sk-live-0123456789"
 AT_MS = 1_893_456_000_000  # 2030-01-01

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 KEPT = """
 import os, signal, subprocess, sys, time
 from remit.tool import warden
-from remit.tool.confinement import LIMITS
+from remit.tool.process.confinement import LIMITS
 
 {walls}
 

@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from remit.tool.declare import Tool
-from remit.tool.loading import load_tools
-from remit.tool.outcomes import Performed, ToolFault
-from remit.tool.performing import Attempt, perform
+from remit.tool.call.outcomes import Performed, ToolFault
+from remit.tool.call.performing import Attempt, perform
+from remit.tool.declare.decorator import Tool
+from remit.tool.loader import load_tools
 
 SAMPLE_FILE = Path(__file__).with_name("sample_tools.py")
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.failure import RequestRejected
-from remit.validate.breaches import breach_text
-from remit.validate.checking import compile_rules
-from remit.validate.rules import (
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.validate.breach import breach_text
+from remit.validate.check import compile_rules
+from remit.validate.rule_set import (
     CHECKS,
     AllowedValues,
     Check,

@@ -6,7 +6,7 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.validate.rule_file import load_rules, parse_rules
-from remit.validate.rules import (
+from remit.validate.rule_set import (
     AllowedValues,
     Citations,
     Length,

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from remit.core.candidate import Candidate, ScoreMaker
-from remit.core.messages import Role, check_message
 from remit.core.record import BlobRef
-from remit.core.schema import compile_schema
-from remit.validate.breaches import breach_text
-from remit.validate.rules import SemanticCheck, Severity
+from remit.core.run.messages import Role, check_message
+from remit.core.schema.json_schema import compile_schema
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.validate.breach import breach_text
+from remit.validate.rule_set import SemanticCheck, Severity
 from remit.validate.semantic import ask_of, verdict_of
 
 CHECK = SemanticCheck("grounded", "Does the evidence support every claim?")

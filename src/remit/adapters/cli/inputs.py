@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from remit.core.boundary import Boundary
-from remit.core.budget import FIELDS, Budget, check_charged
-from remit.core.codec import read_json
-from remit.core.contract import SystemRequest
-from remit.core.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.profiles import KNOWN
+from remit.core.journal.codec import read_json
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import FIELDS, Budget, check_charged
+from remit.core.limits.profiles import KNOWN
 from remit.core.record import JsonObject
-from remit.core.schema import compile_schema
+from remit.core.run.contract import SystemRequest
+from remit.core.run.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
+from remit.core.schema.json_schema import compile_schema
 
 USAGE = "USAGE"
 PROMPT_UNREADABLE = "PROMPT_UNREADABLE"

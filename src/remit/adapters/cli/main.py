@@ -14,13 +14,13 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
-from remit.adapters.cli.commands import PROGRAM, entries, overview
+from remit.adapters.cli.table import PROGRAM, entries, overview
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
 
     from remit.adapters.cli.options import Common
-    from remit.adapters.cli.terminal import Terminal
+    from remit.adapters.cli.screen.terminal import Terminal
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_STOPPED = 0, 1, 2, 4
 # Somebody interrupted what was not yet, or no longer, in an event loop.
@@ -135,12 +135,12 @@ def _obey(tokens: list[str]) -> int:
     from cyclopts import CycloptsError
 
     from remit.adapters.cli.options import COMMON
-    from remit.adapters.cli.terminal import Terminal, own_stdout
+    from remit.adapters.cli.screen.terminal import Terminal, own_stdout
 
     app = build_app()
     words = tokens[: tokens.index("--")] if "--" in tokens else tokens
     if any(word in HELP for word in words):
-        from remit.adapters.cli.helping import command_help
+        from remit.adapters.cli.help_text import command_help
 
         asked = [word for word in words if word not in HELP]
         return _told(sys.stdout, command_help(app, asked, PROGRAM), EXIT_OK)
@@ -188,8 +188,8 @@ def _misused(terminal: "Terminal", message: str, command: str) -> int:
 
 def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
     """What a command comes to; whatever it raises becomes a line and an exit code."""
+    from remit.adapters.cli.event_loop import Interrupted
     from remit.adapters.cli.inputs import InputUnusable
-    from remit.adapters.cli.looping import Interrupted
     from remit.core.failure import InvariantBroken, RemitError
 
     try:

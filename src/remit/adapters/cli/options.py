@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.core.lifecycle import AgentRole
+from remit.core.run.lifecycle import AgentRole
 
 if TYPE_CHECKING:
     from remit.assemble import Settings

@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import finalize
 
-from remit.backend.embedded.permissions import BELLS
-from remit.core.storage import Topic
+from remit.backend.embedded.disk.permissions import BELLS
+from remit.core.journal.storage import Topic
 
 # A listener looks by itself once a second: a net for rings that were lost, and no more.
 LOOK_MS = 1_000

@@ -3,9 +3,9 @@
 Rule 1: a put returns when its text is queued in front of whatever is appended after it (writer.py).
 """
 
-from remit.backend.embedded.database import Reader
-from remit.backend.embedded.writer import Writer
-from remit.core.storage import BlobMissing
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.writer import Writer
+from remit.core.journal.storage import BlobMissing
 
 _GET = "SELECT data FROM blobs WHERE digest = ?"
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from remit.backend.embedded.database import Reader
-from remit.backend.embedded.schema import split_lineage
-from remit.core.storage import Listing, RunEntry, SignedHead
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.tables import split_lineage
+from remit.core.journal.storage import Listing, RunEntry, SignedHead
 
 # The number of turns is asked of the turns themselves; a counter could disagree with them.
 _ENTRY = (

@@ -15,17 +15,17 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
-from remit.backend.embedded.database import DATABASE, WAL, Reader, connect_to_read
-from remit.backend.embedded.failures import DATABASE_ERRORS, FULL, NOT_FOUND, NOT_TRUSTED, unusable
-from remit.backend.embedded.heads_log import HEADS_LOG, HeadsLog
-from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
-from remit.backend.embedded.losses import losses_in, refuse_cleared, refuse_emptied
-from remit.backend.embedded.permissions import weaknesses, weaknesses_inside
-from remit.backend.embedded.schema import MIGRATIONS, refuse_later_version, version_of
-from remit.backend.embedded.trust import TrustList, signers_in, standing_of
+from remit.backend.embedded.disk.database import DATABASE, WAL, Reader, connect_to_read
+from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, FULL, NOT_FOUND, NOT_TRUSTED, unusable
+from remit.backend.embedded.disk.permissions import weaknesses, weaknesses_inside
+from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, version_of
+from remit.backend.embedded.head_log import HEADS_LOG, HeadsLog
+from remit.backend.embedded.owner.keys import KEY, load_signer, refuse_lost_key
+from remit.backend.embedded.owner.losses import losses_in, refuse_cleared, refuse_emptied
+from remit.backend.embedded.owner.trusted_keys import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
-from remit.core.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED
-from remit.observe.checkup import Check, CheckState
+from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED
+from remit.observe.checkup.checkup import Check, CheckState
 
 # Beyond this, looking at every page takes longer than somebody waits for a check-up.
 WHOLE_BYTES_MAX = 500_000_000

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from remit.backend.embedded.bell import SocketBell
-from remit.backend.embedded.database import Reader
-from remit.backend.embedded.failures import unusable
-from remit.backend.embedded.heads_log import HeadsLog
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.head_log import HeadsLog
 from remit.backend.embedded.journal import SQLiteJournal
-from remit.core.halt import HALTS
+from remit.core.journal.storage import Barrier, SignedHead, Topic, Warrant
 from remit.core.regular_file import open_to_append
-from remit.core.storage import Barrier, SignedHead, Topic, Warrant
+from remit.core.run.halt import HALTS
 
 # Grows with every entry.
 NEWS = "halts.news"

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from remit.backend.embedded.bell import SocketBell
-from remit.backend.embedded.database import Reader
-from remit.backend.embedded.failures import BUSY
-from remit.backend.embedded.writer import Outcome, Writer
-from remit.core.storage import InboxEntry, StoreUnusable, Topic
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.disk_failures import BUSY
+from remit.backend.embedded.disk.writer import Outcome, Writer
+from remit.core.journal.storage import InboxEntry, StoreUnusable, Topic
 
 # More than people say to one run before somebody hears them; what exceeds it is a program gone wild.
 UNHEARD_MAX = 1_000

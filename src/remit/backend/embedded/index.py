@@ -4,12 +4,12 @@ import sqlite3
 from collections.abc import Sequence
 from functools import partial
 
-from remit.backend.embedded.database import Reader
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.derived_tables import mended
+from remit.backend.embedded.disk.tables import joined_lineage
+from remit.backend.embedded.disk.writer import Outcome, Writer
 from remit.backend.embedded.inbox import SETTLE
-from remit.backend.embedded.mending import mended
-from remit.backend.embedded.schema import joined_lineage
-from remit.backend.embedded.writer import Outcome, Writer
-from remit.core.storage import Derived
+from remit.core.journal.storage import Derived
 
 _NAMES = "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) ORDER BY run_no"
 _RENEW = (

@@ -12,14 +12,14 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from remit.backend.embedded.database import Reader
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.tables import joined_lineage
+from remit.backend.embedded.disk.writer import Act, Awaited, Outcome, Unawaited, Writer
 from remit.backend.embedded.inbox import IS_SETTLED, SETTLE
 from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.quotas import check_room, reserve, settle
-from remit.backend.embedded.schema import joined_lineage
-from remit.backend.embedded.writer import Act, Awaited, Outcome, Unawaited, Writer
-from remit.core.commands import Command
-from remit.core.storage import (
+from remit.core.journal.commands import Command
+from remit.core.journal.storage import (
     START,
     AppendConflict,
     Barrier,

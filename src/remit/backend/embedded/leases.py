@@ -5,7 +5,7 @@ So a token need not be written: whoever holds the lock is the only one who can h
 
 from itertools import count
 
-from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.disk.locks import FileLocks
 
 
 class FileLeases:

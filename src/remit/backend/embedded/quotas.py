@@ -13,10 +13,10 @@ import sqlite3
 from collections.abc import Sequence
 from functools import partial
 
-from remit.backend.embedded.database import Reader
-from remit.backend.embedded.writer import Outcome, Writer
-from remit.core.quota import HOUR_MS, Charge, Committed, Limit, Reservation, has_room, left_of
-from remit.core.storage import QuotaConflict
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.writer import Outcome, Writer
+from remit.core.journal.storage import QuotaConflict
+from remit.core.limits.quota import HOUR_MS, Charge, Committed, Limit, Reservation, has_room, left_of
 
 # Ended, then open. The hours of a period are summed, not its runs, of which there may be many more.
 _COMMITTED = (

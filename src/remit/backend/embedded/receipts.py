@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Sequence
 from functools import cached_property, partial
 
-from remit.backend.embedded.database import Reader
-from remit.backend.embedded.writer import Outcome, Writer
-from remit.core.queue import Receipt, ReceiptKind
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.writer import Outcome, Writer
+from remit.core.limits.queue import Receipt, ReceiptKind
 
 # Only of a run that is there: one that was deleted meanwhile must leave nothing behind.
 _KEEP = (

@@ -18,17 +18,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from remit.backend.embedded.database import DATABASE, connect
-from remit.backend.embedded.failures import BUSY, READ_ONLY, failure, unusable
-from remit.backend.embedded.heads_log import HeadsLog
-from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.disk.database import DATABASE, connect
+from remit.backend.embedded.disk.disk_failures import BUSY, READ_ONLY, failure, unusable
+from remit.backend.embedded.disk.locks import FileLocks
+from remit.backend.embedded.disk.tables import NOBODY, split_lineage
+from remit.backend.embedded.head_log import HeadsLog
 from remit.backend.embedded.quotas import close_deleted
-from remit.backend.embedded.schema import NOBODY, split_lineage
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
-from remit.core.codec import hash_turn
-from remit.core.signing import Signer, sign_deletion
-from remit.core.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import Signer, sign_deletion
+from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed
 
 # Runs that are signed for with one sync of the log.
 _RUNS_AT_ONCE = 100

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from remit.backend.embedded.database import sync_folder
-from remit.backend.embedded.failures import unusable
-from remit.backend.embedded.permissions import SEALED, refuse_no_folder, refuse_other_names
-from remit.core.codec import read_json
+from remit.backend.embedded.disk.database import sync_folder
+from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.permissions import SEALED, refuse_no_folder, refuse_other_names
+from remit.core.journal.codec import read_json
+from remit.core.journal.signing import Signer
 from remit.core.regular_file import expect_regular, open_regular, open_to_append
-from remit.core.seal import DIGITS_MAX, DIGITS_MIN, Sealed, opened, reference_to, sealed
-from remit.core.signing import Signer
+from remit.core.secrets.seal import DIGITS_MAX, DIGITS_MIN, Sealed, opened, reference_to, sealed
 
 
 class FileSeals:

@@ -10,9 +10,9 @@ import logging
 import sqlite3
 from functools import cached_property, partial
 
-from remit.backend.embedded.database import Reader
-from remit.backend.embedded.writer import Outcome, Writer
-from remit.core.storage import Snapshot
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.writer import Outcome, Writer
+from remit.core.journal.storage import Snapshot
 
 # Only of a run that is there: a run that was deleted meanwhile must not leave its state behind.
 _KEEP = (

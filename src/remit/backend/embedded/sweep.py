@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from remit.core.codec import digests_in
+from remit.core.journal.codec import digests_in
 
 # Turns and texts per query or transaction: milliseconds each, so that nobody who writes waits longer.
 _TURNS_AT_ONCE = 1_000

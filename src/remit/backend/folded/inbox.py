@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from remit.backend.folded.log import INBOX, TRIES_MAX, Left, OfInbox, Settled, Taken
 from remit.backend.folded.replica import Replica
-from remit.core.codec import encode_record
-from remit.core.storage import AppendConflict, EntrySettled, InboxEntry, Place
+from remit.core.journal.codec import encode_record
+from remit.core.journal.storage import AppendConflict, EntrySettled, InboxEntry, Place
 
 
 class FoldedInbox:

@@ -6,9 +6,9 @@ from remit.backend.folded.inbox import FoldedInbox
 from remit.backend.folded.log import RUN, Log, Written
 from remit.backend.folded.replica import Replica
 from remit.backend.folded.spans import Spans
-from remit.core.codec import encode_record
-from remit.core.commands import Command
-from remit.core.storage import START, AppendConflict, Barrier, Listing, Place, SessionConflict, Stretch, Warrant
+from remit.core.journal.codec import encode_record
+from remit.core.journal.commands import Command
+from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place, SessionConflict, Stretch, Warrant
 
 
 class FoldedJournal:

@@ -9,9 +9,9 @@ Rule 2: nothing holds two logs together. Whatever was cut off between two entrie
 from typing import Protocol, TypeAlias
 from urllib.parse import quote
 
-from remit.core.quota import Charge
+from remit.core.journal.storage import Barrier, Listing, Place, SignedHead
+from remit.core.limits.quota import Charge
 from remit.core.record import Record
-from remit.core.storage import Barrier, Listing, Place, SignedHead
 
 RUN, SESSION, TENANT, INBOX = "run:", "session:", "tenant:", "inbox:"
 RECEIPTS, HALT_LOG = "receipts", "halts"

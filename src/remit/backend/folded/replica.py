@@ -30,10 +30,10 @@ from remit.backend.folded.log import (
 from remit.backend.memory.halts import MemoryHalts
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
-from remit.core.codec import decode_record
-from remit.core.queue import Receipt
+from remit.core.journal.codec import decode_record
+from remit.core.journal.storage import START, InboxEntry, Place, Warrant
+from remit.core.limits.queue import Receipt
 from remit.core.record import replace
-from remit.core.storage import START, InboxEntry, Place, Warrant
 
 
 class Letter:

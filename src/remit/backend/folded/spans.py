@@ -11,10 +11,10 @@ from typing import Protocol
 
 from remit.backend.folded.log import RUN, TENANT, TRIES_MAX, Charged, Forestalled, PlaceClaimed, session_log
 from remit.backend.folded.replica import Replica
-from remit.core.codec import encode_record
-from remit.core.quota import Charge, Reservation
+from remit.core.journal.codec import encode_record
+from remit.core.journal.storage import START, AppendConflict, Listing, Place, QuotaConflict, SessionConflict
+from remit.core.limits.quota import Charge, Reservation
 from remit.core.record import Record
-from remit.core.storage import START, AppendConflict, Listing, Place, QuotaConflict, SessionConflict
 
 
 class Holders(Protocol):

@@ -13,12 +13,9 @@ from remit.backend.memory.checkup import MemoryCheckup
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
 from remit.backend.memory.store import MemoryKey
-from remit.core.codec import encode_record
-from remit.core.halt import HALTS
-from remit.core.queue import Receipt, ReceiptKind
-from remit.core.quota import Charge, Committed, Limit
-from remit.core.signing import SignedDeletion, Signer
-from remit.core.storage import (
+from remit.core.journal.codec import encode_record
+from remit.core.journal.signing import SignedDeletion, Signer
+from remit.core.journal.storage import (
     AppendConflict,
     Derived,
     Losses,
@@ -30,7 +27,10 @@ from remit.core.storage import (
     StoreUnusable,
     WrittenTurn,
 )
-from remit.observe.checkup import Check
+from remit.core.limits.queue import Receipt, ReceiptKind
+from remit.core.limits.quota import Charge, Committed, Limit
+from remit.core.run.halt import HALTS
+from remit.observe.checkup.checkup import Check
 
 STORE_KEEPS_ALL = "STORE_KEEPS_ALL"
 

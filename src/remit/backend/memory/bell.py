@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from remit.core.storage import Topic
+from remit.core.journal.storage import Topic
 
 # Nothing gets lost here; a listener looks by itself only because every listener does.
 LOOK_MS = 1_000

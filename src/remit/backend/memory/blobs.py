@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from remit.backend.clock import wall_clock_ms
-from remit.core.storage import BlobMissing
+from remit.core.journal.storage import BlobMissing
 
 
 class MemoryBlobs:

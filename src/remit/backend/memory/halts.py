@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from remit.backend.memory.bell import MemoryBell
 from remit.backend.memory.head_log import MemoryHeadLog
-from remit.core.halt import HALTS
-from remit.core.storage import AppendConflict, SignedHead, Topic
+from remit.core.journal.storage import AppendConflict, SignedHead, Topic
+from remit.core.run.halt import HALTS
 
 
 class MemoryHalts:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
-from remit.core.halt import HALTS
-from remit.core.signing import SignedDeletion, is_deletion_signed, is_head_signed
-from remit.core.storage import Losses, SignedHead
+from remit.core.journal.signing import SignedDeletion, is_deletion_signed, is_head_signed
+from remit.core.journal.storage import Losses, SignedHead
+from remit.core.run.halt import HALTS
 
 
 class MemoryHeadLog:

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from remit.backend.clock import wall_clock_ms
 from remit.backend.memory.bell import MemoryBell
-from remit.core.storage import EntrySettled, InboxEntry, Topic
+from remit.core.journal.storage import EntrySettled, InboxEntry, Topic
 
 
 class MemoryInbox:

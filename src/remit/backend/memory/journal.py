@@ -9,10 +9,8 @@ from remit.backend.memory.head_log import MemoryHeadLog
 from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.quotas import MemoryLedger
-from remit.core.commands import Command
-from remit.core.quota import Charge
-from remit.core.record import replace
-from remit.core.storage import (
+from remit.core.journal.commands import Command
+from remit.core.journal.storage import (
     AppendConflict,
     Barrier,
     Derived,
@@ -27,6 +25,8 @@ from remit.core.storage import (
     Warrant,
     WrittenTurn,
 )
+from remit.core.limits.quota import Charge
+from remit.core.record import replace
 
 
 class MemoryJournal:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from remit.core.quota import Charge, Committed, Limit, Reservation, has_room, left_of
+from remit.core.journal.storage import QuotaConflict, RunEntry
+from remit.core.limits.quota import Charge, Committed, Limit, Reservation, has_room, left_of
 from remit.core.record import replace
-from remit.core.storage import QuotaConflict, RunEntry
 
 
 class MemoryLedger:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from remit.core.queue import Receipt, ReceiptKind
+from remit.core.limits.queue import Receipt, ReceiptKind
 
 
 class MemoryReceipts:

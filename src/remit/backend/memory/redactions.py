@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from remit.backend.memory.retention import Kept, MemoryRetention
 from remit.backend.redacted_turns import found_in, holds, longest_first, without
-from remit.core.codec import digests_in, encode_redacted
-from remit.core.events import RedactedTurn
-from remit.core.person import check_person
-from remit.core.secret_search import covered
-from remit.core.signing import Signer, sign_redaction
-from remit.core.storage import Redacted, StoreUnusable
-from remit.tool.redaction import Find, finder_of
+from remit.core.journal.codec import digests_in, encode_redacted
+from remit.core.journal.signing import Signer, sign_redaction
+from remit.core.journal.storage import Redacted, StoreUnusable
+from remit.core.journal.turn import RedactedTurn
+from remit.core.run.person import check_person
+from remit.core.secrets.secret_search import covered
+from remit.tool.secrets.redaction import Find, finder_of
 
 
 class MemoryRedactions:

@@ -14,9 +14,9 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
-from remit.core.codec import digests_in, hash_turn
-from remit.core.signing import Signer, sign_deletion
-from remit.core.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed, StoreUnusable
+from remit.core.journal.codec import digests_in, hash_turn
+from remit.core.journal.signing import Signer, sign_deletion
+from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed, StoreUnusable
 
 
 class Kept(Protocol):

@@ -2,7 +2,7 @@
 
 import secrets
 
-from remit.core.seal import reference_to
+from remit.core.secrets.seal import reference_to
 
 _KEY_BYTES = 32
 

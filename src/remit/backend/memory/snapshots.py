@@ -1,6 +1,6 @@
 """Snapshots in memory: the last one of every run."""
 
-from remit.core.storage import Snapshot
+from remit.core.journal.storage import Snapshot
 
 
 class MemorySnapshots:

@@ -15,7 +15,7 @@ from remit.backend.memory.redactions import MemoryRedactions
 from remit.backend.memory.retention import MemoryRetention
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
-from remit.core.signing import Signer
+from remit.core.journal.signing import Signer
 
 if TYPE_CHECKING:
     from remit.backend.memory.checkup import MemoryCheckup

@@ -9,22 +9,22 @@ Rule 3: what a child says is a message like any other text from a model, and pro
 
 from collections.abc import Collection
 
-from remit.core.arrivals import ChildEnded, ChildLost, ChildSuspended
-from remit.core.budget import Charges, lease_of
-from remit.core.commands import StartChild
 from remit.core.failure import ANSWERED, ArrivalFault, Ending, IllegalArrival
-from remit.core.goal import JUDGE_MARK
-from remit.core.graph import Node
-from remit.core.rulings import CheckFailed, ChildHeld, DelegationSettled
+from remit.core.journal.arrivals import ChildEnded, ChildLost, ChildSuspended
+from remit.core.journal.commands import StartChild
+from remit.core.journal.rulings import CheckFailed, ChildHeld, DelegationSettled
+from remit.core.limits.budget import Charges, lease_of
+from remit.core.work.goal import JUDGE_MARK
+from remit.core.work.graph import Node
+from remit.kernel.budget.spend import exhausted, lacking, settle
 from remit.kernel.children import child_charges, child_trace, share_of, start_child
-from remit.kernel.doubt import LOST
-from remit.kernel.grounding import claims_of_child, left_with, made_good_beneath, place_of_child
-from remit.kernel.join import joined
-from remit.kernel.judging import on_verdict, unpaid
-from remit.kernel.spend import exhausted, lacking, settle
-from remit.kernel.steps import Fed, fed
+from remit.kernel.graph.join import joined
+from remit.kernel.graph.plan_steps import Fed, fed
+from remit.kernel.results.doubt import LOST
+from remit.kernel.results.grounding import claims_of_child, left_with, made_good_beneath, place_of_child
+from remit.kernel.results.judges import on_verdict, unpaid
+from remit.kernel.results.notices import CHILD_LOST, tokens_bound
 from remit.kernel.tally import Tally
-from remit.kernel.words import CHILD_LOST, tokens_bound
 
 
 def enter_child(tally: Tally, node: Node) -> str | None:

@@ -4,22 +4,22 @@ Rule 1: the user's Python never runs in here; it is a command like any other and
 Rule 2: missing context degrades an exchange and never fails it; a validator that fails is a problem of the answer.
 """
 
-from remit.core.arrivals import CodeFailed, CodeReturned, ContextFailed, ContextFound
-from remit.core.commands import CallCode, Retrieve
 from remit.core.failure import Ending
-from remit.core.graph import Node, NodeKind, NodeOutcome
-from remit.core.manifest import CODE_TIMEOUT_MS
-from remit.core.rulings import ValidatorHeard
-from remit.kernel.acceptance import conclude
-from remit.kernel.endings import head_for
-from remit.kernel.join import joined
-from remit.kernel.judging import start_judges
+from remit.core.journal.arrivals import CodeFailed, CodeReturned, ContextFailed, ContextFound
+from remit.core.journal.commands import CallCode, Retrieve
+from remit.core.journal.rulings import ValidatorHeard
+from remit.core.run.manifest import CODE_TIMEOUT_MS
+from remit.core.work.graph import Node, NodeKind, NodeOutcome
+from remit.kernel.budget.spend import settle
+from remit.kernel.graph.join import joined
+from remit.kernel.graph.plan_steps import fed, take_value
+from remit.kernel.results.acceptance import conclude
+from remit.kernel.results.endings import head_for
+from remit.kernel.results.judges import start_judges
+from remit.kernel.results.votes import enter_vote, on_counted
 from remit.kernel.rules.tool import on_filtered
-from remit.kernel.spend import settle
 from remit.kernel.state import CONTEXT_FAILED
-from remit.kernel.steps import fed, take_value
 from remit.kernel.tally import Tally
-from remit.kernel.voting import enter_vote, on_counted
 
 
 def enter_retrieve(tally: Tally, node: Node) -> str | None:

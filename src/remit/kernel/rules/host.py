@@ -8,17 +8,17 @@ Rule 2: a call that a person approved while nobody waited for the answer is with
 Rule 3: who said no to a call has said it for the rest of the run, whatever the call does.
 """
 
-from remit.core.arrivals import CallProposed, HostFinished, Provenance, TextShown
-from remit.core.commands import CallTool
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, Refusal
-from remit.core.graph import Node, NodeKind, NodeOutcome
+from remit.core.journal.arrivals import CallProposed, HostFinished, Provenance, TextShown
+from remit.core.journal.commands import CallTool
+from remit.core.journal.rulings import CallTaken
 from remit.core.record import replace
-from remit.core.rulings import CallTaken
-from remit.kernel.authorize import CHECKS, authorize
-from remit.kernel.calls import hold_call, order_call, refuse_call
-from remit.kernel.endings import head_for
+from remit.core.work.graph import Node, NodeKind, NodeOutcome
+from remit.kernel.authority.authorize import CHECKS, authorize
+from remit.kernel.authority.proposed_calls import hold_call, order_call, refuse_call
+from remit.kernel.authority.verdict import ALLOWED, Judgement
+from remit.kernel.results.endings import head_for
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED, Judgement
 
 
 def enter_host(tally: Tally, node: Node) -> None:

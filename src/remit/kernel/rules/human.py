@@ -13,7 +13,8 @@ Rule 6: a call of an agent elsewhere that can no longer be made stays held. One 
 
 import msgspec
 
-from remit.core.arrivals import (
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
+from remit.core.journal.arrivals import (
     ApprovalGiven,
     ApprovalRefused,
     Happened,
@@ -21,25 +22,24 @@ from remit.core.arrivals import (
     ProposedCall,
     QuestionAnswered,
 )
-from remit.core.budget import FIELDS, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet, packet_version, question_version
-from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
-from remit.core.graph import Node, NodeKind, NodeOutcome
-from remit.core.manifest import askers_of, may_approve_own
-from remit.core.messages import Message
-from remit.core.person import is_among, look_alike
-from remit.core.queue import QUEUE_MARK
-from remit.core.rulings import BY_PERSON, Answer, ApprovalCounted, CommandsWithheld, Rung
-from remit.kernel.asking import REVIEW, ask, ask_the_next, released_by, settle_question
-from remit.kernel.authorize import FIRM_CHECKS, authorize
-from remit.kernel.calls import order_call, refuse_call, settle_call, source_of
-from remit.kernel.doubt import NOT_DONE
-from remit.kernel.endings import head_for
-from remit.kernel.join import joined
-from remit.kernel.spend import exhausted, lacking
+from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, Packet, packet_version, question_version
+from remit.core.journal.rulings import BY_PERSON, Answer, ApprovalCounted, CommandsWithheld, Rung
+from remit.core.limits.budget import FIELDS, Dimension
+from remit.core.limits.queue import QUEUE_MARK
+from remit.core.run.manifest import askers_of, may_approve_own
+from remit.core.run.messages import Message
+from remit.core.run.person import is_among, look_alike
+from remit.core.work.graph import Node, NodeKind, NodeOutcome
+from remit.kernel.authority.authorize import FIRM_CHECKS, authorize
+from remit.kernel.authority.proposed_calls import order_call, refuse_call, settle_call, source_of
+from remit.kernel.authority.verdict import ALLOWED, Verdict, refuse
+from remit.kernel.budget.spend import exhausted, lacking
+from remit.kernel.graph.join import joined
+from remit.kernel.people.questions import REVIEW, ask, ask_the_next, released_by, settle_question
+from remit.kernel.results.doubt import NOT_DONE
+from remit.kernel.results.endings import head_for
+from remit.kernel.results.notices import HAPPENED, NOT_HAPPENED, refusal, refusal_bound, tokens_bound
 from remit.kernel.tally import Tally, freezes
-from remit.kernel.verdicts import ALLOWED, Verdict, refuse
-from remit.kernel.words import HAPPENED, NOT_HAPPENED, refusal, refusal_bound, tokens_bound
 
 # The outcome of a released budget, which no edge names: the model is asked after all, where the run stands.
 RELEASED = "released"

@@ -10,19 +10,19 @@ Rule 4: a failure worth trying again is tried again after a pause, as often in a
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from remit.core.arrivals import ModelAnswered, ModelFailed
-from remit.core.budget import Charges, Dimension
-from remit.core.commands import CallModel, SetTimer, TimerPurpose
 from remit.core.failure import ERRORS, Ending, ErrorCode, Retryable
-from remit.core.graph import Node, NodeOutcome
-from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
-from remit.core.rulings import RetryPlanned
-from remit.core.seal import SECRET_EXPOSED
-from remit.kernel.backoff import backoff_ms
-from remit.kernel.clock import deadline_at_ms
-from remit.kernel.endings import head_for
-from remit.kernel.exhaustion import compress, is_kept_back, is_under_pressure, relieve
-from remit.kernel.spend import at_least, lacking, model_charges, settle, usage_charges
+from remit.core.journal.arrivals import ModelAnswered, ModelFailed
+from remit.core.journal.commands import CallModel, SetTimer, TimerPurpose
+from remit.core.journal.rulings import RetryPlanned
+from remit.core.limits.budget import Charges, Dimension
+from remit.core.run.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
+from remit.core.secrets.seal import SECRET_EXPOSED
+from remit.core.work.graph import Node, NodeOutcome
+from remit.kernel.budget.backoff import backoff_ms
+from remit.kernel.budget.exhaustion import compress, is_kept_back, is_under_pressure, relieve
+from remit.kernel.budget.spend import at_least, lacking, model_charges, settle, usage_charges
+from remit.kernel.budget.wall_clock import deadline_at_ms
+from remit.kernel.results.endings import head_for
 from remit.kernel.tally import Tally
 
 # Looking a member up in its enum costs as much as a comparison; these two are needed every turn.

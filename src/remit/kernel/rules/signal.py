@@ -14,7 +14,8 @@ Rule 7: an entry of the session decides nothing, so it is kept whether or not th
 
 from collections.abc import Iterable
 
-from remit.core.arrivals import (
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
+from remit.core.journal.arrivals import (
     CancelRequested,
     FeedbackGiven,
     PauseRequested,
@@ -26,12 +27,8 @@ from remit.core.arrivals import (
     SessionNoted,
     SourcesAccepted,
 )
-from remit.core.commands import AskHuman, AskPurpose, CallModel, CallTool, ForkRun
-from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
-from remit.core.lineage import derived_id
-from remit.core.manifest import Origin, Source
-from remit.core.record import replace
-from remit.core.rulings import (
+from remit.core.journal.commands import AskHuman, AskPurpose, CallModel, CallTool, ForkRun
+from remit.core.journal.rulings import (
     AddendumNoted,
     CommandsWithheld,
     FeedbackTaken,
@@ -41,15 +38,18 @@ from remit.core.rulings import (
     SessionEntryKept,
     SourcesReplaced,
 )
-from remit.kernel.asking import ask_anew
-from remit.kernel.authorize import was_not_done_before
-from remit.kernel.doubt import WITHHELD, doubt, inquire_all
-from remit.kernel.endings import head_for
+from remit.core.record import replace
+from remit.core.run.lineage import derived_id
+from remit.core.run.manifest import Origin, Source
+from remit.kernel.authority.authorize import was_not_done_before
+from remit.kernel.authority.verdict import ALLOWED
+from remit.kernel.budget.spend import settle
+from remit.kernel.people.questions import ask_anew
+from remit.kernel.results.doubt import WITHHELD, doubt, inquire_all
+from remit.kernel.results.endings import head_for
 from remit.kernel.rules.human import RELEASED
-from remit.kernel.spend import settle
 from remit.kernel.state import is_safe_to_repeat, questions
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED
 
 # Preferences and resolved names, not a database: every run of the session begins with all of them.
 SESSION_ENTRIES_MAX = 256

@@ -1,16 +1,16 @@
 """A run starts: its deadline is set and the first node entered, unless its goal is out of reach whatever it does."""
 
-from remit.core.arrivals import RunStarted
-from remit.core.commands import SetTimer, TimerPurpose
 from remit.core.failure import Ending, RequestRejected
-from remit.core.graph import NodeKind
-from remit.core.manifest import MANIFEST_INVALID
-from remit.core.rulings import RunAccepted
-from remit.kernel.acceptance import check_goal
-from remit.kernel.conditions import check_conditions
-from remit.kernel.endings import head_for
-from remit.kernel.exhaustion import check_exhaustion
-from remit.kernel.feasible import impossible_from_the_start
+from remit.core.journal.arrivals import RunStarted
+from remit.core.journal.commands import SetTimer, TimerPurpose
+from remit.core.journal.rulings import RunAccepted
+from remit.core.run.manifest import MANIFEST_INVALID
+from remit.core.work.graph import NodeKind
+from remit.kernel.authority.conditions import check_conditions
+from remit.kernel.budget.exhaustion import check_exhaustion
+from remit.kernel.results.acceptance import check_goal
+from remit.kernel.results.endings import head_for
+from remit.kernel.results.feasible import impossible_from_the_start
 from remit.kernel.tally import Tally
 
 # The outcome under which the start node is entered; no edge names it.

@@ -1,12 +1,12 @@
 """A moment has come: to try again, to take silence for a no, or to stop because the time is up."""
 
-from remit.core.arrivals import TimerFired
-from remit.core.commands import AskHuman, SetTimer, TimerPurpose
-from remit.kernel.asking import has_next
-from remit.kernel.clock import deadline_at_ms, is_past_deadline, stop_for_time
-from remit.kernel.exhaustion import is_out_of_time
+from remit.core.journal.arrivals import TimerFired
+from remit.core.journal.commands import AskHuman, SetTimer, TimerPurpose
+from remit.kernel.budget.exhaustion import is_out_of_time
+from remit.kernel.budget.spend import settle
+from remit.kernel.budget.wall_clock import deadline_at_ms, is_past_deadline, stop_for_time
+from remit.kernel.people.questions import has_next
 from remit.kernel.rules.human import on_expired
-from remit.kernel.spend import settle
 from remit.kernel.tally import Tally
 
 # The outcome of a pause between attempts, which no edge names: the model call is ordered again, where the run stands.

@@ -6,7 +6,8 @@ Rule 3: an error is an observation. A mutating call whose outcome nobody knows i
 Rule 4: the node is left when every call has its outcome.
 """
 
-from remit.core.arrivals import (
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
+from remit.core.journal.arrivals import (
     CodeFailed,
     CodeReturned,
     Happened,
@@ -17,14 +18,8 @@ from remit.core.arrivals import (
     ToolReconciled,
     ToolReturned,
 )
-from remit.core.boundary import At, Exhaustion
-from remit.core.commands import CallCode, CallTool, ReconcileTool
-from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
-from remit.core.flags import TESTS_FAILED
-from remit.core.graph import Node, NodeOutcome
-from remit.core.manifest import CODE_TIMEOUT_MS
-from remit.core.record import replace
-from remit.core.rulings import (
+from remit.core.journal.commands import CallCode, CallTool, ReconcileTool
+from remit.core.journal.rulings import (
     OUTCOME_UNKNOWN,
     RECONCILED,
     UNVERIFIED,
@@ -33,22 +28,27 @@ from remit.core.rulings import (
     Rung,
     ToolCallRefused,
 )
-from remit.core.tools import ToolDefinition
-from remit.kernel.authorize import authorize
-from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
-from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
-from remit.kernel.endings import DENIALS_MAX, head_for, times_denied
-from remit.kernel.exhaustion import begin_wrap_up, policy_of
-from remit.kernel.flags import NO_FLAGS, Flags, declares_tests, settled_flags
-from remit.kernel.grounding import contradicted_by, rung_reached, stops_loop, unfit_result
-from remit.kernel.join import joined
-from remit.kernel.policy import stopped_by
-from remit.kernel.spend import settle
+from remit.core.limits.boundary import At, Exhaustion
+from remit.core.limits.flags import TESTS_FAILED
+from remit.core.limits.tools import ToolDefinition
+from remit.core.record import replace
+from remit.core.run.manifest import CODE_TIMEOUT_MS
+from remit.core.work.graph import Node, NodeOutcome
+from remit.kernel.authority.authorize import authorize
+from remit.kernel.authority.call_flags import NO_FLAGS, Flags, declares_tests, settled_flags
+from remit.kernel.authority.policy import stopped_by
+from remit.kernel.authority.proposed_calls import INVALID, hold_call, order_call, refuse_call, settle_call
+from remit.kernel.authority.verdict import ALLOWED, Judgement
+from remit.kernel.budget.exhaustion import begin_wrap_up, policy_of
+from remit.kernel.budget.spend import settle
+from remit.kernel.graph.join import joined
+from remit.kernel.graph.plan_steps import conclude_call
+from remit.kernel.results.doubt import LOST, NOT_DONE, ask_about, doubt
+from remit.kernel.results.endings import DENIALS_MAX, head_for, times_denied
+from remit.kernel.results.grounding import contradicted_by, rung_reached, stops_loop, unfit_result
+from remit.kernel.results.notices import NOT_HAPPENED, tokens_bound
 from remit.kernel.state import is_safe_to_repeat
-from remit.kernel.steps import conclude_call
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED, Judgement
-from remit.kernel.words import NOT_HAPPENED, tokens_bound
 
 # A model that twice failed to repair its calls will not do it the third time.
 ARGUMENT_REPAIRS_MAX = 2

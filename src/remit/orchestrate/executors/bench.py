@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from remit.core.record import Text
-from remit.orchestrate.bus import Bus
-from remit.orchestrate.halts import Halts
+from remit.orchestrate.bus.bus import Bus
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.ports import Clock
-from remit.orchestrate.reports import Report
-from remit.orchestrate.seals import Sealer
-from remit.tool.vault import NO_SECRETS, Vault
+from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 
 def _unheard(run_id: str, report: Report) -> None:

@@ -13,30 +13,31 @@ Rule 6: a child has the time that its parent has left when the child begins, not
 import asyncio
 from functools import partial
 
-from remit.core.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
-from remit.core.candidate import Candidate, ScoreMaker
-from remit.core.codec import encode_signal
-from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.failure import Ending, IllegalArrival
-from remit.core.goal import JUDGE_MARK
-from remit.core.graph import Node, schema_text
-from remit.core.manifest import EarlierEffect, Manifest
-from remit.core.messages import user_message
+from remit.core.journal.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
+from remit.core.journal.codec import encode_signal
+from remit.core.journal.commands import CancelCommand, ForkRun, StartChild
+from remit.core.journal.signing import is_deletion_signed
+from remit.core.journal.storage import LeaseLost, RunHeld
 from remit.core.record import replace
-from remit.core.signals import Signal, UserSignal
-from remit.core.signing import is_deletion_signed
-from remit.core.storage import LeaseLost, RunHeld
-from remit.kernel.clock import deadline_beneath, waited_by
-from remit.kernel.endings import denied_by
-from remit.kernel.grounding import left_by, refused_by
+from remit.core.run.manifest import EarlierEffect, Manifest
+from remit.core.run.messages import user_message
+from remit.core.run.signals import Signal, UserSignal
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.core.work.goal import JUDGE_MARK
+from remit.core.work.graph import Node, schema_text
+from remit.kernel.budget.wall_clock import deadline_beneath, waited_by
+from remit.kernel.results.endings import denied_by
+from remit.kernel.results.grounding import left_by, refused_by
+from remit.kernel.results.notices import correction
+from remit.kernel.results.votes import place_in_journal
 from remit.kernel.state import RunState, compiled, pinned, waiting_for
-from remit.kernel.voting import place_in_journal
-from remit.kernel.words import correction
-from remit.observe.execution import usage_of
-from remit.orchestrate.fork import begin_fork, effects_of, is_settled, origin_of
-from remit.orchestrate.hub import Driver, Hub
-from remit.orchestrate.live import Live
-from remit.orchestrate.offspring import (
+from remit.observe.views.execution import usage_of
+from remit.orchestrate.executors.reports import ChildSaid, Report
+from remit.orchestrate.history.fork_run import begin_fork, effects_of, is_settled, origin_of
+from remit.orchestrate.loop.hub import Driver, Hub
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.offspring import (
     child_manifest,
     judge_request,
     observed_by,
@@ -44,12 +45,11 @@ from remit.orchestrate.offspring import (
     spent_by,
     step_request,
 )
-from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.patterns.structured import structured_graph
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.step_values import shown_to_model
+from remit.orchestrate.patterns.structured_graph import structured_graph
 from remit.orchestrate.ports import HeadLog, Inbox
-from remit.orchestrate.reports import ChildSaid, Report
-from remit.orchestrate.step_values import shown_to_model
-from remit.validate.rules import SemanticCheck
+from remit.validate.rule_set import SemanticCheck
 from remit.validate.semantic import ask_of
 
 # Whom a child hears a cancel from.

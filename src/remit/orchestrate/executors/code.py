@@ -11,31 +11,31 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeAlias
 
-from remit.core.arrivals import CodeFailed, CodeReturned, Election, ProposedCall
-from remit.core.codec import arguments_in
-from remit.core.commands import CallCode
 from remit.core.failure import ErrorCode, RemitError
-from remit.core.plan import Step
+from remit.core.journal.arrivals import CodeFailed, CodeReturned, Election, ProposedCall
+from remit.core.journal.codec import arguments_in
+from remit.core.journal.commands import CallCode
+from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
-from remit.core.tools import ToolCall
-from remit.core.values import ValueKind
+from remit.core.work.plan import Step
+from remit.core.work.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
-from remit.orchestrate.deadlines import TimeRanOut, within
-from remit.orchestrate.errands import JudgeErrand, ProposeErrand, SiftErrand, StepErrand, VoteErrand
+from remit.orchestrate.exchange.filters import context_of, looked
 from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.filters import context_of, looked
-from remit.orchestrate.handlers import HandlerUnusable
-from remit.orchestrate.kit import Kit, ToolCallFilter
-from remit.orchestrate.patterns.plan import CALL_MARK, STEP_MARK
-from remit.orchestrate.patterns.redundant import VOTE_MARK
-from remit.orchestrate.reports import CodeProposed, FilterSaid, Report, SiftedCall
-from remit.orchestrate.seals import SECRET_GONE, SecretGone, is_lost, waits_for
-from remit.orchestrate.step_values import NoStepValue, converted, query_in, written
-from remit.orchestrate.user_code import called
-from remit.orchestrate.voting import STRATEGIES, NoConsensus, elect, settled
-from remit.validate.breaches import breach_text
-from remit.validate.checking import Report as RulesReport
-from remit.validate.checking import result_of
+from remit.orchestrate.executors.errands import JudgeErrand, ProposeErrand, SiftErrand, StepErrand, VoteErrand
+from remit.orchestrate.executors.reports import CodeProposed, FilterSaid, Report, SiftedCall
+from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.facts.sealing import SECRET_GONE, SecretGone, is_lost, waits_for
+from remit.orchestrate.loop.deadlines import TimeRanOut, within
+from remit.orchestrate.patterns.handlers import HandlerUnusable
+from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
+from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
+from remit.orchestrate.patterns.step_values import NoStepValue, converted, query_in, written
+from remit.orchestrate.patterns.voters import STRATEGIES, NoConsensus, elect, settled
+from remit.orchestrate.setup.kit import Kit, ToolCallFilter
+from remit.validate.breach import breach_text
+from remit.validate.check import Report as RulesReport
+from remit.validate.check import result_of
 
 _PPM = 1_000_000
 _FAILED, _TIMEOUT = ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT

@@ -7,20 +7,20 @@ Rule 3: an answer to a packet that names its version is an answer to that versio
 
 from collections.abc import Sequence
 
-from remit.core.arrivals import Happened, OutcomeJudged
-from remit.core.budget import FIELDS, Charges
-from remit.core.codec import arguments_in
-from remit.core.commands import AskHuman, AskPurpose, question_version
-from remit.core.events import Turn
 from remit.core.failure import ArrivalFault, IllegalArrival
+from remit.core.journal.arrivals import Happened, OutcomeJudged
+from remit.core.journal.codec import arguments_in
+from remit.core.journal.commands import AskHuman, AskPurpose, question_version
+from remit.core.journal.turn import Turn
+from remit.core.limits.budget import FIELDS, Charges
+from remit.core.limits.tool_policy import gaps_of
 from remit.core.record import replace
-from remit.core.signals import Signal, UserSignal, packet_id, packet_named
-from remit.core.tool_policy import gaps_of
-from remit.kernel.asking import released_by
+from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
+from remit.kernel.people.questions import released_by
 from remit.kernel.state import RunState, pinned, questions
-from remit.observe.packets import Approval, What
-from remit.observe.queues import asked_at_ms, escalation_asked
-from remit.orchestrate.reports import PersonSaid, Report, report_of
+from remit.observe.people.packets import Approval, What
+from remit.observe.people.queue_items import asked_at_ms, escalation_asked
+from remit.orchestrate.executors.reports import PersonSaid, Report, report_of
 
 
 def approvals_in(state: RunState, turns: Sequence[Turn] = ()) -> list[Approval]:

@@ -16,24 +16,19 @@ import asyncio
 import logging
 from functools import partial
 
-from remit.constraint.notation import GRAMMAR_UNCHECKABLE
-from remit.core.arrivals import ModelFailed
-from remit.core.commands import CallModel
+from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
+from remit.core.journal.arrivals import ModelFailed
+from remit.core.journal.commands import CallModel
 from remit.core.record import replace
+from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
+from remit.inference.answers.text_calls import begins_a_call
 from remit.inference.chain import ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler, wants_grammars
-from remit.inference.text_calls import begins_a_call
-from remit.kernel.voting import place_in_journal
+from remit.kernel.results.votes import place_in_journal
 from remit.observe.logs import command_fields
-from remit.orchestrate.bus import Answer
-from remit.orchestrate.deadlines import TimeRanOut, within
-from remit.orchestrate.errands import ModelErrand
-from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.reports import ModelSaid, Report
-from remit.orchestrate.shaping import (
+from remit.orchestrate.bus.bus import Answer
+from remit.orchestrate.exchange.shaping import (
     TOOLS_OFFERED_MAX,
     Breach,
     Circumstances,
@@ -48,7 +43,12 @@ from remit.orchestrate.shaping import (
     shaped,
     strictly,
 )
-from remit.orchestrate.veil import Veil
+from remit.orchestrate.exchange.veil import Veil
+from remit.orchestrate.executors.bench import Bench
+from remit.orchestrate.executors.errands import ModelErrand
+from remit.orchestrate.executors.reports import ModelSaid, Report
+from remit.orchestrate.loop.deadlines import TimeRanOut, within
+from remit.orchestrate.setup.kit import Kit
 from remit.rerank.router import ROUTER_MISSING, Router, check_routing, has_embeddings
 
 MS_PER_SECOND = 1000

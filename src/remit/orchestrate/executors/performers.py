@@ -9,10 +9,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from remit.core.commands import Command
+from remit.core.journal.commands import Command
 from remit.kernel.state import is_safe_to_repeat
-from remit.orchestrate.claims import PerformerLost
-from remit.orchestrate.errands import (
+from remit.orchestrate.executors.bench import Bench
+from remit.orchestrate.executors.code import run_code
+from remit.orchestrate.executors.errands import (
     Errand,
     InquiryErrand,
     JudgeErrand,
@@ -24,15 +25,14 @@ from remit.orchestrate.errands import (
     ToolErrand,
     VoteErrand,
 )
-from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.executors.code import run_code
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.prepare import prepare
+from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.executors.retrieve import retrieve
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.live import Live
-from remit.orchestrate.reports import Report
+from remit.orchestrate.loop.claims import PerformerLost
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.setup.kit import Kit
 
 _Perform = Callable[[Any, Kit], Awaitable[Report]]
 # Who loses so many performers over one errand loses them because of it.

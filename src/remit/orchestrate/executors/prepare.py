@@ -9,17 +9,19 @@ from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Any
 
-from remit.core.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
-from remit.core.graph import NodeKind
-from remit.core.inference import ModelRequest
-from remit.core.manifest import family_of
-from remit.core.messages import Role
+from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
 from remit.core.record import Text
+from remit.core.run.inference import ModelRequest
+from remit.core.run.manifest import family_of
+from remit.core.run.messages import Role
+from remit.core.work.graph import NodeKind
+from remit.kernel.results.votes import answers_of, in_order
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned, standing_at
-from remit.kernel.voting import answers_of, in_order
-from remit.observe.execution import offered_tools
-from remit.orchestrate.errands import (
+from remit.observe.views.execution import offered_tools
+from remit.orchestrate.exchange.filters import unseen_because
+from remit.orchestrate.exchange.shaping import applied, began_at, is_checked, occasion_of
+from remit.orchestrate.executors.errands import (
     Errand,
     InquiryErrand,
     JudgeErrand,
@@ -32,12 +34,10 @@ from remit.orchestrate.errands import (
     ToolErrand,
     VoteErrand,
 )
-from remit.orchestrate.filters import unseen_because
-from remit.orchestrate.halts import run_scopes
-from remit.orchestrate.live import Live
-from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK
-from remit.orchestrate.patterns.redundant import VOTE_MARK
-from remit.orchestrate.shaping import applied, began_at, is_checked, occasion_of
+from remit.orchestrate.loop.halt_switch import run_scopes
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.patterns.plan_graph import ARGUMENTS, CALL_MARK
+from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 
 # Gives a text in full, wherever it lives.
 Fetch = Callable[[Text], Awaitable[str]]

@@ -8,15 +8,15 @@ Rule 3: a provider that has its evidence as candidates is asked for those, so th
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from remit.context.building import relevance_of
-from remit.core.arrivals import ContextFailed
-from remit.core.candidate import Candidate
-from remit.core.messages import Message
-from remit.orchestrate.deadlines import TimeRanOut, within
-from remit.orchestrate.errands import RetrieveErrand
+from remit.context.evidence_message import relevance_of
+from remit.core.journal.arrivals import ContextFailed
+from remit.core.run.messages import Message
+from remit.core.work.candidate import Candidate
 from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.kit import ContextProvider, Kit
-from remit.orchestrate.reports import ContextSaid, Report
+from remit.orchestrate.executors.errands import RetrieveErrand
+from remit.orchestrate.executors.reports import ContextSaid, Report
+from remit.orchestrate.loop.deadlines import TimeRanOut, within
+from remit.orchestrate.setup.kit import ContextProvider, Kit
 
 _PPM = 1_000_000
 _UNKNOWN = -1

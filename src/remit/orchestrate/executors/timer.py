@@ -5,10 +5,10 @@ Rule 2: a timer is a promise not to be early.
 Rule 3: a run moves by itself while a timer will move it; while the clock stands still, the deadline will not.
 """
 
-from remit.core.boundary import Exhaustion
-from remit.core.budget import Dimension
-from remit.core.commands import SetTimer, TimerPurpose
-from remit.kernel.exhaustion import policy_of
+from remit.core.journal.commands import SetTimer, TimerPurpose
+from remit.core.limits.boundary import Exhaustion
+from remit.core.limits.budget import Dimension
+from remit.kernel.budget.exhaustion import policy_of
 from remit.kernel.state import RunState, pinned
 
 # An alarm rings this much late, so that a clock that counts whole milliseconds has reached the moment.

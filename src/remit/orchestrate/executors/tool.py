@@ -13,29 +13,29 @@ import asyncio
 import logging
 from functools import partial
 
-from remit.core.arrivals import Happened, RunHalted
-from remit.core.commands import CallTool
 from remit.core.failure import ErrorCode
-from remit.core.json_text import kept_value
+from remit.core.journal.arrivals import Happened, RunHalted
+from remit.core.journal.commands import CallTool
+from remit.core.limits.tools import ToolResult
 from remit.core.record import JsonObject, Record
-from remit.core.seal import SECRET_EXPOSED
-from remit.core.tools import ToolResult
-from remit.kernel.backoff import BACKOFF_MS_MAX
+from remit.core.schema.json_text import kept_value
+from remit.core.secrets.seal import SECRET_EXPOSED
+from remit.kernel.budget.backoff import BACKOFF_MS_MAX
 from remit.observe.logs import command_fields
-from remit.orchestrate.claims import Revoked, not_done
-from remit.orchestrate.deadlines import TimeRanOut, within
-from remit.orchestrate.errands import InquiryErrand, ToolErrand
+from remit.orchestrate.exchange.filters import turned_away
 from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.filters import turned_away
-from remit.orchestrate.halts import HaltStands, halted, tool_scope
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.redacting import redacted
-from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
-from remit.orchestrate.seals import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, waits_for
-from remit.tool.asking import reconcile
-from remit.tool.outcomes import Performed, ToolFault
-from remit.tool.performing import Attempt, Late, perform
-from remit.tool.threads import THREADS_MAX
+from remit.orchestrate.executors.errands import InquiryErrand, ToolErrand
+from remit.orchestrate.executors.reports import Report, ToolAccounted, ToolBroke, ToolSaid
+from remit.orchestrate.facts.redacting import redacted
+from remit.orchestrate.facts.sealing import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, waits_for
+from remit.orchestrate.loop.claims import Revoked, not_done
+from remit.orchestrate.loop.deadlines import TimeRanOut, within
+from remit.orchestrate.loop.halt_switch import HaltStands, halted, tool_scope
+from remit.orchestrate.setup.kit import Kit
+from remit.tool.call.hooks import reconcile
+from remit.tool.call.outcomes import Performed, ToolFault
+from remit.tool.call.performing import Attempt, Late, perform
+from remit.tool.call.threads import THREADS_MAX
 
 _MS_PER_S = 1_000
 

@@ -9,33 +9,33 @@ Rule 4: whatever the guard knows of a run beyond its state is read off its turns
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from remit.core.arrivals import CallProposed
-from remit.core.budget import Dimension
-from remit.core.codec import decode_turn
-from remit.core.contract import SystemRequest
 from remit.core.failure import RequestRejected
-from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-from remit.core.halt import Standing
-from remit.core.manifest import Host, Manifest, make_manifest
-from remit.core.messages import user_message
+from remit.core.journal.arrivals import CallProposed
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.storage import RunHeld
+from remit.core.limits.budget import Dimension
+from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
-from remit.core.signals import UserSignal
-from remit.core.storage import RunHeld
-from remit.core.tools import ToolDefinition
+from remit.core.run.contract import SystemRequest
+from remit.core.run.halt import Standing
+from remit.core.run.manifest import Host, Manifest, make_manifest
+from remit.core.run.messages import user_message
+from remit.core.run.signals import UserSignal
+from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.custody import Custody
-from remit.orchestrate.guard.boundary import boundary_of
+from remit.orchestrate.facts.first_arrival import started
+from remit.orchestrate.guard.guard_boundary import boundary_of
+from remit.orchestrate.guard.open_run import Room
 from remit.orchestrate.guard.protocol import asker_in, plan_in, read_in
-from remit.orchestrate.guard.room import Room
-from remit.orchestrate.guard.verdicts import verdict_of
-from remit.orchestrate.holdings import Holdings
-from remit.orchestrate.live import Live
+from remit.orchestrate.guard.shown_verdicts import verdict_of
+from remit.orchestrate.history.custody import Custody
+from remit.orchestrate.loop.holdings import Holdings
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.recover import recover
+from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.recover import recover
-from remit.orchestrate.runner import Runner
-from remit.orchestrate.starting import started
 from remit.provenance.gate import prompts_of
-from remit.tool.vault import NO_SECRETS
+from remit.tool.secrets.vault import NO_SECRETS
 
 GUARD_RUN_OPEN = "GUARD_RUN_OPEN"
 GUARD_RUN_DIFFERS = "GUARD_RUN_DIFFERS"

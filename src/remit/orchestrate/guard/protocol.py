@@ -14,14 +14,14 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-from remit.core.codec import read_json, to_json
-from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RequestRejected
-from remit.core.json_text import parse_with_oddities
-from remit.core.lifecycle import AgentRole
-from remit.core.person import check_no_secret, check_person
+from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject, Record
 from remit.core.regex import regex
+from remit.core.run.envelope import ID_CHARS_MAX
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.person import check_no_secret, check_person
+from remit.core.schema.json_text import parse_with_oddities
 
 GUARD_LINE_INVALID = "GUARD_LINE_INVALID"
 GUARD_LINE_TOO_LONG = "GUARD_LINE_TOO_LONG"

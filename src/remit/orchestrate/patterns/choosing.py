@@ -3,19 +3,19 @@
 Rule 1: what a graph could never finish for want of child runs or steps is refused before the run begins.
 """
 
-from remit.core.budget import Dimension, assign
-from remit.core.contract import Mode, SystemRequest
 from remit.core.failure import RequestRejected
-from remit.core.graph import Ballot, EndingClass, Graph, Node, NodeKind
-from remit.core.messages import Role
-from remit.core.plan import ExecutionPlan
+from remit.core.limits.budget import Dimension, assign
+from remit.core.limits.tools import ToolChoiceMode
 from remit.core.record import replace
-from remit.core.tools import ToolChoiceMode
-from remit.orchestrate.kit import Kit, Terms
-from remit.orchestrate.patterns.chat import chat_for
-from remit.orchestrate.patterns.plan import plan_graph
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_for
-from remit.orchestrate.patterns.structured import structured_for
+from remit.core.run.contract import Mode, SystemRequest
+from remit.core.run.messages import Role
+from remit.core.work.graph import Ballot, EndingClass, Graph, Node, NodeKind
+from remit.core.work.plan import ExecutionPlan
+from remit.orchestrate.patterns.chat_graph import chat_for
+from remit.orchestrate.patterns.plan_graph import plan_graph
+from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_for
+from remit.orchestrate.patterns.structured_graph import structured_for
+from remit.orchestrate.setup.kit import Kit, Terms
 
 CHILD_RUNS_TOO_FEW = "CHILD_RUNS_TOO_FEW"
 STEPS_TOO_FEW = "STEPS_TOO_FEW"

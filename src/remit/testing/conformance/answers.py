@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import START, AppendConflict, Barrier, EntrySettled, Listing
+from remit.core.journal.storage import START, AppendConflict, Barrier, EntrySettled, Listing
 from remit.orchestrate.ports import Inbox, Journal
 from remit.testing.conformance.writing import add
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import START, Listing, Topic
+from remit.core.journal.storage import START, Listing, Topic
 from remit.orchestrate.ports import Store
 
 # Opens one store twice, and closes both afterwards.

@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from remit.core.journal.storage import BlobMissing
 from remit.core.record import digest_of
-from remit.core.storage import BlobMissing
 from remit.orchestrate.ports import Blobs
 
 # Opens blobs that are empty, and closes them afterwards.

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from itertools import product
 from typing import Any
 
-from remit.core.storage import (
+from remit.core.journal.storage import (
     START,
     AppendConflict,
     Barrier,

@@ -9,12 +9,12 @@ owners, a disk) is its own, and has to be broken by tests of your own.
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from remit.core.codec import hash_turn
-from remit.core.signing import sign_head
-from remit.core.storage import STORE_BEHIND_ITS_LOG, Barrier, Listing, Warrant
-from remit.observe.checkup import Check, CheckState
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import sign_head
+from remit.core.journal.storage import STORE_BEHIND_ITS_LOG, Barrier, Listing, Warrant
+from remit.observe.checkup.checkup import Check, CheckState
+from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
-from remit.orchestrate.signatures import signed_journal
 from remit.testing.conformance.retention import OpenStore, Time
 from remit.testing.conformance.writing import add
 

@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.arrivals import TimerFired
-from remit.core.commands import CallTool, CancelCommand, Command, SetTimer, TimerPurpose
 from remit.core.failure import Ending, ErrorCode
-from remit.core.tools import ToolResult
+from remit.core.journal.arrivals import TimerFired
+from remit.core.journal.commands import CallTool, CancelCommand, Command, SetTimer, TimerPurpose
+from remit.core.limits.tools import ToolResult
 from remit.kernel.state import RunState
-from remit.orchestrate.claims import PerformerLost
-from remit.orchestrate.live import Live
+from remit.orchestrate.executors.reports import Report, ToolBroke, ToolSaid
+from remit.orchestrate.loop.claims import PerformerLost
+from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Dispatch
-from remit.orchestrate.reports import Report, ToolBroke, ToolSaid
 
 # Performs a command, wherever the dispatch has it performed.
 Perform = Callable[[Command], Awaitable[Report]]

@@ -14,13 +14,13 @@ from enum import StrEnum
 from typing import Any
 
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
-from remit.core.inference import FinishReason, ModelRequest, ModelResult
-from remit.core.messages import assistant_message, check_message, tool_message, user_message
+from remit.core.limits.tools import Effect, ToolDefinition
 from remit.core.record import replace
-from remit.core.tools import Effect, ToolDefinition
-from remit.core.usage import TokenUsage, check_usage
+from remit.core.run.inference import FinishReason, ModelRequest, ModelResult
+from remit.core.run.messages import assistant_message, check_message, tool_message, user_message
+from remit.core.run.usage import TokenUsage, check_usage
 from remit.inference.engine import INFERENCE_CODES, Engine, EngineFault, StreamChunk, StreamHandler
-from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.loop.deadlines import TimeRanOut, within
 
 CHECK_UNKNOWN = "CONFORMANCE_CHECK_UNKNOWN"
 CHECK_UNEXPLAINED = "CONFORMANCE_CHECK_UNEXPLAINED"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import START, Listing, Place, WrittenTurn
+from remit.core.journal.storage import START, Listing, Place, WrittenTurn
 from remit.orchestrate.ports import Feed, Journal
 
 # Opens an empty journal and its feed, and closes them afterwards.

@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.codec import hash_turn
-from remit.core.halt import HALTS
-from remit.core.signing import Signer, sign_head
-from remit.core.storage import AppendConflict
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import Signer, sign_head
+from remit.core.journal.storage import AppendConflict
+from remit.core.run.halt import HALTS
 from remit.orchestrate.ports import HaltLog
 
 # Opens a log of halts that is empty, and closes it afterwards.

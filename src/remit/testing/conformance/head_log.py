@@ -10,10 +10,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.codec import hash_turn
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import Signer, sign_head
+from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Losses, SignedHead, Warrant
 from remit.core.record import replace
-from remit.core.signing import Signer, sign_head
-from remit.core.storage import START, AppendConflict, Barrier, Listing, Losses, SignedHead, Warrant
 from remit.orchestrate.ports import HeadLog, Journal
 from remit.testing.conformance.writing import add
 

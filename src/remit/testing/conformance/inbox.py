@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import InboxEntry
+from remit.core.journal.storage import InboxEntry
 from remit.orchestrate.ports import Inbox
 
 # Opens an inbox that is empty, and closes it afterwards.

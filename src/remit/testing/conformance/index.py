@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import Barrier, Derived, Listing, RunEntry
+from remit.core.journal.storage import Barrier, Derived, Listing, RunEntry
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.writing import add
 

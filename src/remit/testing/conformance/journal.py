@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import START, AppendConflict, Barrier, Listing, Place
+from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place
 from remit.orchestrate.ports import Journal
 from remit.testing.conformance.writing import add
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.signing import is_head_signed, sign_head
+from remit.core.journal.signing import is_head_signed, sign_head
 from remit.orchestrate.ports import Key
 
 # Opens a key, made or not, and closes what it belongs to afterwards.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, Warrant
+from remit.core.journal.storage import AppendConflict, Barrier, LeaseLost, Listing, Warrant
 from remit.orchestrate.ports import Journal, Leases
 from remit.testing.conformance.writing import add
 

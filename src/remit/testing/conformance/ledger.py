@@ -9,9 +9,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.budget import Dimension
-from remit.core.quota import HOUR_MS, NEVER_MS, Charge, Committed, Limit, Period, Reservation
-from remit.core.storage import START, AppendConflict, Barrier, Listing, Place, QuotaConflict, SessionConflict
+from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place, QuotaConflict, SessionConflict
+from remit.core.limits.budget import Dimension
+from remit.core.limits.quota import HOUR_MS, NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.orchestrate.ports import Journal, Ledger
 from remit.testing.conformance.writing import add
 

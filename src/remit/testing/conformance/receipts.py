@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.queue import Receipt, ReceiptKind
-from remit.core.storage import Listing
+from remit.core.journal.storage import Listing
+from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.orchestrate.ports import Journal, Receipts
 from remit.testing.conformance.writing import add
 

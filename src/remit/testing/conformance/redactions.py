@@ -9,15 +9,15 @@ seen with a disk of your own.
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from remit.core.arrivals import FeedbackGiven
-from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn, redacted_in
-from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import RemitError
+from remit.core.journal.arrivals import FeedbackGiven
+from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, hash_turn, redacted_in
+from remit.core.journal.signing import is_redaction_signed
+from remit.core.journal.storage import Barrier, BlobMissing, Listing, Redacted
+from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef, Text, digest_of
-from remit.core.signing import is_redaction_signed
-from remit.core.storage import Barrier, BlobMissing, Listing, Redacted
+from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
-from remit.orchestrate.signatures import signed_journal
 from remit.testing.conformance.retention import START_MS, OpenStore, Time
 from remit.testing.conformance.writing import add
 

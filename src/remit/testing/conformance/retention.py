@@ -11,14 +11,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.budget import Dimension
-from remit.core.codec import hash_turn
 from remit.core.failure import RemitError
-from remit.core.queue import Receipt, ReceiptKind
-from remit.core.quota import NEVER_MS, Committed, Limit, Period, Reservation
-from remit.core.record import digest_of
-from remit.core.signing import is_deletion_signed
-from remit.core.storage import (
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.signing import is_deletion_signed
+from remit.core.journal.storage import (
     ANSWER_GRACE_MS,
     PARENT_OPEN,
     TEXT_GRACE_MS,
@@ -28,8 +24,12 @@ from remit.core.storage import (
     Losses,
     Removed,
 )
+from remit.core.limits.budget import Dimension
+from remit.core.limits.queue import Receipt, ReceiptKind
+from remit.core.limits.quota import NEVER_MS, Committed, Limit, Period, Reservation
+from remit.core.record import digest_of
+from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
-from remit.orchestrate.signatures import signed_journal
 from remit.testing.conformance.writing import add
 
 # Opens an empty store that has a key and goes by this clock, and closes it afterwards.

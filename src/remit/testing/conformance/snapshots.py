@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.codec import hash_turn
-from remit.core.storage import Snapshot
+from remit.core.journal.codec import hash_turn
+from remit.core.journal.storage import Snapshot
 from remit.orchestrate.ports import Journal, Snapshots
 from remit.testing.conformance.writing import add
 

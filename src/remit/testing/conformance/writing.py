@@ -1,7 +1,7 @@
 """Turns for the checks of every port: written behind whatever a run has."""
 
+from remit.core.journal.storage import Barrier, Listing, Place, Warrant
 from remit.core.record import replace
-from remit.core.storage import Barrier, Listing, Place, Warrant
 from remit.orchestrate.ports import Journal
 
 

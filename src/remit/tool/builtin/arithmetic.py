@@ -21,7 +21,7 @@ from remit.tool.builtin.quantities import (
     power,
     syntax,
 )
-from remit.tool.builtin.refusing import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, shown
 
 # A formula that a person could check by eye; anything longer is a program.
 EXPRESSION_CHARS_MAX = 1_000

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from remit.core.tools import Effect, ToolCategory
+from remit.core.limits.tools import Effect, ToolCategory
 from remit.tool.builtin.arithmetic import EXPRESSION_CHARS_MAX, evaluate
 from remit.tool.builtin.quantities import Number
-from remit.tool.declare import Tool, tool
+from remit.tool.declare.decorator import Tool, tool
 
 # All digits of a float that mean something, less the one that shows how it was stored.
 SHOWN_DIGITS = 15

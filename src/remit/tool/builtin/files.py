@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from remit.core.tools import Effect, ToolCategory
-from remit.tool.builtin.paths import PATH_CHARS_MAX, joined
-from remit.tool.builtin.refusing import ToolRefused, shown
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.tool.builtin.file_search import NEEDLE_CHARS_MAX, Found, Search
+from remit.tool.builtin.refusal import ToolRefused, shown
+from remit.tool.builtin.relative_path import PATH_CHARS_MAX, joined
 from remit.tool.builtin.rooted import IfExists, Root, listing_of
-from remit.tool.builtin.searching import NEEDLE_CHARS_MAX, Found, Search
-from remit.tool.builtin.texts import FILE_NOT_TEXT, encoded, text_of
-from remit.tool.cancelling import CancelToken
-from remit.tool.declare import Tool, tool
+from remit.tool.builtin.utf8_text import FILE_NOT_TEXT, encoded, text_of
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.declare.decorator import Tool, tool
 
 # One folder that a model can still overlook.
 LISTED_MAX = 1_000

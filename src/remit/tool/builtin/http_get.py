@@ -14,13 +14,13 @@ from urllib.parse import urljoin
 
 from pydantic import Field
 
-from remit.core.tools import Effect, ToolCategory
-from remit.core.trust import Reads
-from remit.tool.builtin.fetching import INTERNET, Answer, Deadline, Reach, fetched
-from remit.tool.builtin.refusing import ToolRefused, shown
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.core.limits.trust import Reads
+from remit.tool.builtin.fetcher import INTERNET, Answer, Deadline, Reach, fetched
+from remit.tool.builtin.refusal import ToolRefused, shown
 from remit.tool.builtin.targets import URL_CHARS_MAX, AllowedHost, Target, target_of
-from remit.tool.cancelling import CancelToken
-from remit.tool.declare import Tool, tool
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.declare.decorator import Tool, tool
 
 HTTP_REDIRECT_REFUSED = "HTTP_REDIRECT_REFUSED"
 HTTP_NOT_TEXT = "HTTP_NOT_TEXT"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from remit.tool.builtin.refusing import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, shown
 
 CALCULATOR_SYNTAX = "CALCULATOR_SYNTAX"
 CALCULATOR_TOO_LARGE = "CALCULATOR_TOO_LARGE"

@@ -4,7 +4,7 @@ Rule 1: a path is opened one name after the other, each relative to the folder b
         checked is what is open, so a link that is swapped in between leads nowhere.
 Rule 2: only regular files with one name are read. What is no file is told from its open descriptor, and opening never waits.
 Rule 3: no other file system and no store of remit is entered, even where one lies beneath the root.
-Rule 4: what is looked at and what is written happens in one turn; `remit.tool.builtin.placing` says how it is written.
+Rule 4: what is looked at and what is written happens in one turn; `remit.tool.builtin.atomic_file` says how it is written.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from remit.tool.builtin.paths import STORE_MARK, invalid_path, names_of, problem_of
-from remit.tool.builtin.placing import check_room, put, turn_in
-from remit.tool.builtin.refusing import ToolRefused, shown
+from remit.tool.builtin.atomic_file import check_room, put, turn_in
+from remit.tool.builtin.refusal import ToolRefused, shown
+from remit.tool.builtin.relative_path import STORE_MARK, invalid_path, names_of, problem_of
 
 FILE_NOT_FOUND = "FILE_NOT_FOUND"
 FILE_NOT_REGULAR = "FILE_NOT_REGULAR"

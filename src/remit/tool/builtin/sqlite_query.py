@@ -17,11 +17,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from remit.core.tools import Effect, ToolCategory
-from remit.tool.builtin.refusing import ToolRefused
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.tool.builtin.refusal import ToolRefused
 from remit.tool.builtin.sqlite_child import SQL_CHARS_MAX, SQLITE_FAILED, SQLITE_TOO_SLOW
-from remit.tool.cancelling import CancelToken
-from remit.tool.declare import Tool, tool
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.declare.decorator import Tool, tool
 
 CHILD = Path(__file__).with_name("sqlite_child.py")
 

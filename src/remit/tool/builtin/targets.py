@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from remit.core.regex import regex
 from remit.tool.builtin.addresses import is_public
-from remit.tool.builtin.refusing import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, shown
 
 HTTP_URL_INVALID = "HTTP_URL_INVALID"
 HTTP_HOST_REFUSED = "HTTP_HOST_REFUSED"

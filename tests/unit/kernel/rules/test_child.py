@@ -2,18 +2,18 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget, Dimension, lease_of
-from remit.core.commands import CancelCommand, StartChild
 from remit.core.failure import ArrivalFault, Denials, Ending
-from remit.core.graph import Edge, JoinRule, Node, NodeKind, NodeOutcome
-from remit.core.lineage import derived_id
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import CancelCommand, StartChild
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget, Dimension, lease_of
+from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import replace
-from remit.core.tools import ToolChoice, ToolChoiceMode
-from remit.kernel import words
-from remit.kernel.doubt import LOST
-from remit.kernel.endings import denied_by
+from remit.core.run.lineage import derived_id
+from remit.core.work.graph import Edge, JoinRule, Node, NodeKind, NodeOutcome
+from remit.kernel.results import notices
+from remit.kernel.results.doubt import LOST
+from remit.kernel.results.endings import denied_by
 from remit.kernel.state import loop_state, waiting_for
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
@@ -68,7 +68,7 @@ def test_a_lost_child_spent_all_of_its_lease() -> None:
     child = run.open(StartChild)[0]
     run.take(arrivals.ChildLost(child.id))
     assert run.last(rulings.CommandSettled).charged == child.reserved
-    assert run.messages()[-1] == words.CHILD_LOST
+    assert run.messages()[-1] == notices.CHILD_LOST
     assert run.state.last_error == LOST
 
 
@@ -94,7 +94,7 @@ def test_a_lost_delegate_is_told_as_the_result_of_its_call() -> None:
     child = run.open(StartChild)[0]
     run.take(arrivals.ChildLost(child.id))
     trace = run.state.calls[child.id]
-    assert (trace.content, trace.code) == (words.CHILD_LOST, LOST)
+    assert (trace.content, trace.code) == (notices.CHILD_LOST, LOST)
 
 
 def test_a_child_that_waits_for_a_person_lets_its_parent_wait_under_the_same_code() -> None:

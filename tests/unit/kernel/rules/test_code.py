@@ -2,12 +2,12 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.commands import CallCode, Retrieve
 from remit.core.failure import Ending, ErrorCode
-from remit.core.goal import Criterion, Goal
-from remit.core.graph import Node, NodeKind
-from remit.core.manifest import CODE_TIMEOUT_MS
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import CallCode, Retrieve
+from remit.core.run.manifest import CODE_TIMEOUT_MS
+from remit.core.work.goal import Criterion, Goal
+from remit.core.work.graph import Node, NodeKind
 from tests.unit.kernel.builders import Run, in_line, manifest_of
 
 

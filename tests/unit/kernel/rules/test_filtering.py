@@ -2,14 +2,14 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import ProposedCall
-from remit.core.boundary import Boundary
-from remit.core.commands import AskHuman, CallCode, CallModel, CallTool
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.graph import STANDARD_RULES, Feed, Node, NodeKind
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.commands import AskHuman, CallCode, CallModel, CallTool
+from remit.core.journal.rulings import CallsFiltered
+from remit.core.limits.boundary import Boundary
 from remit.core.record import replace
-from remit.core.rulings import CallsFiltered
+from remit.core.work.graph import STANDARD_RULES, Feed, Node, NodeKind
 from remit.kernel.decide import weigh
 from remit.kernel.rules.tool import FILTER_MARK, FILTERED
 from remit.testing.runs import fold

@@ -2,11 +2,11 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import RunHalted
-from remit.core.commands import AskHuman, CallModel, CallTool
 from remit.core.failure import ArrivalFault, Ending, ErrorCode
-from remit.core.rulings import RunPaused
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import RunHalted
+from remit.core.journal.commands import AskHuman, CallModel, CallTool
+from remit.core.journal.rulings import RunPaused
 from remit.kernel.decide import weigh
 from remit.kernel.state import is_safe_to_repeat, loop_state
 from tests.unit.kernel.builders import Run, wants

@@ -2,7 +2,8 @@
 
 import pytest
 
-from remit.core.arrivals import (
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal, RequestRejected
+from remit.core.journal.arrivals import (
     ApprovalGiven,
     ApprovalRefused,
     CallProposed,
@@ -15,14 +16,8 @@ from remit.core.arrivals import (
     RetryRequested,
     TextShown,
 )
-from remit.core.boundary import Boundary, Condition, Then
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallTool
-from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal, RequestRejected
-from remit.core.manifest import MANIFEST_INVALID, Host, Manifest
-from remit.core.queue import QUEUE_MARK
-from remit.core.record import replace
-from remit.core.rulings import (
+from remit.core.journal.commands import AskHuman, AskPurpose, CallTool
+from remit.core.journal.rulings import (
     OUTCOME_UNKNOWN,
     CallSettled,
     CallTaken,
@@ -31,7 +26,12 @@ from remit.core.rulings import (
     RunEnded,
     ToolCallRefused,
 )
-from remit.core.tools import Effect
+from remit.core.limits.boundary import Boundary, Condition, Then
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.queue import QUEUE_MARK
+from remit.core.limits.tools import Effect
+from remit.core.record import replace
+from remit.core.run.manifest import MANIFEST_INVALID, Host, Manifest
 from remit.orchestrate.guard.ground import HOST_GRAPH
 from tests.unit.kernel.builders import Run, bound, lawful, manifest_of, wants
 

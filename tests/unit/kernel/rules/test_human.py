@@ -2,14 +2,14 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.arrivals import Arrival, Happened
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallTool, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
-from remit.core.graph import Edge, Node, NodeKind
-from remit.core.rulings import Answer, Rung
-from remit.core.schema import Violation
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.arrivals import Arrival, Happened
+from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, TimerPurpose
+from remit.core.journal.rulings import Answer, Rung
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.schema.json_schema import Violation
+from remit.core.work.graph import Edge, Node, NodeKind
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 BROKEN = (Violation("/n", "type", "is not a number"), Violation("", "required", "is missing"))

@@ -2,18 +2,18 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.budget import Budget, Dimension
-from remit.core.commands import CallModel, SetTimer, TimerPurpose
-from remit.core.contract import ExecutionHints, SystemRequest
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
-from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
-from remit.core.messages import user_message
-from remit.core.usage import TokenUsage
-from remit.kernel.backoff import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, backoff_ms
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import CallModel, SetTimer, TimerPurpose
+from remit.core.limits.budget import Budget, Dimension
+from remit.core.run.contract import ExecutionHints, SystemRequest
+from remit.core.run.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
+from remit.core.run.messages import user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
+from remit.kernel.budget.backoff import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, backoff_ms
+from remit.kernel.results.notices import tokens_bound
 from remit.kernel.rules.model import ENDING_OF
-from remit.kernel.words import tokens_bound
 from tests.unit.kernel.builders import MESSAGES_TOKENS, OFFER_TOKENS, Run, manifest_of, wants
 
 RETRYABLE = [

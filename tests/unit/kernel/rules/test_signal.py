@@ -2,13 +2,13 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.budget import Budget
-from remit.core.commands import CallModel, CallTool, ForkRun, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode
-from remit.core.lineage import derived_id
-from remit.core.manifest import SessionLink, Source
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import CallModel, CallTool, ForkRun, TimerPurpose
+from remit.core.limits.budget import Budget
 from remit.core.record import replace
+from remit.core.run.lineage import derived_id
+from remit.core.run.manifest import SessionLink, Source
 from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import loop_state
 from tests.unit.kernel.builders import Run, manifest_of, wants

@@ -2,12 +2,12 @@
 
 import pytest
 
-from remit.core.boundary import Boundary
-from remit.core.commands import CallModel, SetTimer, TimerPurpose
 from remit.core.failure import RequestRejected
-from remit.core.goal import Criterion, Goal
-from remit.core.graph import Graph
-from remit.core.rulings import NodeEntered, RunAccepted
+from remit.core.journal.commands import CallModel, SetTimer, TimerPurpose
+from remit.core.journal.rulings import NodeEntered, RunAccepted
+from remit.core.limits.boundary import Boundary
+from remit.core.work.goal import Criterion, Goal
+from remit.core.work.graph import Graph
 from remit.kernel.rules.started import STARTED
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, manifest_of
 

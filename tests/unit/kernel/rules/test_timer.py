@@ -2,9 +2,9 @@
 
 import pytest
 
-from remit.core import arrivals, rulings
-from remit.core.commands import AskHuman, CallModel, CallTool, SetTimer, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode
+from remit.core.journal import arrivals, rulings
+from remit.core.journal.commands import AskHuman, CallModel, CallTool, SetTimer, TimerPurpose
 from tests.unit.kernel.builders import Run, wants
 
 

@@ -21,7 +21,7 @@ from remit.tool.builtin.quantities import (
     FUNCTIONS,
     ROUND_PLACES_MAX,
 )
-from remit.tool.builtin.refusing import ToolRefused
+from remit.tool.builtin.refusal import ToolRefused
 
 
 def refusal(expression: str) -> ToolRefused:

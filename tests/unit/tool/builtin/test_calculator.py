@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.tools import Effect, ToolCategory
+from remit.core.limits.tools import Effect, ToolCategory
 from remit.tool.builtin.calculator import EXACT_DIGITS_MAX, Calculated, calculated, calculator_tool
 from tests.unit.tool.watching import content, fault
 

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.manifest import Source
+from remit.core.limits.tools import ToolCategory
 from remit.core.record import replace
-from remit.core.tools import ToolCategory
-from remit.tool.builtin import catalogue
-from remit.tool.builtin.catalogue import (
+from remit.core.run.manifest import Source
+from remit.tool.builtin import builtin_tools
+from remit.tool.builtin.builtin_tools import (
     BUILTIN_UNKNOWN,
     BUILTIN_VALUE_INVALID,
     OFFERS,
     ROOTS_REFUSED,
     builtin,
 )
-from remit.tool.builtin.paths import STORE_MARK
-from remit.tool.loading import TOOL_SOURCE_CHANGED, TOOL_SOURCE_MISSING, SourceFault, load_tools, reload
+from remit.tool.builtin.relative_path import STORE_MARK
+from remit.tool.loader import TOOL_SOURCE_CHANGED, TOOL_SOURCE_MISSING, SourceFault, load_tools, reload
 from remit.tool.registry import TOOL_NAME_TAKEN
 from tests.unit.tool.watching import content
 
@@ -211,7 +211,7 @@ def test_a_tool_that_is_no_longer_in_the_catalogue_is_missing() -> None:
 
 def test_a_tool_with_a_new_revision_needs_somebody_to_accept_it(monkeypatch: pytest.MonkeyPatch) -> None:
     source = load_tools("builtin:clock").sources[0]
-    monkeypatch.setattr(catalogue, "OFFERS", {**OFFERS, "clock": OFFERS["clock"]._replace(revision=2)})
+    monkeypatch.setattr(builtin_tools, "OFFERS", {**OFFERS, "clock": OFFERS["clock"]._replace(revision=2)})
     found = fault(source)
     assert found.code == TOOL_SOURCE_CHANGED
     assert found.details["found"] != source.digest

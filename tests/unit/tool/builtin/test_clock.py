@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from remit.core.tools import Effect, ToolCategory
-from remit.tool.builtin.clock import (
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.tool.builtin.refusal import ToolRefused
+from remit.tool.builtin.world_clock import (
     CLOCK_ZONE_UNKNOWN,
     CLOCK_ZONES_MISSING,
     WEEKDAYS,
@@ -17,7 +18,6 @@ from remit.tool.builtin.clock import (
     clock_tool,
     moment,
 )
-from remit.tool.builtin.refusing import ToolRefused
 from tests.unit.tool.watching import content
 
 NOON = datetime(2024, 7, 1, 12, 0, 0, tzinfo=UTC)

@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from remit.tool import threads as tool_threads
-from remit.tool.builtin import fetching
-from remit.tool.builtin.fetching import (
+from remit.tool.builtin import fetcher
+from remit.tool.builtin.fetcher import (
     BODY_BYTES_MAX,
     HTTP_ANSWER_INVALID,
     HTTP_NOT_CONNECTED,
@@ -32,10 +31,11 @@ from remit.tool.builtin.fetching import (
     fetched,
     trusted,
 )
-from remit.tool.builtin.refusing import ToolRefused
+from remit.tool.builtin.refusal import ToolRefused
 from remit.tool.builtin.targets import HTTP_HOST_REFUSED, AllowedHost, target_of
-from remit.tool.cancelling import CancelToken, ToolCancelled
-from remit.tool.threads import THREADS_MAX, Threads, threads
+from remit.tool.call import threads as tool_threads
+from remit.tool.call.cancel_token import CancelToken, ToolCancelled
+from remit.tool.call.threads import THREADS_MAX, Threads, threads
 from tests.unit.tool.builtin.answering import HERE, Server, reply, serving
 
 # Together they take seconds.
@@ -87,7 +87,7 @@ def test_a_page_is_fetched_with_a_request_that_says_nothing_about_us() -> None:
     (asked,) = server.asked
     assert asked == (
         f"GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nUser-Agent: remit\r\n"
-        f"Accept: {fetching.ACCEPT}\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n"
+        f"Accept: {fetcher.ACCEPT}\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n"
     )
 
 

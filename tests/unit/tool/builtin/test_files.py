@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from remit.core.tools import Effect, ToolCategory
-from remit.tool.builtin import files, searching
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.tool.builtin import file_search, files
+from remit.tool.builtin.file_search import MATCH_CHARS_MAX, MATCHES_MAX, SEARCHED_DEPTH_MAX
 from remit.tool.builtin.files import (
     LISTED_MAX,
     READ_CHARS_MAX,
@@ -19,12 +20,11 @@ from remit.tool.builtin.files import (
     file_tools,
     reading_tools,
 )
-from remit.tool.builtin.paths import FILE_PATH_INVALID
+from remit.tool.builtin.relative_path import FILE_PATH_INVALID
 from remit.tool.builtin.rooted import FILE_BYTES_MAX, FILE_NOT_FOUND
-from remit.tool.builtin.searching import MATCH_CHARS_MAX, MATCHES_MAX, SEARCHED_DEPTH_MAX
-from remit.tool.builtin.texts import FILE_NOT_TEXT
-from remit.tool.cancelling import CancelToken, ToolCancelled
-from remit.tool.declare import Tool
+from remit.tool.builtin.utf8_text import FILE_NOT_TEXT
+from remit.tool.call.cancel_token import CancelToken, ToolCancelled
+from remit.tool.declare.decorator import Tool
 from tests.unit.tool.watching import called, content, fault
 
 
@@ -206,7 +206,7 @@ def test_a_search_with_many_matches_is_cut_and_says_so(desk: Desk) -> None:
 def test_a_search_stops_at_each_of_its_limits_and_says_so(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(searching, limit, 1)
+    monkeypatch.setattr(file_search, limit, 1)
     found = desk.ask("search_files", text="two")
     assert found["files_searched"] == 1
     assert not found["is_complete"]
@@ -216,7 +216,7 @@ def test_a_search_remembers_no_more_folders_than_it_will_look_into(desk: Desk, m
     for number in range(50):
         (desk.root / f"d{number}").mkdir()
         (desk.root / f"d{number}" / "in").write_text("two")
-    monkeypatch.setattr(searching, "SEARCHED_FOLDERS_MAX", 10)
+    monkeypatch.setattr(file_search, "SEARCHED_FOLDERS_MAX", 10)
     waiting: list[int] = []
 
     class Counted(deque[str]):
@@ -224,12 +224,12 @@ def test_a_search_remembers_no_more_folders_than_it_will_look_into(desk: Desk, m
             waiting.append(len(self))
             return super().popleft()
 
-    monkeypatch.setattr(searching, "deque", Counted)
+    monkeypatch.setattr(file_search, "deque", Counted)
     found = desk.ask("search_files", text="two")
     assert (found["is_complete"], len(waiting)) == (False, 10)
     assert max(waiting) <= 10
     # Exactly as many as there are is complete.
-    monkeypatch.setattr(searching, "SEARCHED_FOLDERS_MAX", 52)
+    monkeypatch.setattr(file_search, "SEARCHED_FOLDERS_MAX", 52)
     assert desk.ask("search_files", text="two")["is_complete"]
 
 

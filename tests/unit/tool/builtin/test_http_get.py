@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from remit.core.tools import Effect, ToolCategory
-from remit.tool.builtin.fetching import Deadline
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.tool.builtin.fetcher import Deadline
 from remit.tool.builtin.http_get import (
     CHARSETS,
     HTTP_NOT_TEXT,
@@ -22,9 +22,9 @@ from remit.tool.builtin.http_get import (
     got,
     http_get_tool,
 )
-from remit.tool.builtin.refusing import ToolRefused
+from remit.tool.builtin.refusal import ToolRefused
 from remit.tool.builtin.targets import HTTP_HOST_REFUSED, AllowedHost
-from remit.tool.cancelling import CancelToken
+from remit.tool.call.cancel_token import CancelToken
 from tests.unit.tool.builtin.answering import HERE, Server, moved, reply, serving
 from tests.unit.tool.watching import content, fault
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from remit.tool.builtin.paths import (
+from remit.tool.builtin.refusal import ToolRefused
+from remit.tool.builtin.relative_path import (
     FILE_PATH_INVALID,
     NAME_BYTES_MAX,
     PATH_CHARS_MAX,
@@ -12,7 +13,6 @@ from remit.tool.builtin.paths import (
     joined,
     names_of,
 )
-from remit.tool.builtin.refusing import ToolRefused
 
 HOSTILE_PATHS = [
     "..",

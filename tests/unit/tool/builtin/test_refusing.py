@@ -1,6 +1,6 @@
 """What a model wrote comes back short and harmless."""
 
-from remit.tool.builtin.refusing import SHOWN_CHARS_MAX, ToolRefused, shown
+from remit.tool.builtin.refusal import SHOWN_CHARS_MAX, ToolRefused, shown
 
 
 def test_a_value_is_quoted_without_anything_that_a_terminal_would_obey() -> None:

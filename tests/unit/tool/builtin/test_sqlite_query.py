@@ -9,9 +9,9 @@ from threading import BoundedSemaphore
 
 import pytest
 
-from remit.core.tools import Effect, ToolCategory
+from remit.core.limits.tools import Effect, ToolCategory
 from remit.tool.builtin import sqlite_query
-from remit.tool.builtin.refusing import ToolRefused
+from remit.tool.builtin.refusal import ToolRefused
 from remit.tool.builtin.sqlite_child import (
     MEMORY_BYTES_MAX,
     QUERY_MS_MAX,
@@ -22,7 +22,7 @@ from remit.tool.builtin.sqlite_child import (
     SQLITE_TOO_SLOW,
 )
 from remit.tool.builtin.sqlite_query import CHILD, CHILD_MS_MAX, QUERIES_MAX, TIMEOUT_MS, answered, sqlite_tools
-from remit.tool.cancelling import CancelToken, ToolCancelled
+from remit.tool.call.cancel_token import CancelToken, ToolCancelled
 from tests.unit.tool.watching import content, fault
 
 # Together they take seconds.

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from remit.tool.builtin.addresses import is_public
-from remit.tool.builtin.refusing import ToolRefused
+from remit.tool.builtin.refusal import ToolRefused
 from remit.tool.builtin.targets import (
     CLOSED_ENDS,
     CLOSED_NAMES,

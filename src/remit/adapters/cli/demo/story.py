@@ -17,10 +17,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.below import clear_remains
-from remit.adapters.cli.looping import in_loop
+from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.options import COMMON, Common
-from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.screen.live_lines import clear_remains
+from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError, RequestRejected
 
 FOLDER = Path("remit-demo")

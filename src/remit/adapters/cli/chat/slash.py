@@ -1,0 +1,189 @@
+"""What can be said in a chat besides messages: words that begin with a slash.
+
+Rule 1: every one of them stands in this table, and the table is what /help prints.
+Rule 2: nobody guesses: an unknown one is refused, with the nearest that is known.
+Rule 3: two slashes begin a message that begins with one.
+"""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from remit.adapters.cli.outputs import write_new
+from remit.adapters.cli.response_lines import moment
+from remit.adapters.cli.screen.bars import budget_lines
+from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, print_prose
+from remit.adapters.cli.screen.tree import BRANCHES, BRANCHES_ASCII, Canvas, tree_lines
+from remit.core.failure import RequestRejected
+from remit.core.limits.budget import FIELDS
+from remit.core.run.messages import Role
+from remit.observe.plain import plain
+from remit.observe.views.explain import Spent
+from remit.observe.views.outline import outline_of
+from remit.observe.views.sentence import sentence
+
+if TYPE_CHECKING:
+    from remit.adapters.cli.chat.chat_session import Sitting
+
+SLASH = "/"
+SLASH_UNKNOWN = "SLASH_UNKNOWN"
+SLASH_MISUSED = "SLASH_MISUSED"
+SAVE_FAILED = "SAVE_FAILED"
+# A screenful, as `remit runs` shows.
+RUNS_SHOWN = 20
+DESCRIPTION_CHARS_MAX = 90
+_SHOWN_CHARS_MAX = 40
+
+
+class Slash(NamedTuple):
+    """A word, what may follow it, what it does in one line, and who does it."""
+
+    word: str
+    takes: str
+    line: str
+    act: "Callable[[Sitting, str], None]"
+
+
+def obey(sitting: "Sitting", line: str) -> None:
+    """Do what a line says that begins with a slash; raises RequestRejected when nobody knows it."""
+    word, _, rest = line.strip().partition(" ")
+    rest = rest.strip()
+    found = _BY_WORD.get(word)
+    if found is None:
+        near = get_close_matches(word, _BY_WORD, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}? " if near else ""
+        message = (
+            f"there is no {word[:_SHOWN_CHARS_MAX]!r}; {hint}/help lists what there is, and // begins a message with /"
+        )
+        raise RequestRejected(SLASH_UNKNOWN, message)
+    if rest and not found.takes:
+        raise RequestRejected(
+            SLASH_MISUSED, f"{found.word} takes nothing behind it, and got {rest[:_SHOWN_CHARS_MAX]!r}"
+        )
+    found.act(sitting, rest)
+
+
+def words() -> list[str]:
+    """Everything that can be said with a slash."""
+    return list(_BY_WORD)
+
+
+def _help(sitting: "Sitting", rest: str) -> None:
+    lines: list[Line] = [
+        ((f"  {f'{slash.word} {slash.takes}'.strip():<17}", Ink.NAME), (slash.line, Ink.PLAIN)) for slash in SLASHES
+    ]
+    lines.append(
+        (("  A backslash at the end of a line continues it. Ctrl-C cancels an answer, Ctrl-D leaves.", Ink.FAINT),)
+    )
+    print_lines(sitting.terminal, lines)
+
+
+def _tools(sitting: "Sitting", rest: str) -> None:
+    tools = sitting.conversation.tools
+    if not tools:
+        sitting.terminal.remark("no tools; start the chat with --tools FILE.py")
+    print_lines(
+        sitting.terminal,
+        [
+            (
+                (f"  {tool.name:<20} ", Ink.NAME),
+                (f"{tool.effect.value:<9}", Ink.WAITS if tool.effect.is_mutating else Ink.GOOD),
+                (plain(tool.description.partition("\n")[0], DESCRIPTION_CHARS_MAX), Ink.PLAIN),
+            )
+            for tool in tools
+        ],
+    )
+
+
+def _budget(sitting: "Sitting", rest: str) -> None:
+    conversation = sitting.conversation
+    told = sitting.run(conversation.told(""))
+    touched = {spent.dimension: spent for spent in told.explanation.spent}
+    every = [touched.get(name) or Spent(name, 0, cap) for name, cap in zip(FIELDS, told.manifest.caps, strict=True)]
+    print_lines(sitting.terminal, budget_lines(sitting.terminal, every))
+
+
+def _trace(sitting: "Sitting", rest: str) -> None:
+    terminal = sitting.terminal
+    told = sitting.run(sitting.conversation.told(rest))
+    marks = BRANCHES if terminal.has_unicode else BRANCHES_ASCII
+    print_lines(terminal, tree_lines(outline_of(told.reading), Canvas(marks, columns_of(terminal), {})))
+
+
+def _explain(sitting: "Sitting", rest: str) -> None:
+    print_prose(sitting.terminal, sentence(sitting.run(sitting.conversation.told(rest)).explanation))
+
+
+def _runs(sitting: "Sitting", rest: str) -> None:
+    for entry in sitting.run(sitting.conversation.runs())[:RUNS_SHOWN]:
+        standing = entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open")
+        sitting.terminal.line(
+            f"{entry.run_id}  {moment(entry.listing.started_at_ms)}  {entry.turns:>4} turns  {standing}"
+        )
+
+
+def _session(sitting: "Sitting", rest: str) -> None:
+    if rest:
+        sitting.enter(rest)
+        return
+    conversation = sitting.conversation
+    count = len(sitting.run(conversation.runs()))
+    sitting.terminal.line(f"session {conversation.session_id}: {count} exchange{'' if count == 1 else 's'}")
+
+
+def _new(sitting: "Sitting", rest: str) -> None:
+    from remit.assemble import new_run_id
+
+    sitting.enter(new_run_id())
+
+
+def _retry(sitting: "Sitting", rest: str) -> None:
+    sitting.exchange(sitting.conversation.retry())
+
+
+def _resume(sitting: "Sitting", rest: str) -> None:
+    sitting.exchange(sitting.conversation.go_on())
+
+
+def _cancel(sitting: "Sitting", rest: str) -> None:
+    sitting.exchange(sitting.conversation.cancel())
+
+
+def _save(sitting: "Sitting", rest: str) -> None:
+    path = Path(rest).expanduser()
+    if not rest:
+        raise RequestRejected(SLASH_MISUSED, "/save needs the name of a file")
+    said = sitting.run(sitting.conversation.messages())
+    names = {Role.USER: sitting.conversation.user or "user"}
+    text = "".join(f"{names.get(message.role, message.role.value)}:\n{message.content}\n\n" for message in said)
+    try:
+        write_new(path, [text.encode("utf-8", "backslashreplace")])
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", "") or error
+        raise RequestRejected(SAVE_FAILED, f"{rest!r} cannot be written: {why}; nothing is overwritten") from error
+    sitting.terminal.line(f"{len(said)} messages saved to {path}")
+
+
+def _quit(sitting: "Sitting", rest: str) -> None:
+    sitting.is_over = True
+
+
+SLASHES = (
+    Slash("/help", "", "Show this.", _help),
+    Slash("/tools", "", "List the tools, and what each does to the world.", _tools),
+    Slash("/budget", "", "Show what the last exchange used of every cap.", _budget),
+    Slash(
+        "/explain", "[RUN]", "Say in one sentence what an exchange was allowed, did, spent, and why it ended.", _explain
+    ),
+    Slash("/trace", "[RUN]", "Show an exchange as a tree of its steps.", _trace),
+    Slash("/runs", "", "List the exchanges of this session, newest first.", _runs),
+    Slash("/session", "[ID]", "Tell the session, or go on with another one.", _session),
+    Slash("/new", "", "Begin a new session.", _new),
+    Slash("/retry", "", "Try the last exchange again, after it failed or was cancelled.", _retry),
+    Slash("/resume", "", "Go on with the exchange that is open; what it asks is asked again.", _resume),
+    Slash("/cancel", "", "End the exchange that is open.", _cancel),
+    Slash("/save", "FILE", "Write the conversation to a new file.", _save),
+    Slash("/quit", "", "Leave. The session is kept.", _quit),
+)
+_BY_WORD = {**{slash.word: slash for slash in SLASHES}, "/exit": SLASHES[-1]}

@@ -1,0 +1,220 @@
+"""The commands about boundaries: whether one is fine, what it says, and how two differ.
+
+Rule 1: nothing here starts a run, calls a tool or makes a store.
+Rule 2: what a second boundary allows more than the first is red and what it allows less is green; the words say the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.inputs import as_usage, boundary_named, wrong_usage
+from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.screen.colours import Ink, Line, print_lines, wrapped
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
+from remit.core.limits.boundary import BoundaryMode, boundary_version
+from remit.core.limits.boundary_reports import (
+    BoundaryChecked,
+    BoundaryShown,
+    Difference,
+    Stance,
+    TierReport,
+    ToolReport,
+)
+from remit.core.record import JsonObject
+from remit.observe.plain import plain
+
+BoundaryName: TypeAlias = Annotated[
+    str, Parameter(name="BOUNDARY", help="The name of a boundary, or a YAML or JSON file with one.")
+]
+
+_STANCE_INKS = {Stance.REFUSES: Ink.BAD, Stance.ASKS: Ink.WAITS, Stance.RECORDS: Ink.WAITS, Stance.PASSES: Ink.GOOD}
+# The words for what happens to a tool, and a space.
+_STANCE_CELLS = 9
+# A long condition and why it is there; --json and --yaml have all of it.
+_SAID_CHARS_MAX = 600
+_INDENT = 4
+
+
+def check(
+    file: Annotated[str, Parameter(name="FILE", help="A YAML or JSON file with a boundary, or the name of one.")],
+    /,
+    *,
+    tools: Annotated[
+        list[str] | None,
+        Parameter(help="FILE.py, module:NAME or builtin:clock,calculator: what would it do to them? May be repeated."),
+    ] = None,
+    graph: Annotated[
+        Path | None, Parameter(help="A YAML file with a graph; exit 1 when its tier is above tier_max.")
+    ] = None,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Check a boundary: is it fine, and what does it do to which tools."""
+    from remit.assemble import graph_in, tools_at
+    from remit.orchestrate.drafts import boundary_at, check_boundary
+
+    boundary = boundary_at(file)
+    with as_usage():
+        registry = tools_at(tools or ())
+        drawn = None if graph is None else graph_in(graph)
+    found = check_boundary(boundary, registry.definitions, drawn, registry.keyless)
+    too_high = _too_high(found.tier) if drawn is not None else None
+    if terminal.is_json:
+        error = {} if too_high is None else {"error": {"code": too_high.code, "message": too_high.message}}
+        terminal.values({**_checked_values(found), **error})
+        return EXIT_OK if too_high is None else EXIT_FAILED
+    print_lines(terminal, wrapped(terminal, _checked_lines(found), _INDENT))
+    if too_high is not None:
+        raise too_high
+    return EXIT_OK
+
+
+def show(
+    boundary: BoundaryName,
+    /,
+    *,
+    yaml: Annotated[bool, Parameter(help="Print it as a file that reads back as the same boundary.")] = False,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Show a boundary by its six dimensions."""
+    from remit.orchestrate.drafts import show_boundary
+
+    if yaml and terminal.is_json:
+        raise wrong_usage("--yaml and --json are two forms of one answer; say one of them")
+    shown = show_boundary(boundary_named(boundary))
+    if yaml:
+        terminal.text(shown.yaml)
+    elif terminal.is_json:
+        terminal.values({"name": shown.name, "version": shown.version, "boundary": shown.said})
+    else:
+        print_lines(terminal, wrapped(terminal, _shown_lines(shown), _INDENT))
+    return EXIT_OK
+
+
+def diff(
+    first: Annotated[str, Parameter(name="A", help="The name of a boundary, or a file with one.")],
+    second: Annotated[str, Parameter(name="B", help="Another.")],
+    /,
+    *,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Say what B allows more than A, and what less; exit 0 when the same, 1 when not."""
+    from remit.orchestrate.drafts import compare_boundaries
+
+    before, after = boundary_named(first), boundary_named(second)
+    found = compare_boundaries(before, after)
+    if terminal.is_json:
+        sides = {
+            side: {"name": one.name, "version": boundary_version(one)} for side, one in (("a", before), ("b", after))
+        }
+        terminal.values({**sides, "same": not found, "differences": [_difference_values(one) for one in found]})
+    elif found:
+        print_lines(terminal, wrapped(terminal, _difference_lines(found), _INDENT))
+    else:
+        terminal.line(f"{_said(before.name)} and {_said(after.name)} are the same: version {boundary_version(after)}")
+    return EXIT_FAILED if found else EXIT_OK
+
+
+def _too_high(tier: TierReport | None) -> RequestRejected | None:
+    """Why the graph may not run within the boundary."""
+    return RequestRejected(tier.code, tier.objection) if tier is not None and tier.objection else None
+
+
+def _checked_values(found: BoundaryChecked) -> JsonObject:
+    return {
+        "name": found.name,
+        "version": found.version,
+        "mode": found.mode,
+        "conditions": found.conditions,
+        "tools": [{key: getattr(tool, key) for key in ToolReport.__struct_fields__} for tool in found.tools],
+        "missing": found.missing,
+        "tier": None
+        if found.tier is None
+        else {key: getattr(found.tier, key) for key in ("graph", "tier", "title", "tier_max")},
+        "uncharged": found.uncharged,
+        "idle": [{"condition": one.name, "why": one.why} for one in found.idle],
+    }
+
+
+def _checked_lines(found: BoundaryChecked) -> Iterator[Line]:
+    yield (
+        (f"boundary {_said(found.name)} is fine", Ink.GOOD),
+        (f": mode {found.mode}, version {found.version}", Ink.PLAIN),
+    )
+    if found.mode is BoundaryMode.AUDIT:
+        yield (("mode audit: what is refused or asked below is only recorded, and passes", Ink.WAITS),)
+    if found.conditions:
+        looks = f"{found.conditions} conditions look at every call besides; `remit boundary show` lists them"
+        yield ((looks, Ink.FAINT),)
+    for name in found.missing:
+        yield ((f"it names tool {_said(name)}, which is not among these", Ink.WAITS),)
+    if (tier := found.tier) is not None:
+        says = f"graph {_said(tier.graph)} has tier {tier.tier} ({tier.title}), tier_max={tier.tier_max}"
+        yield ((f"{says}: too high" if tier.objection else says, Ink.BAD if tier.objection else Ink.PLAIN),)
+    yield from _tool_lines(found.tools)
+    for idle in found.idle:
+        yield (("never met ", Ink.WAITS), (_said(idle.name), Ink.BOLD), (f"  {_said(idle.why)}", Ink.PLAIN))
+    if found.uncharged:
+        yield ((f"not yet charged: {', '.join(found.uncharged)}", Ink.FAINT),)
+
+
+def _tool_lines(tools: Sequence[ToolReport]) -> Iterator[Line]:
+    width = max((len(tool.tool) for tool in tools), default=0) + 2
+    for tool in tools:
+        ink = _STANCE_INKS[tool.stance]
+        head = (f"{tool.stance:<{_STANCE_CELLS}}", ink), (f"{tool.tool:<{width}}", Ink.BOLD)
+        yield (*head, (_said(tool.why), Ink.PLAIN))
+    for tool in tools:
+        if said := _undeclared(tool):
+            yield (("at worst ", Ink.WAITS), (f"{tool.tool:<{width}}", Ink.BOLD), (said, Ink.PLAIN))
+
+
+def _undeclared(tool: ToolReport) -> str:
+    said = [", ".join(tool.at_worst)] if tool.at_worst else []
+    if tool.gaps:
+        said.append(f"its category demands {', '.join(tool.gaps)} to check: {_said(tool.checks)}")
+    if tool.is_unverified:
+        said.append(
+            "nothing verifies what it did: declare `verify`, or a result type that an error message does not fit"
+        )
+    if tool.is_unrepeatable:
+        said.append("no idempotency_key: a call in doubt cannot be repeated")
+    return f"{'; '.join(said)} (risk {tool.risk})" if said else ""
+
+
+def _shown_lines(shown: BoundaryShown) -> Iterator[Line]:
+    yield ((f"boundary {_said(shown.name)}", Ink.BOLD), (f", mode {shown.mode}, version {shown.version}", Ink.PLAIN))
+    width = max(len(_said(line.key)) for line in shown.lines) + 2
+    dimension = ""
+    for line in shown.lines:
+        if line.dimension != dimension:
+            dimension = line.dimension
+            yield ((dimension, Ink.NAME),)
+        yield ((f"  {_said(line.key):<{width}}", Ink.FAINT), (_said(line.says), Ink.PLAIN))
+
+
+def _difference_lines(found: Sequence[Difference]) -> Iterator[Line]:
+    width = max(len(one.key) for one in found) + 2
+    for one in found:
+        pieces = [(f"{one.key:<{width}}", Ink.BOLD)]
+        sides = (("more", one.more, Ink.BAD), ("less", one.less, Ink.GOOD), ("other", one.other, Ink.PLAIN))
+        for word, said, ink in sides:
+            if said:
+                gap = "  " if len(pieces) > 1 else ""
+                pieces.append((f"{gap}{word}: {_said(', '.join(said))}", ink))
+        yield pieces
+
+
+def _difference_values(one: Difference) -> JsonObject:
+    return {"key": one.key, "more": one.more, "less": one.less, "other": one.other}
+
+
+def _said(text: str) -> str:
+    """A text of a file on one line, and no longer than anybody reads."""
+    return plain(text, _SAID_CHARS_MAX)

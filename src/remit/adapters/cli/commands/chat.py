@@ -1,0 +1,133 @@
+"""The command that talks: a conversation at a terminal, or through a pipe."""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.chat import slash
+from remit.adapters.cli.chat.chat_session import Sitting
+from remit.adapters.cli.chat.governed_chat import Conversation
+from remit.adapters.cli.chat.keyboard import HISTORY_FILE, Keyboard, Pipe
+from remit.adapters.cli.commands.running import LOCAL
+from remit.adapters.cli.event_loop import Interrupted, heeding
+from remit.adapters.cli.inputs import as_usage, boundary_named, budget_from, usable
+from remit.adapters.cli.options import COMMON, Common, RoleName, os_user
+from remit.adapters.cli.pattern_options import GoalFile
+from remit.adapters.cli.response_lines import give
+from remit.adapters.cli.screen.call_lines import CallTeller
+from remit.adapters.cli.screen.narration import Narrator
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.run.contract import SystemRequest
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.messages import user_message
+
+# Of several exchanges, the one that went worst decides.
+_WORST_FIRST = (EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING, EXIT_OK)
+
+
+def chat(
+    *,
+    engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
+    tools: Annotated[
+        list[str] | None, Parameter(help="FILE.py, module:NAME or builtin:clock,calculator. May be said several times.")
+    ] = None,
+    boundary: Annotated[
+        str,
+        Parameter(
+            help="What each exchange may do: the name of a boundary, or a file with one; `standard` unless said."
+        ),
+    ] = "standard",
+    budget: Annotated[
+        list[str] | None,
+        Parameter(help="Caps of each exchange such as tool_calls=5,steps=20. May be said several times."),
+    ] = None,
+    role: RoleName = AgentRole.GENERAL,
+    goal: GoalFile = None,
+    session: Annotated[str, Parameter(help="The session to go on with, or to begin; without it a new one.")] = "",
+    user: Annotated[str, Parameter(help="Who talks, and approves; without it the user of the operating system.")] = "",
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Talk with a model at the terminal; every message is one governed run."""
+    limits, caps = boundary_named(boundary), budget_from(budget or ())
+    # A first word, to see that everything else may enter.
+    usable(SystemRequest((user_message("hello"),), session_id=session, user_id=user))
+    is_sitting = terminal.is_live and sys.stdin is not None and sys.stdin.isatty()
+    narrator = Narrator(terminal, teller=CallTeller() if is_sitting else None)
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        try:
+            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps, role, goal)
+            conversation = runner.run(heeding(opening))
+            conversation.session_id, conversation.user = session or conversation.session_id, user or os_user()
+            if not is_sitting:
+                return _listen(terminal, conversation, runner)
+            history, cover = common.settings().home / HISTORY_FILE, conversation.system.covered
+            with Keyboard(terminal, history, slash.words(), cover) as keyboard:
+                sitting = Sitting(terminal, conversation, keyboard, runner)
+                terminal.remark(f"remit chat with {', '.join(conversation.models)}, boundary {limits.name}")
+                terminal.remark("/help lists what can be said besides messages; Ctrl-D leaves")
+                sitting.enter(conversation.session_id)
+                return sitting.last()
+        finally:
+            runner.run(stack.aclose())
+
+
+async def _opened(
+    stack: AsyncExitStack,
+    common: Common,
+    narrator: Narrator,
+    engine: str,
+    tools: "list[str] | tuple[str, ...]",
+    limits: Boundary,
+    caps: Budget,
+    role: str,
+    goal: Path | None,
+) -> Conversation:
+    """A conversation in a session of its own, on a store that is closed with the stack."""
+    from remit.assemble import kit_for, new_run_id, opened, terms_for
+    from remit.orchestrate.drafts import goal_at
+
+    # Tools and engine come first: a store is not made for a conversation that cannot begin.
+    narrator.progress.begin()
+    try:
+        narrator.loading(f"opening {engine}")
+        with as_usage():
+            kit = kit_for(engine, tools, base=Path.cwd())
+            terms = replace(terms_for(limits, caps, role=role), goal=goal_at(goal))
+        system = await stack.enter_async_context(opened(common.settings(), watcher=narrator))
+    finally:
+        narrator.progress.end()
+    return Conversation(
+        system,
+        lambda request: system.run(request, kit, terms),
+        tuple(kit.engines),
+        kit.tools.definitions,
+        narrator,
+        session_id=new_run_id(),
+        user="",
+    )
+
+
+def _listen(terminal: Terminal, conversation: Conversation, runner: asyncio.Runner) -> int:
+    """Answer one message a line until there are no more, or somebody has to be asked something."""
+    pipe, codes = Pipe(), [EXIT_OK]
+    while (text := pipe.message()) is not None:
+        narrator = conversation.narrator
+        try:
+            response = runner.run(heeding(conversation.say(text), on_second=narrator.cut_off))
+        except Interrupted as stop:
+            raise (stop.in_run(narrator.run_id) if narrator.run_id else stop) from None
+        codes.append(runner.run(give(terminal, conversation.system, response, said=narrator.shown)))
+        if response.waiting_for is not None:
+            terminal.remark("whatever else the input holds is left unread until that is answered")
+            break
+    return next(code for code in _WORST_FIRST if code in codes)

@@ -1,0 +1,96 @@
+"""A response as the command line gives it: lines for people, one object for programs, an exit code for scripts.
+
+Rule 1: an answer that was accepted goes to stdout, everything else that there is to say to stderr. What the model of a
+        run said that failed may claim what never happened, and is not passed off as an answer.
+Rule 2: the exit code is that of the table of endings; whoever waits for a person, was paused or was halted
+        by one, exits with 3.
+"""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
+from remit.core.run.contract import SystemResponse
+from remit.observe.people.packets import grouped
+from remit.observe.plain import plain
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
+
+PAUSED = "paused"
+# Longer than any line that a person writes; more on one line is a text that somebody made to be long.
+LINE_CHARS_MAX = 4_096
+
+
+async def give(terminal: Terminal, system: "System", response: SystemResponse, *, said: str = "") -> int:
+    """Answer with a response and return its exit code. What was `said` while it was made is not said again."""
+    status = await _status(system, response)
+    if terminal.is_json:
+        terminal.values(response)
+    else:
+        if response.terminal_code in ANSWERED and response.content and response.content != said:
+            terminal.text(response.content)
+        _remark_on(terminal, response, status, said)
+        if response.waiting_for is not None:
+            for line in await question_lines(system, response.run_id):
+                terminal.remark(line)
+    return exit_code_of(response, status)
+
+
+def exit_code_of(response: SystemResponse, status: str = "") -> int:
+    """What a script may conclude."""
+    if response.terminal_code is not None:
+        return ENDINGS[response.terminal_code].exit_code_when_ended
+    is_resting = response.waiting_for is not None or response.halted is not None or status == PAUSED
+    return EXIT_WAITING if is_resting else EXIT_OK
+
+
+async def question_lines(system: "System", run_id: str = "") -> list[str]:
+    """What runs ask people, and how to answer."""
+    # Only where somebody is asked something; a packet tells times as this room does.
+    from remit.adapters.cli.screen.packet_lines import asked_lines
+
+    packets = grouped(await system.archive.approvals(run_id))
+    return ["".join(text for text, _ in line) for packet in packets for line in asked_lines(packet)]
+
+
+def moment(at_ms: int) -> str:
+    """A time, for people."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+async def _status(system: "System", response: SystemResponse) -> str:
+    """How a run stands that has neither ended nor asks anybody anything."""
+    if response.terminal_code is not None or response.waiting_for is not None or response.halted is not None:
+        return ""
+    return (await system.archive.told(response.run_id)).explanation.standing.status
+
+
+def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: str = "") -> None:
+    run = f"run {response.run_id}"
+    if response.error is not None:
+        terminal.remark(f"{run} ended as {response.terminal_code} ({response.error.code}): {response.error.message}")
+        if response.content and response.content == said:
+            terminal.remark("not accepted as an answer, although it was said")
+        elif response.content:
+            rest = "" if len(response.content) <= LINE_CHARS_MAX else f"; all of it: remit show {response.run_id}"
+            terminal.remark(f"not accepted as an answer: {plain(response.content, LINE_CHARS_MAX)}{rest}")
+    for warning in response.warnings:
+        terminal.remark(f"{run} ended as {response.terminal_code}: {warning}")
+    if (halt := response.halted) is not None:
+        terminal.remark(
+            f"{run} stands still: {plain(halt.what, LINE_CHARS_MAX)} is halted by {plain(halt.by, LINE_CHARS_MAX)}: "
+            f"{plain(halt.why, LINE_CHARS_MAX)}; once that is lifted: remit resume {response.run_id}"
+        )
+    elif (waiting := response.waiting_for) is not None:
+        if waiting.packet_ids or not waiting.paused:
+            terminal.remark(f"{run} waits for a person: {waiting.ending}")
+        for paused in waiting.paused:
+            terminal.remark(
+                f"{run} waits for run {paused}, which is paused; release it with: remit signal {paused} resume"
+            )
+    elif status == PAUSED:
+        terminal.remark(f"{run} is paused; release it with: remit signal {response.run_id} resume")
+    elif status:
+        terminal.remark(f"{run} goes on in another process")

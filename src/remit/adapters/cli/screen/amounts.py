@@ -1,0 +1,79 @@
+"""Amounts, as people read them: durations, sizes, money, tokens.
+
+Rule 1: a unit follows every number.
+Rule 2: what is rounded stays true to its size; programs get the exact number, with --json.
+"""
+
+from remit.core.limits.budget import FIELDS, Charges, Dimension
+from remit.core.run.usage import TokenUsage
+
+_S_MS, _MIN_MS, _H_MS = 1_000, 60_000, 3_600_000
+# A rate of so many tokens and more is read without its fraction.
+_WHOLE_FROM = 10
+_SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+_SAID_APART = (Dimension.INPUT_TOKENS, Dimension.OUTPUT_TOKENS, Dimension.INFERENCE_COST_MICROUSD)
+# One call of a tool is what a tool call is.
+_SELF_EVIDENT = (Dimension.TOOL_CALLS, 1)
+
+
+def duration(ms: int) -> str:
+    """How long something took."""
+    if ms < _S_MS:
+        return f"{ms} ms"
+    if ms < _MIN_MS:
+        return f"{ms / _S_MS:.1f} s"
+    if ms < _H_MS:
+        return f"{ms // _MIN_MS} min {ms % _MIN_MS // _S_MS:02d} s"
+    return f"{ms // _H_MS} h {ms % _H_MS // _MIN_MS:02d} min"
+
+
+def size(count_bytes: int) -> str:
+    """How much room something takes."""
+    for unit, factor in _SIZES:
+        if count_bytes >= factor:
+            return f"{count_bytes / factor:.1f} {unit}"
+    return f"{count_bytes} bytes"
+
+
+def money(microusd: int) -> str:
+    """An amount of money, to the last millionth of a dollar that was charged."""
+    dollars, rest = divmod(microusd, 10**6)
+    cents = f"{rest:06d}".rstrip("0").ljust(2, "0")
+    return f"${dollars:,}.{cents}"
+
+
+def charges(charged: Charges) -> str:
+    """What was charged: tokens and money first, then whatever else was counted; empty for nothing."""
+    amounts = dict(charged)
+    said = [
+        f"{amounts[dimension]:,} {word}"
+        for dimension, word in ((Dimension.INPUT_TOKENS, "tokens in"), (Dimension.OUTPUT_TOKENS, "out"))
+        if amounts.get(dimension)
+    ]
+    if amounts.get(Dimension.INFERENCE_COST_MICROUSD):
+        said.append(money(amounts[Dimension.INFERENCE_COST_MICROUSD]))
+    said += [
+        f"{amount:,} {_name(dimension)}"
+        for dimension, amount in charged
+        if dimension not in _SAID_APART and (dimension, amount) != _SELF_EVIDENT
+    ]
+    return ", ".join(said)
+
+
+def usage(used: TokenUsage) -> str:
+    """What models used: tokens, how fast they were generated where that is known, and how full the window was."""
+    if not used.total_tokens:
+        return ""
+    said = [f"{used.prompt_tokens:,} tokens in, {used.completion_tokens:,} out"]
+    if used.reasoning_tokens:
+        said[0] += f" ({used.reasoning_tokens:,} thought)"
+    if rate := used.tokens_per_second:
+        said.append(f"{rate:,.0f} a second" if rate >= _WHOLE_FROM else f"{rate:.1f} a second")
+    if used.context_tokens and used.context_window:
+        said.append(f"at most {used.context_tokens:,} of {used.context_window:,} in context")
+    return "; ".join(said)
+
+
+def _name(dimension: int) -> str:
+    """The name of a dimension; a journal of a later version may count one that nobody here knows."""
+    return FIELDS[dimension].replace("_", " ") if 0 <= dimension < len(FIELDS) else f"of dimension {dimension}"

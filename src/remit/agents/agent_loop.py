@@ -1,0 +1,277 @@
+"""AgentLoop: a conversation, on the terms that its maker gives.
+
+Rule 1: an agent holds no truth of its own: what was said and what is kept stands in the journal, by session.
+Rule 2: a conversation is what users and assistants said. Tool results and retrieved evidence serve one exchange.
+Rule 3: whoever listens (stream, on_tool_result, observer) may break, and the run goes on.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from remit.agents.agent_requests import SchemaSource, check_settings, instructions, output_of, request_of
+from remit.agents.answer_terms import RuleSource, judging_by
+from remit.agents.opening import Workplace, refuse_inside_a_loop
+from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
+from remit.agents.waiting import open_run, run_or_cancel
+from remit.core.failure import RequestRejected
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import STANDARD
+from remit.core.limits.tools import ToolChoice, ToolChoiceMode
+from remit.core.record import JsonObject, replace
+from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, Mode, OutputContract, SystemRequest, SystemResponse
+from remit.core.run.inference import Routing
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.run.messages import Message
+from remit.core.run.signals import PACKET_MARK, UserSignal
+from remit.inference.engine import Engine
+from remit.observe.views.event_log import EventLog
+from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
+from remit.orchestrate.exchange.session_state import SessionState
+from remit.orchestrate.exchange.sessions import Session
+from remit.orchestrate.facade import System
+from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, rejection
+from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
+from remit.tool.declare.decorator import Function, Tool
+from remit.tool.registry import Registry
+
+AGENT_BUSY = "AGENT_BUSY"
+
+_NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
+
+T = TypeVar("T")
+
+
+class AgentLoop:
+    """A conversation. Each exchange is a governed run; the runs of a conversation are its session."""
+
+    def __init__(
+        self,
+        engine: Engine | str | None,
+        *,
+        tools: Registry | Iterable[Tool | Function] = (),
+        system_prompt: str = "",
+        grammar: str = "",
+        max_tokens: int = OUTPUT_TOKENS_DEFAULT,
+        max_tool_iterations: int = ITERATIONS_MAX_DEFAULT,
+        stream: Stream | None = None,
+        on_tool_result: OnToolResult | None = None,
+        observer: EventLog | None = None,
+        context_provider: ContextProvider | None = None,
+        boundary: Boundary | Path | str = STANDARD,
+        budget: Budget = Budget(),
+        role: AgentRole | str = AgentRole.GENERAL,
+        goal: GoalSource | None = None,
+        router: Routing | str = Routing.AUTO,
+        rules: RuleSource | None = None,
+        judge: Engine | str | None = None,
+        downgrade: Engine | str | None = None,
+        filters: Iterable[ToolCallFilter] = (),
+        session_id: str = "",
+        user_id: str = "",
+        system: System | None = None,
+        home: Path | str | None = None,
+    ) -> None:
+        opened = engine_of(engine)
+        judging = judging_by(rules, judge, opened)
+        self.config = LoopConfig(
+            opened,
+            tools_of(tools),
+            system_prompt,
+            grammar,
+            max_tokens,
+            max_tool_iterations,
+            stream,
+            on_tool_result,
+            observer,
+            context_provider,
+            judging.code,
+            judging.judge,
+            filters_of(filters),
+            None if downgrade is None else engine_of(downgrade),
+        )
+        self.session_id = session_id or str(uuid4())
+        self.user_id = user_id
+        self.session_state = SessionState(self._keep)
+        self._terms = judging.applied(terms_of(boundary, budget, router, goal=goal, role=role))
+        self._workplace = Workplace(system, home)
+        # Held while chat_sync waits: what it opens lives in one thread.
+        self._in_use = Lock()
+        self._session = Session(self.session_id)
+        # Entries from before the first exchange; it takes them along.
+        self._entries: dict[str, str] = {}
+        self._exchange: Exchange | None = None
+        check_settings(self.config, session_id=self.session_id, user_id=user_id)
+
+    @property
+    def terms(self) -> Terms:
+        """What every run of this loop may do and must achieve."""
+        return self._terms
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation so far, as this agent knows it: instructions, then users and assistants. A fresh list."""
+        return [*instructions(self.config), *self._session.messages]
+
+    async def chat(self, text: str) -> SystemResponse:
+        """One exchange: it returns when there is an answer, an ending without one, or a question to a person.
+
+        Whoever stops waiting for it cancels the run.
+        """
+        return await self._exchanged(self._request(text))
+
+    async def start(self, text: str, *, chunks: bool = False) -> Run[SystemResponse]:
+        """Begin an exchange and go on with something else: the handle waits for it, follows it, answers and cancels it."""
+        system, request = await self._workplace.system(), self._request(text)
+        exchange = Exchange(self.config, system.text, self._begin)
+        with self._entries_for(exchange) as entries:
+            begun = await system.start(
+                request, exchange.kit, self._terms, entries=entries, listener=exchange.listener, chunks=chunks
+            )
+
+        async def rested(response: SystemResponse) -> SystemResponse:
+            await exchange.finish()
+            await self._refresh(system)
+            return response
+
+        return begun.read_by(rested)
+
+    async def chat_structured(
+        self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False
+    ) -> SystemResponse:
+        """One exchange whose answer is a value of this schema, in `structured_output`; no tool is offered.
+
+        What does not fit is repaired where that is allowed, and asked for again with the exact violation. With `strict`
+        no partly valid output comes back.
+        """
+        output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
+        return await self._exchanged(self._structured(text, output, _NO_TOOLS))
+
+    async def produce(
+        self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False
+    ) -> SystemResponse:
+        """The same in two phases: the model works with its tools first, then it is asked for its output."""
+        output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
+        return await self._exchanged(self._structured(text, output, ToolChoice()))
+
+    async def _exchanged(self, request: SystemRequest) -> SystemResponse:
+        system = await self._workplace.system()
+        exchange = Exchange(self.config, system.text, self._begin)
+        try:
+            with self._entries_for(exchange) as entries:
+                response = await run_or_cancel(
+                    system, request, exchange.kit, self._terms, entries=entries, listener=exchange.listener
+                )
+        finally:
+            await exchange.finish()
+        await self._refresh(system)
+        return response
+
+    @contextmanager
+    def _entries_for(self, exchange: Exchange) -> Iterator[dict[str, str]]:
+        """What an exchange takes along; where it does not begin, the next one does."""
+        entries, self._entries = self._entries, {}
+        try:
+            yield entries
+        finally:
+            if not exchange.run_id:
+                self._entries = {**entries, **self._entries}
+
+    def chat_sync(self, text: str) -> SystemResponse:
+        """The same for programs without an event loop, one thread at a time. Each exchange opens and closes the store."""
+        refuse_inside_a_loop("chat_sync", "chat")
+        if self._workplace.is_in_use or not self._in_use.acquire(blocking=False):
+            message = f"the agent of session {self.session_id!r} is used in another thread; wait, or use another agent"
+            raise RequestRejected(AGENT_BUSY, message, {"session_id": self.session_id})
+        try:
+            return asyncio.run(self._alone(self.chat(text)))
+        finally:
+            self._in_use.release()
+
+    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> SystemResponse:
+        """Say yes to what the open exchange asks, perhaps with other arguments, and let it go on."""
+        return await self._answer(approval(packet_id, by=by, arguments=arguments))
+
+    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> SystemResponse:
+        """Say no to what the open exchange asks, and let it go on without."""
+        return await self._answer(rejection(packet_id, by=by, reason=reason))
+
+    async def cancel(self, *, by: str = "", reason: str = "") -> None:
+        """End the open exchange at once, from wherever it is driven."""
+        system = await self._workplace.system()
+        run_id = (await self._open_exchange(system)).run_id
+        await system.signal(cancellation(run_id, by=by or self.user_id or CALLER, reason=reason))
+        await self._refresh(system)
+
+    async def open(self) -> None:
+        """Open the store and read the session, so that `messages` and `session_state` tell it before any exchange."""
+        await self._refresh(await self._workplace.system())
+
+    async def close(self) -> None:
+        """Close the store that this agent opened; a system that was given to it stays open."""
+        await self._workplace.close()
+
+    async def __aenter__(self) -> "AgentLoop":
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _alone(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        finally:
+            await self.close()
+
+    def _request(self, text: str) -> SystemRequest:
+        return request_of(self.config, text, session_id=self.session_id, user_id=self.user_id)
+
+    def _structured(self, text: str, output: OutputContract, choice: ToolChoice) -> SystemRequest:
+        return replace(self._request(text), mode=Mode.STRUCTURED, output=output, tool_choice=choice)
+
+    def _begin(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def _refresh(self, system: System) -> None:
+        self._session = await system.session(self.session_id)
+        self.session_state.learn(dict(self._session.entries))
+
+    async def _keep(self, key: str, text: str) -> None:
+        system = await self._workplace.system()
+        await self._refresh(system)
+        if self._session.run_id:
+            await system.note(self._session.run_id, self.user_id or CALLER, key, text)
+        else:
+            self._entries[key] = text
+
+    async def _open_exchange(self, system: System) -> Exchange:
+        await self._refresh(system)
+        run_id = open_run(self._session)
+        if self._exchange is None or self._exchange.run_id != run_id:
+            self._exchange = Exchange(self.config, system.text, self._begin, run_id=run_id)
+            system.listen(self._exchange.listener, run_id)
+        return self._exchange
+
+    async def _answer(self, said: UserSignal) -> SystemResponse:
+        system = await self._workplace.system()
+        await self._refresh(system)
+        if not self._session.is_open and await system.lineages.is_beneath(said.run_id, self._session.run_id):
+            packet = str(said.payload["packet_id"])
+            late = await system.archive.settled(said.run_id, packet.rpartition(PACKET_MARK)[2])
+            if late is not None:
+                raise late
+        exchange = await self._open_exchange(system)
+        await answer(system, exchange.run_id, said, exchange.kit)
+        await exchange.finish()
+        await self._refresh(system)
+        return await system.result(exchange.run_id)

@@ -1,0 +1,59 @@
+"""What an agent asks for: its instructions, the user's words, and the shape that the answer must have."""
+
+from typing import Any, TypeAlias
+
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.record import JsonObject
+from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest
+from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, REQUEST_OUTPUT_INVALID, check_request
+from remit.core.run.messages import Message, system_message, user_message
+from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, schema_of
+from remit.orchestrate.exchange.exchange import LoopConfig
+
+# A JSON Schema, a pydantic model, a dataclass or a TypedDict.
+SchemaSource: TypeAlias = Any
+
+
+def request_of(config: LoopConfig, text: str, *, session_id: str = "", user_id: str = "") -> SystemRequest:
+    """A user's words to an agent with these settings; the mode is chat until somebody says otherwise."""
+    return SystemRequest(
+        messages=(*instructions(config), user_message(text)),
+        session_id=session_id,
+        user_id=user_id,
+        hints=ExecutionHints(max_tokens=config.max_tokens, max_iterations=config.max_tool_iterations),
+    )
+
+
+def instructions(config: LoopConfig) -> tuple[Message, ...]:
+    """What stands before every conversation of an agent: its system prompt, if it has one."""
+    return (system_message(config.system_prompt),) if config.system_prompt else ()
+
+
+def output_of(schema: SchemaSource, *, grammar: str, repair: bool, strict: bool) -> OutputContract:
+    """The shape that an answer must have; an empty grammar is none."""
+    return OutputContract(object_schema(schema), grammar or None, repair, strict)
+
+
+def object_schema(source: SchemaSource) -> JsonObject:
+    """The JSON Schema that a source stands for; raises RequestRejected for one that would allow or forbid everything."""
+    if source is None:
+        message = "the schema is None and says nothing about an output; pass a JSON Schema, a model or a dataclass"
+        raise RequestRejected(ErrorCode.CONFIG_SCHEMA_REQUIRED, message)
+    schema = schema_of(source)
+    if isinstance(schema, bool):
+        message = f"the schema {schema!r} says nothing about an output; pass an object"
+        raise RequestRejected(SCHEMA_SOURCE_INVALID, message)
+    return schema
+
+
+def check_settings(config: LoopConfig, *, session_id: str = "", user_id: str = "") -> None:
+    """Raise RequestRejected when no words at all could be asked with these settings."""
+    first = "a first word, to see that everything else may enter"
+    check_request(request_of(config, first, session_id=session_id, user_id=user_id))
+    grammar: object = config.grammar
+    if not isinstance(grammar, str):
+        message = f"grammar={grammar!r:.80} is no grammar; give its text, or leave it out"
+        raise RequestRejected(REQUEST_OUTPUT_INVALID, message)
+    if config.max_tokens < 1:
+        message = f"max_tokens={config.max_tokens} is outside 1 to {OUTPUT_TOKENS_MAX}"
+        raise RequestRejected(REQUEST_HINT_INVALID, message, {"field": "max_tokens", "limit": OUTPUT_TOKENS_MAX})

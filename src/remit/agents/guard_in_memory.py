@@ -1,0 +1,65 @@
+"""Guarding agents that run elsewhere, in memory: for programs in Python that want neither an event loop nor a store.
+
+Rule 1: every conversation is a run all the same, and forgotten as it ends.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from remit.assemble import new_run_id
+from remit.backend.clock import WallClock
+from remit.backend.memory.store import MemoryStore
+from remit.core.failure import InvariantBroken
+from remit.core.record import JsonObject
+from remit.core.run.halt import NOTHING_HALTED, Standing
+from remit.orchestrate.guard.ground import Ground
+from remit.orchestrate.guard.judge import Guard
+from remit.orchestrate.loop.holdings import Holdings
+from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.ports import Clock
+
+T = TypeVar("T")
+
+
+def guard_in_memory(halts: Callable[[], Standing] = lambda: NOTHING_HALTED, clock: Clock | None = None) -> Guard:
+    """Judges the calls of agents that run elsewhere and never waits; `halts` says what is halted."""
+    store, clock = MemoryStore(), clock or WallClock()
+    runner = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
+    holdings = Holdings(store.leases, lambda run_id: None)
+    return Guard(Ground(runner, holdings, new_run_id, halts, forget=store.retention.delete))
+
+
+class GuardInMemory:
+    """The same for programs without an event loop. It is used from one thread at a time."""
+
+    def __init__(self, halts: Callable[[], Standing] = lambda: NOTHING_HALTED, clock: Clock | None = None) -> None:
+        self._guard = guard_in_memory(halts, clock)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that are open, as their hosts name them."""
+        return self._guard.runs
+
+    def answer(self, operation: JsonObject) -> JsonObject | None:
+        """The answer to one operation of the protocol; None where it has none."""
+        return at_once(self._guard.answer(operation))
+
+    def line(self, data: bytes) -> JsonObject | None:
+        """The answer to one line of the protocol; None where it has none."""
+        return at_once(self._guard.line(data))
+
+    def too_long(self, beginning: bytes) -> JsonObject:
+        """The answer to a line that is longer than anybody reads."""
+        return at_once(self._guard.too_long(beginning))
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine gives that waits for nothing; one that waits all the same is a bug."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        given: T = done.value
+        return given
+    work.close()
+    raise InvariantBroken("GUARD_WAITED", "a ground in memory made the guard wait; use the guard in an event loop")

@@ -1,0 +1,164 @@
+"""PlanExecutor: typed steps in an order, each handing its output to the next.
+
+Rule 1: a plan is one governed run: its steps share one budget, one boundary, one journal.
+Rule 2: what a step gave is written once. Whoever resumes a plan finds it there, and no finished step runs again.
+Rule 3: a plan that fails gives what its finished steps gave.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as replace_parts
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from remit.agents.opening import refuse_inside_a_loop
+from remit.agents.plan_parts import StepWork, parts_of
+from remit.agents.single_runs import SingleRuns
+from remit.agents.terms import GoalSource, terms_of
+from remit.core.failure import RequestRejected
+from remit.core.journal.turn import Turn
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import STANDARD
+from remit.core.record import JsonObject, replace
+from remit.core.run.contract import Mode, SystemRequest, SystemResponse
+from remit.core.run.envelope import check_request
+from remit.core.run.inference import Routing
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.messages import system_message, user_message
+from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
+from remit.kernel.state import RunState, pinned
+from remit.observe.views.event_log import EventLog, Telling
+from remit.orchestrate.bus.bus import Listener
+from remit.orchestrate.facade import System
+from remit.orchestrate.patterns.plan_graph import RUN_THE_PLAN, finished_steps
+from remit.orchestrate.patterns.planners import PLANNER_FAILED, Planner, check_policy, plan_of
+from remit.orchestrate.patterns.step_values import read
+from remit.orchestrate.run_handle import Run
+from remit.orchestrate.setup.kit import Kit, Terms
+
+RUN_NO_PLAN = "RUN_NO_PLAN"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult:
+    """The steps that were finished, each with its input and output, who made the plan, and the response of the run.
+
+    Where the plan failed, `response.error` says why, and the steps that were finished before are here all the same.
+    """
+
+    steps: tuple[Step, ...]
+    trace: PlanTrace | None
+    response: SystemResponse
+
+    @property
+    def outputs(self) -> Mapping[str, Any]:
+        """What each finished step gave, by its name."""
+        return {step.name: step.output for step in self.steps}
+
+    @property
+    def output(self) -> Any:
+        """What the last finished step gave; None where none was."""
+        return self.steps[-1].output if self.steps else None
+
+
+class PlanExecutor:
+    """Executes plans: each type of step is done by the handler, the function or the loop that is given for it."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, StepWork],
+        *,
+        policy: PlanPolicy = PlanPolicy(),
+        planner: Planner | None = None,
+        system_prompt: str = "",
+        observer: EventLog | None = None,
+        boundary: Boundary | Path | str = STANDARD,
+        budget: Budget = Budget(),
+        role: AgentRole | str = AgentRole.GENERAL,
+        goal: GoalSource | None = None,
+        user_id: str = "",
+        system: System | None = None,
+        home: Path | str | None = None,
+    ) -> None:
+        self._parts = parts_of(handlers)
+        check_policy(policy)
+        if planner is not None and not callable(getattr(planner, "create_plan", None)):
+            message = f"a {type(planner).__name__} is no planner: it lacks create_plan()"
+            raise RequestRejected(PLANNER_FAILED, message)
+        self.policy, self.planner = policy, planner
+        self._system_prompt, self._observer, self._user_id = system_prompt, observer, user_id
+        self._terms = replace_parts(terms_of(boundary, budget, Routing.AUTO, role=role, goal=goal), policy=policy)
+        self._runs = SingleRuns(system=system, home=home)
+        check_request(self._request(""))
+
+    async def execute(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
+        """Execute a plan; without one, what the planner makes of the prompt. A first step without input gets the prompt.
+
+        It returns with a question to a person, too. Whoever stops waiting for it cancels the run.
+        """
+        return await self.run(self._request(prompt), plan)
+
+    async def run(self, request: SystemRequest, plan: ExecutionPlan | Sequence[Step] | None = None) -> PlanResult:
+        """The same for a request of the caller's own; its mode is plan."""
+        return await self._runs.call(replace(request, mode=Mode.PLAN), self._kit_for, self._terms_of(plan), _read)
+
+    async def start(
+        self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "", chunks: bool = False
+    ) -> Run[PlanResult]:
+        """Begin to execute a plan: the handle follows, answers and cancels it, and its result is that of execute()."""
+        return await self._runs.start(self._request(prompt), self._kit_for, self._terms_of(plan), _read, chunks=chunks)
+
+    def execute_sync(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
+        """The same as execute for programs without an event loop."""
+        refuse_inside_a_loop("execute_sync", "execute")
+        return asyncio.run(self.execute(plan, prompt=prompt))
+
+    async def resume(self, run_id: str) -> PlanResult:
+        """Go on with a plan that was begun here or elsewhere; no step that was finished runs again.
+
+        The handlers must be there that the plan was begun with; else it is refused, and the plan stays as it is.
+        """
+        return await self._runs.resume(run_id, self._kit_for, _read, before=_expect_plan)
+
+    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> PlanResult:
+        """Say yes to what a step asks, perhaps with other arguments, and let the plan go on."""
+        return await self._runs.approve(packet_id, _read, by=by, arguments=arguments)
+
+    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> PlanResult:
+        """Say no to what a step asks; its plan ends there, with what was finished."""
+        return await self._runs.reject(packet_id, _read, by=by, reason=reason)
+
+    def _terms_of(self, plan: ExecutionPlan | Sequence[Step] | None) -> Terms:
+        return replace_parts(self._terms, plan=None if plan is None else plan_of(plan))
+
+    def _request(self, prompt: str) -> SystemRequest:
+        told = (system_message(self._system_prompt),) if self._system_prompt else ()
+        messages = (*told, user_message(prompt or RUN_THE_PLAN))
+        return SystemRequest(messages, Mode.PLAN, user_id=self._user_id)
+
+    def _kit_for(self, system: System) -> tuple[Kit, Listener]:
+        parts = self._parts
+        told = None if self._observer is None else partial(_tell, self._observer, Telling())
+        kit = Kit(parts.engines, parts.tools, parts.code, handlers=parts.handlers, planner=self.planner)
+        return replace_parts(kit, step_filters=parts.filters), Listener(told)
+
+
+def _tell(observer: EventLog, telling: Telling, state: RunState, turn: Turn) -> None:
+    for event in telling.events(state, turn):
+        observer.record(event)
+
+
+async def _expect_plan(system: System, run_id: str) -> None:
+    manifest = pinned(await system.state_of(run_id))
+    if manifest.plan is None:
+        message = f"run {run_id} is of mode {manifest.request.mode} and no plan; resume it with what began it"
+        raise RequestRejected(RUN_NO_PLAN, message, {"run_id": run_id})
+
+
+async def _read(system: System, response: SystemResponse) -> PlanResult:
+    state = await system.state_of(response.run_id)
+    outputs = {name: read(output.kind, await system.text(output.text)) for name, output in state.outputs.items()}
+    return PlanResult(finished_steps(pinned(state).graph, outputs), pinned(state).plan, response)

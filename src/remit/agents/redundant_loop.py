@@ -1,0 +1,224 @@
+"""RedundantLoop: the same question asked several times, and the answer that a vote picks.
+
+Rule 1: every candidate is a governed run of its own beneath one that counts them; what they spend, that one may spend.
+Rule 2: a candidate that failed is left out and counted; who wins, and how surely, stands in the journal.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from dataclasses import replace as replace_parts
+from pathlib import Path
+
+from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
+from remit.agents.opening import refuse_inside_a_loop
+from remit.agents.single_runs import SingleRuns, listening
+from remit.agents.terms import GoalSource, engine_of, terms_of
+from remit.core.failure import RequestRejected
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import STANDARD
+from remit.core.record import JsonObject, replace
+from remit.core.run.contract import Mode, SystemRequest, SystemResponse
+from remit.core.run.inference import Routing
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import Ask, schema_text
+from remit.inference.engine import Engine
+from remit.kernel.results.votes import answers_of
+from remit.kernel.state import pinned
+from remit.observe.views.event_log import EventLog
+from remit.orchestrate.bus.bus import Listener
+from remit.orchestrate.exchange.exchange import LoopConfig
+from remit.orchestrate.facade import System
+from remit.orchestrate.patterns.choosing import check_room
+from remit.orchestrate.patterns.handlers import PatternHandler
+from remit.orchestrate.patterns.redundant_graph import (
+    REPLICAS_DEFAULT,
+    REPLICAS_INVALID,
+    VOTE_MARK,
+    Redundancy,
+    check_replicas,
+    redundant_for,
+)
+from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
+from remit.orchestrate.run_handle import Run
+from remit.orchestrate.setup.kit import ContextProvider, Kit
+
+RUN_NO_VOTE = "RUN_NO_VOTE"
+
+# How a strategy of the caller's own is called in the graph.
+CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class RedundantConfig:
+    """What a redundant loop works with."""
+
+    engine: Engine
+    system_prompt: str
+    schema: JsonObject
+    grammar: str = ""
+    n: int = REPLICAS_DEFAULT
+    voting: Strategy | str = "majority"
+    max_tokens: int = OUTPUT_TOKENS_DEFAULT
+    observer: EventLog | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RedundantResult:
+    """What a vote came to: the winner, how surely, every answer that was voted on, and what all of them used.
+
+    `failed` replicas gave no answer. The response says why, where there is no winner.
+    """
+
+    content: str
+    confidence: float
+    candidates: tuple[str, ...]
+    usage: TokenUsage
+    failed: int
+    response: SystemResponse
+
+
+class RedundantLoop:
+    """N answers of a given shape to one question, and a vote among them."""
+
+    def __init__(
+        self,
+        engine: Engine | str | None,
+        *,
+        schema: SchemaSource,
+        system_prompt: str = "",
+        grammar: str = "",
+        n: int = REPLICAS_DEFAULT,
+        voting: Strategy | str = "majority",
+        early_stop: bool = False,
+        parallel: bool = False,
+        replica_timeout_ms: int = 0,
+        max_tokens: int = OUTPUT_TOKENS_DEFAULT,
+        observer: EventLog | None = None,
+        context_provider: ContextProvider | None = None,
+        boundary: Boundary | Path | str = STANDARD,
+        budget: Budget = Budget(),
+        role: AgentRole | str = AgentRole.GENERAL,
+        goal: GoalSource | None = None,
+        user_id: str = "",
+        system: System | None = None,
+        home: Path | str | None = None,
+    ) -> None:
+        shape, opened = object_schema(schema), engine_of(engine)
+        count = REPLICAS_DEFAULT if type(n) is int and n == 0 else n
+        self.config = RedundantConfig(opened, system_prompt, shape, grammar, count, voting, max_tokens, observer)
+        # Beside each other only where the model can be asked several things at once.
+        at_once = parallel and opened.model_info().calls_at_once > 1
+        name = voting if isinstance(voting, str) else CUSTOM
+        self._redundancy = Redundancy(count, name, early_stop, at_once, replica_timeout_ms)
+        _check_vote(voting, count, early_stop=early_stop, parallel=parallel)
+        self.context_provider = context_provider
+        self.terms = replace_parts(
+            terms_of(boundary, budget, Routing.NONE, role=role, goal=goal), redundancy=self._redundancy
+        )
+        self.user_id = user_id
+        self._settings = LoopConfig(
+            opened,
+            system_prompt=system_prompt,
+            grammar=grammar,
+            max_tokens=max_tokens,
+            observer=observer,
+            context_provider=context_provider,
+        )
+        self._runs = SingleRuns(system=system, home=home)
+        check_settings(self._settings, user_id=user_id)
+        # What no graph could be made of, or what the budget could not pay for, is refused now.
+        check_room(self.as_step().graph, self.terms)
+
+    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
+        """Ask N times, and count. Whoever stops waiting for it cancels the run and every replica."""
+        asked = self._request(prompt, repair=repair, strict=strict)
+        return await self._runs.call(asked, self._kit_for, self.terms, _read)
+
+    async def start(
+        self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
+    ) -> Run[RedundantResult]:
+        """Begin a vote: the handle follows, answers and cancels it, and its result is that of call()."""
+        asked = self._request(prompt, repair=repair, strict=strict)
+        return await self._runs.start(asked, self._kit_for, self.terms, _read, chunks=chunks)
+
+    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
+        """The same for programs without an event loop."""
+        refuse_inside_a_loop("call_sync", "call")
+        return asyncio.run(self.call(prompt, repair=repair, strict=strict))
+
+    async def resume(self, run_id: str) -> RedundantResult:
+        """Go on with a call that was begun here or elsewhere; no replica that has ended is asked again.
+
+        The model and the voter must be there that the call was begun with; else it is refused and stays as it is.
+        """
+        return await self._runs.resume(run_id, self._kit_for, _read, before=_expect_vote)
+
+    def as_step(self, name: str = CUSTOM) -> PatternHandler:
+        """The loop as a step of a plan: PlanExecutor takes the loop itself, too.
+
+        In a plan with several loops, the name tells their voting strategies apart.
+        """
+        asked = self._request("a question", repair=True, strict=False)
+        ask = Ask(
+            self.config.system_prompt,
+            (),
+            schema=schema_text(self.config.schema),
+            grammar=self.config.grammar,
+            max_tokens=self.config.max_tokens,
+            role=self.terms.role,
+        )
+        code = self._code(name)
+        graph = redundant_for(asked, replace(self._redundancy, voting=name) if code else self._redundancy)
+        return PatternHandler(graph, self.config.engine, Mode.REDUNDANT, ask, code=code)
+
+    def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
+        output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
+        request = request_of(self._settings, prompt, user_id=self.user_id)
+        return replace(request, mode=Mode.REDUNDANT, output=output)
+
+    def _code(self, name: str = CUSTOM) -> dict[str, Strategy]:
+        voting = self.config.voting
+        return {} if isinstance(voting, str) else {f"{VOTE_MARK}{name}": voting}
+
+    def _kit_for(self, system: System) -> tuple[Kit, Listener]:
+        kit, listener = listening(self._settings)(system)
+        return replace_parts(kit, code=self._code()), listener
+
+
+def _check_vote(voting: Strategy | str, replicas: int, *, early_stop: bool, parallel: bool) -> None:
+    """Refuse a vote that could not be taken."""
+    check_replicas(replicas)
+    for name, given in (("early_stop", early_stop), ("parallel", parallel)):
+        if type(given) is not bool:
+            raise RequestRejected(REPLICAS_INVALID, f"{name}={given!r:.80} is neither True nor False; give one of them")
+    if isinstance(voting, str):
+        strategy_named(voting)
+    else:
+        check_strategy(voting, replicas=replicas)
+    if early_stop and parallel:
+        message = "early_stop asks one replica after the other and parallel asks all at once; choose one of them"
+        raise RequestRejected(REPLICAS_INVALID, message)
+
+
+async def _expect_vote(system: System, run_id: str) -> None:
+    mode = pinned(await system.state_of(run_id)).request.mode
+    if mode is not Mode.REDUNDANT:
+        message = f"run {run_id} is of mode {mode} and no vote; resume it with what began it"
+        raise RequestRejected(RUN_NO_VOTE, message, {"run_id": run_id})
+
+
+async def _read(system: System, response: SystemResponse) -> RedundantResult:
+    candidates, failed = await candidates_of(system, response.run_id)
+    confidence, usage = response.confidence or 0.0, response.token_usage
+    return RedundantResult(response.content, confidence, candidates, usage, failed, response)
+
+
+async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], int]:
+    """The answers that were voted on in a run, in the order in which they were asked for, and how many failed."""
+    children = (await system.state_of(run_id)).children
+    answers = answers_of(children)
+    texts = tuple([await system.text(child.text) for child in answers])
+    return texts, len(children) - len(answers)

@@ -1,0 +1,145 @@
+"""SpecializedLoop: single answers of a given shape, on the terms that its maker gives.
+
+Rule 1: every call begins with the settings and the prompt alone; nothing is remembered between calls.
+Rule 2: whoever listens (stream, observer) may break, and the run goes on.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import replace as replace_parts
+from pathlib import Path
+
+from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
+from remit.agents.answer_terms import RuleSource, judging_by
+from remit.agents.opening import refuse_inside_a_loop
+from remit.agents.single_runs import SingleRuns, listening, response_of
+from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import STANDARD
+from remit.core.record import JsonObject, replace
+from remit.core.run.contract import Mode, SystemRequest, SystemResponse
+from remit.core.run.inference import Routing
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.inference.engine import Engine
+from remit.observe.views.event_log import EventLog
+from remit.orchestrate.exchange.exchange import LoopConfig, SpecializedConfig, Stream
+from remit.orchestrate.facade import System
+from remit.orchestrate.run_handle import Run
+from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
+from remit.tool.declare.decorator import Function, Tool
+from remit.tool.registry import Registry
+
+
+class SpecializedLoop:
+    """One answer of a given shape for each call, and nothing remembered between calls.
+
+    With tools a call has two phases: the model works with them, then it is asked for its output.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | str | None,
+        *,
+        schema: SchemaSource,
+        tools: Registry | Iterable[Tool | Function] = (),
+        system_prompt: str = "",
+        grammar: str = "",
+        max_tokens: int = OUTPUT_TOKENS_DEFAULT,
+        stream: Stream | None = None,
+        observer: EventLog | None = None,
+        context_provider: ContextProvider | None = None,
+        boundary: Boundary | Path | str = STANDARD,
+        budget: Budget = Budget(),
+        role: AgentRole | str = AgentRole.GENERAL,
+        goal: GoalSource | None = None,
+        router: Routing | str = Routing.AUTO,
+        rules: RuleSource | None = None,
+        judge: Engine | str | None = None,
+        filters: Iterable[ToolCallFilter] = (),
+        user_id: str = "",
+        system: System | None = None,
+        home: Path | str | None = None,
+    ) -> None:
+        self.config = SpecializedConfig(
+            engine_of(engine),
+            tools_of(tools),
+            system_prompt,
+            object_schema(schema),
+            grammar,
+            max_tokens,
+            stream,
+            observer,
+            context_provider,
+        )
+        self.user_id = user_id
+        judging = judging_by(rules, judge, self.config.engine)
+        self._terms = judging.applied(terms_of(boundary, budget, router, role=role, goal=goal))
+        self._settings = replace_parts(
+            _settings(self.config), code=judging.code, judge=judging.judge, filters=filters_of(filters)
+        )
+        self._runs = SingleRuns(system=system, home=home)
+        check_settings(self._settings, user_id=user_id)
+
+    @property
+    def terms(self) -> Terms:
+        """What every run of this loop may do and must achieve."""
+        return self._terms
+
+    @property
+    def filters(self) -> Mapping[str, ToolCallFilter]:
+        """What looks at proposed calls, by name and in this order."""
+        return self._settings.filters
+
+    @property
+    def tool_rounds_max(self) -> int:
+        """How many rounds of tools the first phase of a call may have."""
+        return self._settings.max_tool_iterations
+
+    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
+        """One call: the value is in `structured_output`. It returns with a question to a person, too.
+
+        Whoever stops waiting for it cancels the run.
+        """
+        asked = self._request(prompt, repair=repair, strict=strict)
+        return await self._runs.call(asked, listening(self._settings), self._terms, response_of)
+
+    async def start(
+        self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
+    ) -> Run[SystemResponse]:
+        """Begin a call: the handle waits for it, follows it, answers and cancels it."""
+        asked = self._request(prompt, repair=repair, strict=strict)
+        return await self._runs.start(asked, listening(self._settings), self._terms, response_of, chunks=chunks)
+
+    def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
+        output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
+        request = request_of(self._settings, prompt, user_id=self.user_id)
+        return replace(request, mode=Mode.STRUCTURED, output=output)
+
+    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
+        """The same for programs without an event loop."""
+        refuse_inside_a_loop("call_sync", "call")
+        return asyncio.run(self.call(prompt, repair=repair, strict=strict))
+
+    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> SystemResponse:
+        """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
+        return await self._runs.approve(packet_id, response_of, by=by, arguments=arguments)
+
+    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> SystemResponse:
+        """Say no to what a call asks, and let it go on without."""
+        return await self._runs.reject(packet_id, response_of, by=by, reason=reason)
+
+
+def _settings(config: SpecializedConfig) -> LoopConfig:
+    """The settings of any loop that a specialized one works with."""
+    return LoopConfig(
+        config.engine,
+        config.tools,
+        config.system_prompt,
+        config.grammar,
+        config.max_tokens,
+        stream=config.stream,
+        observer=config.observer,
+        context_provider=config.context_provider,
+    )

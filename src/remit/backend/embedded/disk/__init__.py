@@ -1,0 +1,1 @@
+"""The file of a store: its tables, its one writer, its locks and its failures."""

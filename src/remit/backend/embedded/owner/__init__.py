@@ -1,0 +1,1 @@
+"""Whose store it is: its key, the keys that are trusted, and what the log of heads proves."""

@@ -1,0 +1,131 @@
+"""What the log of heads says of a store, and what that has lost: a database that is gone, or holds less than was signed.
+
+Rule 1: a database that is missing or empty beside signed heads is never replaced by a new one in silence.
+Rule 2: runs that were deleted on purpose are not missing: a signed line of the log says so.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from remit.backend.embedded.disk.database import DATABASE, Reader
+from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, EMPTIED, INDEX_LOST, NOT_FOUND, failure
+from remit.backend.embedded.disk.permissions import refuse_links
+from remit.backend.embedded.disk.tables import NOBODY, version_of
+from remit.backend.embedded.head_log import HeadsLog
+from remit.core.journal.signing import SignedDeletion
+from remit.core.journal.storage import Losses, SignedHead
+
+_STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_no = runs.run_no), -1) FROM runs"
+# The head of a first turn is logged when somebody has a reason to sync; all others are in the log before they are told.
+_WAS_TOLD = "SELECT 1 FROM heads WHERE seq > 0 LIMIT 1"
+_WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
+
+_HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'runs'"
+_HELD = "SELECT 1 FROM turns WHERE run_no <> ? LIMIT 1"
+_LISTED = "SELECT 1 FROM runs LIMIT 1"
+
+
+class FileHeadLog:
+    """What heads.log says, read in a thread: it may be long."""
+
+    def __init__(self, reader: Reader, log: HeadsLog) -> None:
+        self._reader = reader
+        self._log = log
+
+    async def last(self, run_id: str) -> SignedHead | None:
+        """The signed head of the highest turn of a run."""
+        return await asyncio.to_thread(self._log.last, run_id)
+
+    async def doubt(self, run_id: str, last: int) -> str:
+        """Why the log may have known of a later turn of a run; empty where it can be relied on."""
+        is_told = bool(self._reader.rows(_WAS_TOLD_OF_RUN, (run_id,)))
+        return await asyncio.to_thread(partial(self._log.doubt, run_id, last, is_told=is_told))
+
+    async def losses(self) -> Losses:
+        """How the log and the database differ."""
+        return await asyncio.to_thread(losses_in, self._reader, self._log)
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The heads of a run, in the order of their turns."""
+        return await asyncio.to_thread(self._log.heads, run_id)
+
+    async def deletion(self, run_id: str) -> SignedDeletion | None:
+        """What the log says of the deletion of a run."""
+        return await asyncio.to_thread(self._log.deletion, run_id)
+
+
+def losses_in(reader: Reader, log: HeadsLog) -> Losses:
+    """What the database has lost that the log knows, and whether the log itself is lost."""
+    if log.is_empty:
+        return Losses(is_log_lost=bool(reader.rows(_WAS_TOLD)))
+    stands: dict[str, int] = dict(reader.rows(_STANDS))
+    ahead = [run_id for run_id, seq in log.last_turns().items() if run_id in stands and seq > stands[run_id]]
+    # Anybody may add lines to a log; only those that were signed say anything.
+    behind = [run_id for run_id in ahead if (head := log.last(run_id)) is not None and head.seq > stands[run_id]]
+    return Losses(tuple(behind), tuple(log.missing(stands)), is_log_damaged=log.is_damaged)
+
+
+def is_log_lost(home: Path, connection: sqlite3.Connection) -> bool:
+    """Whether the log is gone, although heads were signed that were told of.
+
+    The log is made with the store. An empty one is no loss: what was signed may have been on its way to it when its process
+    died, or the power went.
+    """
+    if HeadsLog(home).path.exists():
+        return False
+    try:
+        if not version_of(connection, home / DATABASE):
+            return False
+        told = connection.execute("SELECT 1 FROM heads WHERE seq > 0 LIMIT 1").fetchone()
+    except DATABASE_ERRORS:
+        return False  # Whoever reads what is damaged is told so.
+    return told is not None
+
+
+def expect_there(home: Path, *files: str) -> None:
+    """Raise STORE_NOT_FOUND where there is no store, and never was, nor any of these files of its folder."""
+    refuse_links(home)
+    refuse_emptied(home)
+    path = home / DATABASE
+    if not path.exists() and not any((home / name).exists() for name in files):
+        raise failure(NOT_FOUND, path, "no such file")
+
+
+def refuse_emptied(home: Path) -> None:
+    """Raise STORE_EMPTIED where the log has heads, and the database is not there or has no byte."""
+    path = home / DATABASE
+    if HeadsLog(home).is_empty or (path.exists() and path.stat().st_size):
+        return
+    what = "is empty" if path.exists() else "is not there"
+    raise failure(EMPTIED, path, f"{what}, although heads.log beside it holds signed heads of its runs")
+
+
+def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = False) -> None:
+    """Raise STORE_EMPTIED where the log names runs that nobody deleted, and the database holds no run at all.
+
+    One that holds turns and lists no run has lost its index: STORE_INDEX_LOST, unless that is about to be made anew.
+    """
+    path, log = home / DATABASE, HeadsLog(home)
+    try:
+        if version_of(connection, path) and connection.execute(_HELD, (NOBODY,)).fetchone():
+            if not mends and not _lists_any(connection):
+                raise failure(INDEX_LOST, path, "holds turns of runs and lists none of them")
+            return
+        if log.is_empty:
+            return
+        is_cleared = not version_of(connection, path) or not connection.execute(_LISTED).fetchone()
+    except DATABASE_ERRORS:
+        return  # Whoever reads what is damaged is told so; what can be read may still be.
+    if is_cleared and (missing := log.missing()):
+        what = f"holds no run, although heads.log beside it has signed heads of {len(missing)} that nobody deleted"
+        raise failure(EMPTIED, path, what)
+
+
+def _lists_any(connection: sqlite3.Connection) -> bool:
+    """Whether a database has an index of runs, with a run in it."""
+    if connection.execute(_HAS_INDEX).fetchone() is None:
+        return False
+    return connection.execute(_LISTED).fetchone() is not None

@@ -1,0 +1,1 @@
+"""Grammars: two notations, made from schemas, checked and matched."""

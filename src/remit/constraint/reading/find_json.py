@@ -1,0 +1,241 @@
+"""Finding: the one JSON value in what a model said, among fences, reasoning and prose.
+
+Rule 1: a text holds one value. Of several, those count that the schema could ever admit at its root; when they are the
+        same, or the schema wants a list of them, there is one meaning, otherwise none.
+Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
+Rule 3: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they
+        are all there is, or, for numbers, the schema wants a list.
+Rule 4: a text that is nothing but one of the words that the schema admits at its root is that word.
+"""
+
+import re
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from remit.constraint.reading.enums import the_one_meant
+from remit.constraint.reading.lenient_json import Reader, same_json
+from remit.constraint.reading.literals import is_literal
+from remit.constraint.reading.repair_log import Ledger, Reason, RepairCode, Unreadable
+from remit.core.regex import regex
+from remit.core.schema.json_text import parse_json
+
+# Reading takes up to two seconds a megabyte. Longer texts are parsed as they are.
+REPAIR_CHARS_MAX = 1_048_576
+# More values than a list in lines has entries that a model writes.
+VALUES_MAX = 1_000
+
+BOM = "\ufeff"
+_reasoning = regex(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL).match
+_open_reasoning = regex(r"\s*+<(?:think|thinking|reasoning)>").match
+# What looks ahead is never tried otherwise, so the body is read once. A group that repeats possessively would do the same,
+# and before 3.11.5 Python matches such a group wrongly.
+_fenced = regex(
+    r"\s*+(```|~~~)[\w+-]*+[ \t]*+\r?\n(?=(?P<body>(?:(?!\1).)*))(?P=body)(?P<close>\1)?\s*+\Z", re.DOTALL
+).match
+_number_last = regex(r"[+-]?\.?[0-9][\w.+-]*+\Z").match
+_fence_marks = regex(r"(?:```|~~~)[\w+-]*")
+_member_first = regex(r'"[^"\n]{1,200}"\s*:').match
+_bracket = regex(r"[{\[]").search
+_prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}').match
+_suspect = regex(r"[\"':{}\[\]]").search
+_only_closers = regex(r"[\s\]}]+").fullmatch
+
+_footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]").match
+_VALUE_FIRST = "\"'{[0123456789-"
+
+_KINDS: dict[type, str] = {dict: "object", list: "array"}
+
+
+class Found(NamedTuple):
+    """The value of a text, and whether words without quotes stand in it."""
+
+    value: Any
+    bare_words: int
+
+
+class _Candidate(NamedTuple):
+    value: Any
+    begin: int
+    end: int
+    ledger: Ledger
+    bare_words: int
+
+
+def find_json(text: str, ledger: Ledger, *, kinds: Collection[str], words: Collection[str] = ()) -> Found:
+    """The value that a text holds.
+
+    `kinds` are the types that the schema admits at its root, none meaning any; `words` the only texts, if they are known.
+    """
+    if len(text) > REPAIR_CHARS_MAX:
+        message = f"a text of {len(text)} characters is not repaired, repair_chars_max={REPAIR_CHARS_MAX}"
+        raise Unreadable(Reason.TOO_LONG, 0, message)
+    begin, end = _uncovered(text, ledger)
+    # Places are those of the whole text, so what stands before is not cut off but passed.
+    body = text[:end]
+    if not body[begin:]:
+        raise Unreadable(Reason.EMPTY, begin, "the text is empty")
+    try:
+        return Found(parse_json(body[begin:]), 0)
+    except ValueError:
+        pass  # Expected: now it is read with repairs.
+    if body[begin] == "{" and body.startswith('\\"', begin + 1):
+        return _unescaped(body, begin, ledger)
+    if _member_first(body, begin):
+        return _opened(body, begin, ledger, len(text))
+    if _bracket(body, begin) is None:
+        word = _worded(body[begin:], words)
+        if word is None:
+            return _alone(body, begin, ledger)
+        ledger.note(RepairCode.VALUE_QUOTED, begin, body[begin:], f'"{word}"')
+        return Found(word, 0)
+    return _chosen(_candidates(body, begin, kinds, len(text)), body, begin, ledger, kinds)
+
+
+def _uncovered(text: str, ledger: Ledger) -> tuple[int, int]:
+    """Where the text begins and ends without a byte order mark, reasoning and fence."""
+    begin, end = 0, len(text.rstrip())
+    if text.startswith(BOM):
+        ledger.note(RepairCode.BOM_REMOVED, 0, BOM)
+        begin = 1
+    if (found := _reasoning(text, begin)) is not None:
+        ledger.note(RepairCode.REASONING_REMOVED, begin, found[0].strip())
+        begin = found.end()
+    elif _open_reasoning(text, begin):
+        raise Unreadable(Reason.CUT_OFF, begin, "the text ends within the reasoning")
+    if (fenced := _fenced(text, begin)) is not None:
+        ledger.note(RepairCode.FENCE_REMOVED, begin, fenced[1])
+        begin, end = fenced.start("body"), fenced.end("body")
+        end -= len(fenced["body"]) - len(fenced["body"].rstrip())
+    while begin < end and text[begin].isspace():
+        begin += 1
+    if fenced is not None and not fenced["close"] and _number_last(text, begin):
+        raise Unreadable(Reason.CUT_OFF, begin, "the text ends within its fence, with a number that may go on")
+    return begin, end
+
+
+def _unescaped(body: str, begin: int, ledger: Ledger) -> Found:
+    """A text that was escaped once too often, as within a JSON string."""
+    try:
+        value = parse_json(parse_json(f'"{body[begin:]}"'))
+    except ValueError:
+        raise Unreadable(Reason.UNEXPECTED, begin, "a backslash stands where a key should stand") from None
+    ledger.note(RepairCode.ESCAPING_UNDONE, begin, '\\"', '"')
+    return Found(value, 0)
+
+
+def _opened(body: str, begin: int, ledger: Ledger, chars: int) -> Found:
+    """A text that begins with a key: its first brace was left out, or stood in the words that the model went on from."""
+    ledger.note(RepairCode.OPENER_ADDED, begin, "", "{")
+    reader = Reader(body, begin, ledger, chars=chars)
+    value = reader.read_members()
+    _check_rest(body, reader.at, ledger)
+    return Found(value, reader.bare_words)
+
+
+def _worded(said: str, words: Collection[str]) -> str | None:
+    """The word of the schema that a text is, being nothing else: no number, no literal, and in no quotes."""
+    return the_one_meant(said, words) if said[0].isalpha() and not is_literal(said) else None
+
+
+def _alone(body: str, begin: int, ledger: Ledger) -> Found:
+    """A text, number or literal that is all there is."""
+    reader = Reader(body, begin, ledger, chars=len(body))
+    try:
+        value = reader.read()
+    except Unreadable as error:
+        if error.reason in (Reason.UNEXPECTED, Reason.CUT_OFF) and body[begin] not in "\"'\u201c":
+            raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON") from None
+        raise
+    if body[reader.at :].strip():
+        raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
+    return Found(value, reader.bare_words)
+
+
+def _chosen(
+    candidates: tuple[list[_Candidate], list[_Candidate]],
+    body: str,
+    begin: int,
+    ledger: Ledger,
+    kinds: Collection[str],
+) -> Found:
+    strong, weak = candidates
+    if not strong and len(weak) == 1 and not _has_words(body[begin : weak[0].begin] + body[weak[0].end :]):
+        strong = weak
+    if not strong:
+        raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
+    admitted = [each for each in strong if _KINDS[type(each.value)] in kinds] or strong
+    first = admitted[0]
+    if len(admitted) == 1:
+        return _taken(body, begin, ledger, first)
+    if all(same_json(first.value, each.value) for each in admitted):
+        ledger.note(RepairCode.VALUE_REPEAT_DROPPED, admitted[1].begin, body[admitted[1].begin : admitted[1].end])
+        ledger.extend(first.ledger)
+        return Found(first.value, first.bare_words)
+    if set(kinds) == {"array"} and not any(isinstance(each.value, list) for each in admitted):
+        ledger.note(RepairCode.VALUES_LISTED, first.begin, f"{len(admitted)} values", "[...]")
+        for each in admitted:
+            ledger.extend(each.ledger)
+        return Found([each.value for each in admitted], sum(each.bare_words for each in admitted))
+    message = f"the text holds {len(admitted)} different values; it could be any of them, or all"
+    raise Unreadable(Reason.SEVERAL_VALUES, admitted[1].begin, message)
+
+
+def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tuple[list[_Candidate], list[_Candidate]]:
+    """The values that stand in a text, and those that may as well be words in brackets."""
+    strong: list[_Candidate] = []
+    weak: list[_Candidate] = []
+    at = begin
+    while (bracket := _bracket(body, at)) is not None:
+        start = bracket.start()
+        prose = _prose_bracket(body, start)
+        ledger = Ledger()
+        reader = Reader(body, start, ledger, chars=chars)
+        try:
+            value = reader.read()
+        except Unreadable as error:
+            is_all = prose is not None and (start, prose.end()) == (begin, len(body))
+            if prose is None or is_all or error.reason is not Reason.UNEXPECTED:
+                error.repairs = ledger.repairs
+                raise
+            at = prose.end()
+            continue
+        at = reader.at
+        found = _Candidate(value, start, at, ledger, reader.bare_words)
+        may_be_prose = reader.bare_words or (_footnote(body, start) is not None and "array" not in kinds)
+        (weak if prose is not None and may_be_prose else strong).append(found)
+        if len(strong) + len(weak) > VALUES_MAX:
+            raise Unreadable(Reason.SEVERAL_VALUES, start, f"the text holds more than values_max={VALUES_MAX} values")
+    return strong, weak
+
+
+def _taken(body: str, begin: int, ledger: Ledger, found: _Candidate) -> Found:
+    before = body[begin : found.begin].strip()
+    if before.endswith(",") and body[begin] in _VALUE_FIRST:
+        raise Unreadable(Reason.UNEXPECTED, begin, "a value follows a comma; what stands before it may belong to it")
+    _note_removed(before, begin, ledger)
+    _check_rest(body, found.end, ledger)
+    ledger.extend(found.ledger)
+    return Found(found.value, found.bare_words)
+
+
+def _check_rest(body: str, end: int, ledger: Ledger) -> None:
+    """Refuse what looks like a part of the value that was closed too early; note what is only words."""
+    rest = body[end:].strip()
+    if not rest:
+        return
+    if _only_closers(rest):
+        ledger.note(RepairCode.CLOSER_DROPPED, end, rest)
+    elif rest[0] in ",:\"'" and _suspect(rest, 1):
+        raise Unreadable(Reason.UNEXPECTED, end, f"{rest[:10]!r} follows the value and may belong to it")
+    else:
+        _note_removed(rest, end, ledger)
+
+
+def _has_words(around: str) -> bool:
+    return any(character.isalnum() for character in _fence_marks.sub("", around))
+
+
+def _note_removed(words: str, at: int, ledger: Ledger) -> None:
+    if words:
+        is_fence = not _fence_marks.sub("", words).strip()
+        ledger.note(RepairCode.FENCE_REMOVED if is_fence else RepairCode.PROSE_REMOVED, at, words)

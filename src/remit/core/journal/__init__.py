@@ -1,0 +1,1 @@
+"""What is written: arrivals, rulings, commands, the turn that binds them, its bytes and its signature."""

@@ -1,0 +1,1 @@
+"""What a run may do and spend: boundaries, budgets, quotas, tools and the policy for them."""

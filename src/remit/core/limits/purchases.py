@@ -1,0 +1,57 @@
+"""Purchases: what a call spends of money that is not the run's own, by the arguments that its tool declares as money.
+
+Rule 1: amounts are whole numbers of the smallest unit of their currency; whose currency is for the boundary to know.
+Rule 2: an amount that cannot be told is no amount: whoever asks for it must object.
+"""
+
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.limits.tools import ToolDefinition
+
+# What an amount of money is declared as: in the smallest unit of its currency, or in whole ones with decimals.
+MINOR, MAJOR = "money", "money:major"
+# An amount that nobody can tell.
+UNTOLD_AMOUNT = -1
+# Of how many smallest units a whole one is made.
+_CENTS = 100
+
+
+def tells_amount(tool: ToolDefinition) -> bool:
+    """Whether a tool declares which of its arguments is an amount of money."""
+    return any(kind in (MINOR, MAJOR) for _, kind in tool.control_args)
+
+
+def amount_in(arguments: Any, tool: ToolDefinition) -> int:
+    """What a call would spend, in the smallest unit; UNTOLD_AMOUNT where its tool or its arguments do not tell."""
+    total = 0
+    kinds = [(name, kind) for name, kind in tool.control_args if kind in (MINOR, MAJOR) and name in arguments]
+    for name, kind in kinds:
+        for value in _scalars(arguments[name]):
+            amount = _minor(value, _CENTS if kind == MAJOR else 1)
+            if amount is None:
+                return UNTOLD_AMOUNT
+            total += amount
+    return total if kinds else UNTOLD_AMOUNT
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _scalars(inner)
+    else:
+        yield value
+
+
+def _minor(value: Any, factor: int) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        amount = Decimal(str(value).strip()) * factor
+    except InvalidOperation:
+        return None
+    if not amount.is_finite() or amount < 0 or amount > INTEGER_MAX or amount != amount.to_integral_value():
+        return None
+    return int(amount)

@@ -1,0 +1,242 @@
+"""Tool policy: for each of the ten categories of tools, who may let a call pass and what must be checked about it.
+
+Rule 1: the table says what holds when a boundary says nothing; a boundary may name the categories it preauthorizes.
+Rule 2: reading never needs a person by its category; changing something does, wherever the table says so.
+Rule 3: each category demands that its tools declare what its checks need; what is missing is a gap that operators and
+        approvers are shown.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from remit.core.limits.tools import ToolCategory, ToolDefinition, may_change
+from remit.core.limits.verification import could_refuse, verifier_of
+from remit.core.record import Record
+
+
+class Risk(StrEnum):
+    """How much a call of a category can harm."""
+
+    NONE = "none"
+    LOW = "low"
+    MODERATE = "moderate"
+    HIGH = "high"
+
+
+class StateWrite(StrEnum):
+    """What kind of state a changing call writes to; a boundary says which of them a run may write."""
+
+    FILES = "files"
+    RECORDS = "records"
+    MESSAGES = "messages"
+    MONEY = "money"
+    INFRASTRUCTURE = "infrastructure"
+    OTHER = "other"
+
+
+class Demand(StrEnum):
+    """What a tool must declare so that calls of its category can be checked."""
+
+    RESULT_SCHEMA = "result_schema"
+    VERIFIER = "verifier"
+    CONTROL_ARGS = "control_args"
+    TRUSTED_FIELDS = "trusted_fields"
+    ROLLBACK = "rollback"
+    PERMISSIONS = "permissions"
+
+
+class Asking(StrEnum):
+    """Which calls of a category a person lets pass."""
+
+    NEVER = "never"
+    FOR_DESTRUCTION = "for_destruction"
+    FOR_CHANGES = "for_changes"
+
+
+class CategoryRow(Record):
+    """One row of the tool policy matrix."""
+
+    allowed: str
+    scope: str
+    # Of a call that only reads, and of one that changes something.
+    risk_reading: Risk
+    risk_changing: Risk
+    checks: str
+    reading_demands: tuple[Demand, ...]
+    changing_demands: tuple[Demand, ...]
+    asks: Asking
+    writes: StateWrite
+
+
+_SCHEMA, _VERIFIER, _CONTROL = Demand.RESULT_SCHEMA, Demand.VERIFIER, Demand.CONTROL_ARGS
+_FIELDS, _ROLLBACK, _PERMISSIONS = Demand.TRUSTED_FIELDS, Demand.ROLLBACK, Demand.PERMISSIONS
+
+POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
+    {
+        ToolCategory.READ_ONLY_LOOKUP: CategoryRow(
+            "search documentation, logs, public sources and approved indexes",
+            "what the user or the tenant may read",
+            Risk.LOW,
+            Risk.HIGH,
+            "where it comes from, who may read it, how old it is",
+            (_PERMISSIONS,),
+            (_PERMISSIONS, _VERIFIER),
+            Asking.FOR_CHANGES,
+            StateWrite.OTHER,
+        ),
+        ToolCategory.RETRIEVAL: CategoryRow(
+            "query evidence stores and vector indexes",
+            "what the session and the corpus permit",
+            Risk.NONE,
+            Risk.HIGH,
+            "document ids, access, time of retrieval, citations",
+            (_FIELDS,),
+            (_FIELDS, _VERIFIER),
+            Asking.FOR_CHANGES,
+            StateWrite.OTHER,
+        ),
+        ToolCategory.LIVE_API: CategoryRow(
+            "fetch prices, orders, rates, tickets and stock",
+            "an authorized key and what the user is entitled to",
+            Risk.LOW,
+            Risk.HIGH,
+            "the payload against its schema; the raw observation is kept",
+            (_SCHEMA,),
+            (_SCHEMA, _CONTROL, _VERIFIER),
+            Asking.FOR_CHANGES,
+            StateWrite.OTHER,
+        ),
+        ToolCategory.SANDBOX: CategoryRow(
+            "calculate, run scripts, tests and parsers",
+            "a local sandbox",
+            Risk.LOW,
+            Risk.MODERATE,
+            "code, inputs, outputs, errors and limits are recorded",
+            (),
+            (_VERIFIER,),
+            Asking.FOR_DESTRUCTION,
+            StateWrite.FILES,
+        ),
+        ToolCategory.FILE_SYSTEM: CategoryRow(
+            "read the workspace, propose edits, write local artefacts",
+            "a workspace of its own",
+            Risk.LOW,
+            Risk.MODERATE,
+            "allowed paths, the difference made, the state after writing",
+            (),
+            (_CONTROL, _VERIFIER),
+            Asking.FOR_DESTRUCTION,
+            StateWrite.FILES,
+        ),
+        ToolCategory.DATABASE: CategoryRow(
+            "query approved schemas, write gated records",
+            "a connection that reads, or writes within its scope",
+            Risk.NONE,
+            Risk.HIGH,
+            "allowed statements, row security, transaction log, verification after writing",
+            (_PERMISSIONS,),
+            (_PERMISSIONS, _CONTROL, _VERIFIER),
+            Asking.FOR_CHANGES,
+            StateWrite.RECORDS,
+        ),
+        ToolCategory.EMAIL_CALENDAR: CategoryRow(
+            "draft messages, look at schedules, propose events",
+            "the user's own session",
+            Risk.LOW,
+            Risk.HIGH,
+            "recipients, content, timing and what the user meant",
+            (_FIELDS,),
+            (_CONTROL, _FIELDS),
+            Asking.FOR_CHANGES,
+            StateWrite.MESSAGES,
+        ),
+        ToolCategory.PAYMENT: CategoryRow(
+            "compare vendors, prepare purchases, look at invoices",
+            "a secured billing scope",
+            Risk.MODERATE,
+            Risk.HIGH,
+            "amount, vendor, chain of approval, terms and budget",
+            (_PERMISSIONS,),
+            (_PERMISSIONS, _CONTROL, _VERIFIER, _ROLLBACK),
+            Asking.FOR_CHANGES,
+            StateWrite.MONEY,
+        ),
+        ToolCategory.INFRASTRUCTURE: CategoryRow(
+            "inspect metrics, logs and deployments, propose remedies",
+            "diagnosis by the operators of the service",
+            Risk.LOW,
+            Risk.HIGH,
+            "blast radius, target, way back and record of approval",
+            (_PERMISSIONS,),
+            (_PERMISSIONS, _CONTROL, _ROLLBACK),
+            Asking.FOR_CHANGES,
+            StateWrite.INFRASTRUCTURE,
+        ),
+        ToolCategory.REVIEW_QUEUE: CategoryRow(
+            "hand a task to inspection, approval or compliance",
+            "the system's own workflow",
+            Risk.LOW,
+            Risk.LOW,
+            "reason, queue, severity and evidence are logged",
+            (),
+            (),
+            Asking.NEVER,
+            StateWrite.OTHER,
+        ),
+    }
+)
+
+# The categories whose changes a person lets pass, unless a boundary preauthorizes them.
+ASKING_CATEGORIES: tuple[ToolCategory, ...] = tuple(
+    category for category, row in POLICY.items() if row.asks is not Asking.NEVER
+)
+
+
+def _is_shaped(tool: ToolDefinition) -> bool:
+    """Whether what comes back, or each part of a list of it, has a shape that an error has not."""
+    return could_refuse(tool.result) or could_refuse(tool.result.get("items", True))
+
+
+_MEETS: Mapping[Demand, Callable[[ToolDefinition], bool]] = MappingProxyType(
+    {
+        Demand.RESULT_SCHEMA: _is_shaped,
+        Demand.VERIFIER: lambda tool: bool(verifier_of(tool)),
+        Demand.CONTROL_ARGS: lambda tool: bool(tool.control_args) or not tool.parameters.get("properties"),
+        Demand.TRUSTED_FIELDS: lambda tool: bool(tool.trust.fields) or _is_shaped(tool),
+        Demand.ROLLBACK: lambda tool: bool(tool.rollback),
+        Demand.PERMISSIONS: lambda tool: bool(tool.permissions),
+    }
+)
+
+
+def gaps_of(tool: ToolDefinition) -> tuple[Demand, ...]:
+    """What a tool leaves undeclared although its category demands it; without a category, nothing is demanded."""
+    if tool.category is None:
+        return ()
+    row = POLICY[tool.category]
+    demands = row.changing_demands if tool.effect.is_mutating else row.reading_demands
+    return tuple(demand for demand in demands if not _MEETS[demand](tool))
+
+
+def risk_of(tool: ToolDefinition) -> Risk:
+    """How much a call of this tool can harm, or the child that it starts; without a category, the worst of its effect."""
+    if tool.category is None:
+        return Risk.HIGH if may_change(tool) else Risk.LOW
+    row = POLICY[tool.category]
+    return row.risk_changing if may_change(tool) else row.risk_reading
+
+
+def state_written(tool: ToolDefinition) -> StateWrite | None:
+    """What kind of state a call of this tool writes to; None for one that changes nothing."""
+    if not tool.effect.is_mutating:
+        return None
+    return StateWrite.OTHER if tool.category is None else POLICY[tool.category].writes
+
+
+def asks_by_category(tool: ToolDefinition) -> bool:
+    """Whether the table sends a call of this tool to a person."""
+    if tool.category is None or not tool.effect.is_mutating:
+        return False
+    asks = POLICY[tool.category].asks
+    return asks is Asking.FOR_CHANGES or (asks is Asking.FOR_DESTRUCTION and tool.destructive)

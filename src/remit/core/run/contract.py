@@ -1,0 +1,204 @@
+"""The contract: SystemRequest and SystemResponse, the only door in and out of the house.
+
+Rule 1: an adapter translates what it is given into a request and a response back; it adds nothing of its own.
+Rule 2: an empty list of tools means all that the boundary allows; none at all is tool_choice `none`.
+Rule 3: 0 means "not said" for max_tokens, timeout_ms and top_p; None for the temperature, since 0.0 is greedy.
+Rule 4: building a request checks nothing; core/run/envelope.py judges what may enter.
+Rule 5: ExecutionState and ExecutionContext are views of a run, made from its journal.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from remit.core.failure import Ending, FailureCategory
+from remit.core.limits.tools import ToolChoice
+from remit.core.record import JsonObject, Record, Text
+from remit.core.run.lifecycle import LifecycleState
+from remit.core.run.messages import Message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.candidate import Candidate
+
+# Twenty rounds of tools solve what tools will solve; a loop that needs more has usually lost its way.
+ITERATIONS_MAX_DEFAULT = 20
+
+
+class Mode(StrEnum):
+    """Which pattern runs: AgentLoop, SpecializedLoop, PlanExecutor or RedundantLoop."""
+
+    CHAT = "chat"
+    STRUCTURED = "structured"
+    PLAN = "plan"
+    REDUNDANT = "redundant"
+
+
+class ExecutionHints(Record):
+    """Wishes about how to run. `options` reach the engine unchanged."""
+
+    max_tokens: int = 0
+    timeout_ms: int = 0
+    temperature: float | None = None
+    top_p: float = 0.0
+    max_iterations: int = ITERATIONS_MAX_DEFAULT
+    options: JsonObject = {}
+
+
+class OutputContract(Record):
+    """What the output must look like. Strict means that no partly valid output is returned."""
+
+    schema: JsonObject | None = None
+    grammar: str | None = None
+    repair_allowed: bool = True
+    strict_validation: bool = False
+
+
+class SystemRequest(Record):
+    """What enters. Ids left empty are given by the facade; `metadata` goes along to every tool call."""
+
+    messages: tuple[Message, ...]
+    mode: Mode = Mode.CHAT
+    request_id: str = ""
+    session_id: str = ""
+    trace_id: str = ""
+    hints: ExecutionHints = ExecutionHints()
+    output: OutputContract = OutputContract()
+    tools: tuple[str, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    tenant_id: str = ""
+    user_id: str = ""
+    metadata: JsonObject = {}
+
+
+class CallStatus(StrEnum):
+    """What became of a proposed tool call, as far as anyone knows."""
+
+    REFUSED = "refused"
+    ATTEMPTED = "attempted"
+    FAILED = "failed"
+    OBSERVED = "observed"
+    COMMITTED = "committed"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+
+
+class ToolCallMade(Record):
+    """One line of the log of tool calls, in the order in which they were made, children's among them.
+
+    A result is as the model was shown it: in full up to 16 KiB, and beyond that its beginning with the digest under
+    which the whole is kept. Of a call that failed it is the code with the tool's own words, of a refused one the code. A
+    text that was deleted from the store since is named by its digest.
+    """
+
+    name: str
+    arguments: JsonObject
+    result: Text
+    duration_ms: int
+    call_id: str
+    status: CallStatus
+    # Of a call that failed, was refused, whose outcome nobody knows or came late: why, and in whose words it was said.
+    code: str = ""
+    error: str = ""
+    # Whether its outcome came after the run had ended: it is told, and nothing was made of it.
+    is_late: bool = False
+
+
+class ConfidenceSource(StrEnum):
+    """What a confidence was computed from: agreement of replicas, rules passed, or relevance of the evidence."""
+
+    VOTING = "voting"
+    VALIDATION = "validation"
+    RETRIEVAL = "retrieval"
+
+
+class ValidationResult(Record):
+    """What the checks of the output came to; violations are those that remain."""
+
+    checks_passed: int = 0
+    checks_failed: int = 0
+    repair_attempts: int = 0
+    violations: tuple[str, ...] = ()
+
+
+class SystemError(Record):  # noqa: A001 - the name of the contract; inside the house nobody means the builtin
+    """Why a run failed. Code, category and retryable are for programs, the message is for people.
+
+    The code is an ErrorCode, or the Ending's own name where no error stands behind it.
+    `retryable` answers the caller who would submit the same request again: a code that is retryable only for
+    idempotent tools has been decided by whoever knew the tool.
+    """
+
+    code: str
+    category: FailureCategory
+    retryable: bool
+    message: str
+    details: JsonObject = {}
+    caused_by: "SystemError | None" = None
+
+
+class WaitingFor(Record):
+    """Why a run stands still, which packets a person can answer, and until when.
+
+    Of several packets the one with most at stake comes first, and its code is the run's; `endings` has the code of each.
+    `paused` names runs beneath it that ask nothing and rest until somebody resumes them.
+    """
+
+    ending: Ending
+    packet_ids: tuple[str, ...] = ()
+    expires_at_ms: int = 0
+    endings: tuple[Ending, ...] = ()
+    paused: tuple[str, ...] = ()
+
+
+class HaltedBy(Record):
+    """The halt of dispatch that a run stands still for: what is halted, by whom and why."""
+
+    what: str
+    by: str
+    why: str
+
+
+class SystemResponse(Record):
+    """What leaves. With an error set, the content may still hold a part of the answer.
+
+    The content is the text that was accepted; where it had to be repaired, `raw_content` holds the model's own words.
+    """
+
+    request_id: str
+    session_id: str
+    run_id: str
+    terminal_code: Ending | None = None
+    waiting_for: WaitingFor | None = None
+    content: str = ""
+    structured_output: Any = None
+    tool_calls_made: tuple[ToolCallMade, ...] = ()
+    confidence: float | None = None
+    confidence_source: ConfidenceSource | None = None
+    validation: ValidationResult | None = None
+    token_usage: TokenUsage = TokenUsage()
+    error: SystemError | None = None
+    warnings: tuple[str, ...] = ()
+    halted: HaltedBy | None = None
+    raw_content: str = ""
+
+
+class ExecutionState(Record):
+    """Where a run stands in its lifecycle. The last error may have been recovered from."""
+
+    current: LifecycleState
+    entered_at_ms: int
+    attempt: int = 1
+    total_steps: int = 0
+    last_error: SystemError | None = None
+    last_step: str = ""
+
+
+class ExecutionContext(Record):
+    """A run as one object: what was fixed at the start, then what changes as it goes."""
+
+    request_id: str
+    session_id: str
+    trace_id: str
+    mode: Mode
+    started_at_ms: int
+    state: ExecutionState
+    selected_tools: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    metadata: JsonObject = {}

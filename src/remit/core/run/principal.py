@@ -1,0 +1,158 @@
+"""Principals: for whom somebody acts on a store, and what they may do there.
+
+Rule 1: a principal is one user of one tenant. Only whoever operates the store acts for every tenant of it.
+Rule 2: scopes say which verbs a principal may use, and which permissions tools of its runs may need. No scope implies
+        another, and a tenant's principal never operates the store, whatever its scopes say.
+Rule 3: a run that a principal starts, and every run beneath it, has at most the permissions that its scopes name.
+Rule 4: what belongs to another tenant does not exist for a principal: it is refused in the words for what nobody started.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+
+from remit.core.failure import RequestRejected
+from remit.core.record import Record, replace
+from remit.core.run.person import check_no_secret, check_person, is_same
+
+PRINCIPAL_INVALID = "PRINCIPAL_INVALID"
+PRINCIPAL_FOREIGN = "PRINCIPAL_FOREIGN"
+SCOPE_LACKING = "SCOPE_LACKING"
+
+# The tenant of whoever operates a store: all of them. Nobody has it without the scope of the same meaning.
+EVERY_TENANT = "*"
+# Every scope there is, and every permission that tools need.
+EVERY_SCOPE = "*"
+# As many roles and permissions as a token of an identity provider carries; a longer list was not granted by a person.
+SCOPES_MAX = 1_000
+# Room for an address of mail, a channel or the name of an agent.
+NAME_CHARS_MAX = 256
+# The people who use a deployment within an hour or so.
+PRINCIPALS_KEPT_MAX = 4096
+
+
+class Scope(StrEnum):
+    """Which verbs of a system a principal may use. Tools may need permissions of any other name."""
+
+    READ = "runs.read"
+    START = "runs.start"
+    SIGNAL = "runs.signal"
+    APPROVE = "approve"
+    ADMIN = "admin"
+    OPERATE = "operate"
+
+
+class Principal(Record):
+    """A user of a tenant and their scopes.
+
+    `name` is how people know the user, such as an address of mail; `channel` how they reach the house, such as
+    interactive, api or background; `agent` the program that speaks for them. A run keeps all of it.
+    """
+
+    tenant_id: str
+    user_id: str
+    scopes: tuple[str, ...] = ()
+    name: str = ""
+    channel: str = ""
+    agent: str = ""
+
+
+# Whoever opened the store in this process: sees every tenant of it, and says of themselves and of others who they are.
+LOCAL = Principal(EVERY_TENANT, "", (EVERY_SCOPE,))
+
+
+def check_principal(principal: Principal) -> Principal:
+    """The principal, if somebody can act for it; raises RequestRejected naming what is wrong."""
+    # Python does not check what a record is given, and only texts can be looked up below.
+    for field in ("tenant_id", "user_id", "name", "channel", "agent"):
+        _check_text(field, getattr(principal, field), 0)
+    scopes: object = principal.scopes
+    if not isinstance(scopes, tuple) or len(scopes) > SCOPES_MAX:
+        raise _invalid("scopes", scopes, f"is no tuple of at most {SCOPES_MAX} names")
+    for scope in scopes:
+        _check_text("scopes", scope, 1)
+    return _checked(principal)
+
+
+def _check_text(field: str, value: object, chars_min: int) -> None:
+    if not isinstance(value, str) or not chars_min <= len(value) <= NAME_CHARS_MAX or not value.isprintable():
+        raise _invalid(field, value, f"is no text of {chars_min} to {NAME_CHARS_MAX} printable characters")
+
+
+# A pure memo: a door acts for the same people all day, and looking for secrets in names takes a while.
+@lru_cache(maxsize=PRINCIPALS_KEPT_MAX)
+def _checked(principal: Principal) -> Principal:
+    if not principal.tenant_id:
+        raise _invalid("tenant_id", "", "names no tenant; a principal belongs to one")
+    if not principal.user_id:
+        raise _invalid("user_id", "", "names nobody; a principal is somebody, and is never taken for another")
+    for field in ("tenant_id", "name", "channel", "agent"):
+        check_no_secret(field, getattr(principal, field))
+    check_person(principal.user_id, "user_id")
+    if principal.tenant_id == EVERY_TENANT and not may(principal, Scope.OPERATE):
+        raise _invalid("tenant_id", EVERY_TENANT, f"is every tenant, which takes the scope {Scope.OPERATE}; name one")
+    return replace(principal, scopes=tuple(dict.fromkeys(principal.scopes)))
+
+
+def may(principal: Principal, scope: str) -> bool:
+    """Whether a principal has a scope; a tenant's principal never has the one that operates the store."""
+    if scope == Scope.OPERATE and principal.tenant_id != EVERY_TENANT:
+        return False
+    return scope in principal.scopes or EVERY_SCOPE in principal.scopes
+
+
+def expect_scope(principal: Principal, scope: Scope, verb: str) -> None:
+    """Refuse a verb to a principal that lacks its scope."""
+    if may(principal, scope):
+        return
+    is_operators = scope is Scope.OPERATE and principal.tenant_id != EVERY_TENANT
+    way = "only whoever operates the store has it" if is_operators else "act for somebody who has it"
+    message = f"{verb} takes the scope {scope}, which {_said(principal)} lacks; {way}"
+    raise RequestRejected(SCOPE_LACKING, message, {"verb": verb, "scope": str(scope)})
+
+
+def expect_permissions(principal: Principal, permissions: Iterable[str], run_id: str) -> None:
+    """Refuse to let a principal go on with a copy of a run that may do what the principal may not."""
+    lacked = [permission for permission in permissions if not may(principal, permission)]
+    if lacked:
+        message = (
+            f"run {run_id} may use the permission {lacked[0]}, which {_said(principal)} lacks; have somebody copy it "
+            "who has it"
+        )
+        raise RequestRejected(SCOPE_LACKING, message, {"run_id": run_id, "scope": lacked[0]})
+
+
+def sees(principal: Principal, tenant_id: str) -> bool:
+    """Whether something of a tenant exists for a principal."""
+    return principal.tenant_id in (EVERY_TENANT, tenant_id)
+
+
+def tenant_for(principal: Principal, said: str) -> str:
+    """The tenant that a principal acts for who says this one; its own where it says none. Another's is refused."""
+    if principal.tenant_id == EVERY_TENANT:
+        return said
+    if said not in ("", principal.tenant_id):
+        raise _foreign("tenant", said, f"{_said(principal)} acts for no other tenant")
+    return principal.tenant_id
+
+
+def person_for(principal: Principal, said: str, field: str = "by") -> str:
+    """In whose name a principal acts: its own, whoever is said. The local one acts for whoever it says."""
+    if not principal.user_id:
+        return said
+    if said and not is_same(said, principal.user_id):
+        raise _foreign(field, said, f"{_said(principal)} acts in no other name")
+    return principal.user_id
+
+
+def _said(principal: Principal) -> str:
+    return f"user {principal.user_id!r} of tenant {principal.tenant_id!r}"
+
+
+def _foreign(field: str, said: str, why: str) -> RequestRejected:
+    message = f"{field}={said[:80]!r} is not theirs to say: {why}; leave it out"
+    return RequestRejected(PRINCIPAL_FOREIGN, message, {"field": field, "said": said[:80]})
+
+
+def _invalid(field: str, value: object, problem: str) -> RequestRejected:
+    return RequestRejected(PRINCIPAL_INVALID, f"{field}={value!r:.80} {problem}", {"field": field})

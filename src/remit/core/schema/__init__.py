@@ -1,0 +1,1 @@
+"""Values from outside, read strictly: JSON, YAML and JSON Schema."""

@@ -1,0 +1,86 @@
+"""Where a schema comes from: a JSON Schema, a pydantic model, a dataclass, a TypedDict, or any type that JSON can carry.
+
+Rule 1: what is a JSON Schema already is taken as it is; nothing is added to it.
+Rule 2: a type is read as what may be written for it, by its aliases; what has no schema is refused, with the reason.
+"""
+
+import types
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from remit.core.failure import RequestRejected
+from remit.core.schema.json_schema import JsonSchema, Schema, compile_schema
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+SCHEMA_SOURCE_INVALID = "SCHEMA_SOURCE_INVALID"
+
+# Types within types within types; a type that holds itself has to be a model, which can be named.
+TYPE_LEVELS_MAX = 32
+
+
+def schema_of(source: Any) -> JsonSchema:
+    """The JSON Schema that a source stands for; raises RequestRejected when there is none."""
+    if isinstance(source, dict | bool):
+        return source
+    if isinstance(source, Schema):
+        return source.to_json()
+    from pydantic import TypeAdapter
+    from pydantic.errors import PydanticUserError
+
+    try:
+        schema = TypeAdapter(_carried(source, TYPE_LEVELS_MAX)).json_schema(by_alias=True, mode="validation")
+    # A forward reference that leads nowhere is a NameError, a generic with too many arguments a TypeError.
+    except (PydanticUserError, TypeError, ValueError, NameError) as error:
+        raise _refused(source, str(error).partition("\n")[0]) from error
+    compile_schema(schema)
+    return schema
+
+
+def _carried(hint: Any, levels_left: int) -> Any:
+    """A type with every TypedDict in it as a model, since pydantic refuses those of `typing` before Python 3.12."""
+    if not levels_left:
+        raise _refused(hint, f"it nests deeper than type_levels_max={TYPE_LEVELS_MAX}; make it a pydantic model")
+    if is_typeddict(hint):
+        return _model(hint, levels_left)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Annotated[_carried(arguments[0], levels_left - 1), *hint.__metadata__]
+    if origin is Union or origin is types.UnionType:
+        return reduce(or_, [_carried(argument, levels_left - 1) for argument in arguments])
+    if origin in _HOLDERS:
+        return origin[tuple(_carried(argument, levels_left - 1) for argument in arguments)]
+    return hint
+
+
+def _model(hint: Any, levels_left: int) -> "type[BaseModel]":
+    from pydantic import Field, create_model
+
+    hints = get_type_hints(hint, include_extras=True)
+    make: Callable[..., type[BaseModel]] = create_model
+    fields = {
+        name: (
+            _carried(_unmarked(each), levels_left - 1),
+            # A default that is made, not given, stands in no schema.
+            Field(default_factory=dict, alias=name) if name in hint.__optional_keys__ else Field(alias=name),
+        )
+        for name, each in hints.items()
+    }
+    # Fields have names of our own, since a model refuses some that a key may have.
+    return make(hint.__name__, **{f"field_{number}": field for number, field in enumerate(fields.values())})
+
+
+def _unmarked(hint: Any) -> Any:
+    """A type without Required or NotRequired around it; which keys are required the TypedDict says itself."""
+    return get_args(hint)[0] if getattr(get_origin(hint), "_name", "") in ("Required", "NotRequired") else hint
+
+
+def _refused(source: Any, reason: str) -> RequestRejected:
+    message = f"{source!r:.80} stands for no JSON Schema: {reason[:200]}; pass a JSON Schema, a model or a dataclass"
+    return RequestRejected(SCHEMA_SOURCE_INVALID, message)
+
+
+_HOLDERS = frozenset({list, dict, tuple, set, frozenset})

@@ -1,0 +1,1 @@
+"""Secrets in texts: how they are found, and how they are sealed."""

@@ -1,0 +1,1 @@
+"""What a run is given to do: graphs, plans, goals and the values that steps hand on."""

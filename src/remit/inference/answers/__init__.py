@@ -1,0 +1,1 @@
+"""What models say, read into text, thoughts, tool calls and token counts."""

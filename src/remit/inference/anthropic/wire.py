@@ -1,0 +1,213 @@
+"""What the Messages API is sent: a ModelRequest in its words.
+
+Rule 1: options reach the server, and what the request itself says is laid over them: none can change what was asked
+        for, nor what it costs.
+Rule 2: the vendor takes no wishes about sampling any more, whatever their value; any other server gets those of the
+        request.
+Rule 3: instructions stand apart from the conversation, and results of tools in the words of the user, right behind the
+        calls they answer.
+Rule 4: ids of calls are unique in what is sent, and made of letters that the API takes: a result finds its call by them.
+Rule 5: where a schema is to be kept, no thinking is asked for, whatever the options say.
+Rule 6: what a model thought is not sent back: without the signature of its server nobody believes it.
+"""
+
+from collections.abc import Callable, Iterable
+
+from remit.core.failure import ErrorCode
+from remit.core.limits.tools import ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.core.record import JsonObject
+from remit.core.regex import regex
+from remit.core.run.inference import ModelRequest
+from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.run.messages import Message, Role
+from remit.inference.engine import EngineFault
+
+# Makes a schema one that the server can hold a model to.
+FitSchema = Callable[[JsonObject], JsonObject]
+
+# Tokens written to a cache and answers in a hurry cost more than the price that was reserved; tools of the server's own
+# are called beyond what a run may do.
+_COSTLY = frozenset({"cache_control", "speed", "service_tier", "container", "mcp_servers", "tools", "tool_choice"})
+_SAMPLING = frozenset({"temperature", "top_p", "top_k"})
+_WITHHELD = _COSTLY | _SAMPLING
+
+# What stands for a result that the conversation does not hold.
+NO_RESULT = "no result"
+
+_ID = regex(r"[A-Za-z0-9_-]{1,128}")
+
+_MODES = {ToolChoiceMode.REQUIRED: "any", ToolChoiceMode.NONE: "none"}
+
+
+def body_of(model: str, request: ModelRequest, fit_schema: FitSchema) -> JsonObject:
+    """The body of a call, without wishes about sampling."""
+    body: JsonObject = {name: value for name, value in request.options.items() if name not in _WITHHELD}
+    # Between calls it would be refused: a thought that led to them has to be shown again before their results.
+    if request.schema is not None or (_is_between_calls(request) and _thinks_by_budget(body)):
+        body.pop("thinking", None)
+    body["model"], body["stream"] = model, True
+    body["max_tokens"] = request.max_tokens or OUTPUT_TOKENS_DEFAULT
+    body["messages"] = wire_messages(request.messages)
+    instructions = [_text(message) for message in request.messages if message.role is Role.SYSTEM]
+    if instructions:
+        body["system"] = "\n\n".join(instructions)
+    if request.tools:
+        body["tools"] = [wire_tool(tool) for tool in request.tools]
+        if request.tool_choice.mode is not ToolChoiceMode.AUTO:
+            body["tool_choice"] = _wire_choice(request.tool_choice)
+    elif called := _tools_called(request.messages):
+        body["tools"], body["tool_choice"] = called, {"type": "none"}
+    if request.grammar:
+        raise _unkept("a grammar", "ask for a schema instead")
+    if request.schema is not None:
+        body["output_config"] = _with_format(body.get("output_config"), _fitted(request.schema, fit_schema))
+    return body
+
+
+def sampling_of(request: ModelRequest) -> JsonObject:
+    """Wishes about sampling, for a server that takes them."""
+    wishes: JsonObject = {name: value for name, value in request.options.items() if name in _SAMPLING}
+    if request.temperature is not None:
+        wishes["temperature"] = request.temperature
+    if request.top_p > 0:
+        wishes["top_p"] = request.top_p
+    return wishes
+
+
+def wire_messages(messages: Iterable[Message]) -> list[JsonObject]:
+    """The conversation: who speaks twice in a row speaks once, in several blocks."""
+    turns: list[JsonObject] = []
+    ids = _CallIds()
+    for message in messages:
+        blocks = _blocks(message, ids)
+        role = "assistant" if message.role is Role.ASSISTANT else "user"
+        if not blocks:
+            continue
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+    return _paired(turns)
+
+
+def wire_tool(tool: ToolDefinition) -> JsonObject:
+    """A tool as it is offered; what it may do is nobody's business but ours."""
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+
+
+class _CallIds:
+    """What the calls of a conversation are called in what is sent."""
+
+    __slots__ = ("_latest", "_taken")
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._latest: dict[str, str] = {}
+
+    def name(self, call_id: str) -> str:
+        """The name of a new call."""
+        name = call_id
+        if name in self._taken or not _ID.fullmatch(name):
+            name = next(name for n in range(len(self._taken) + 1) if (name := f"call_{n}") not in self._taken)
+        self._taken.add(name)
+        self._latest[call_id] = name
+        return name
+
+    def find(self, call_id: str) -> str:
+        """The name of the call that was made last under this id."""
+        return self._latest.get(call_id, call_id)
+
+
+def _paired(turns: Iterable[JsonObject]) -> list[JsonObject]:
+    """The turns with one result for every call, right behind it: the API takes neither alone."""
+    paired: list[JsonObject] = []
+    open_ids: list[str] = []
+    for turn in turns:
+        if turn["role"] == "user":
+            paired.append({"role": "user", "content": _answering(open_ids, turn["content"])})
+        else:
+            paired.append(turn)
+        open_ids = [block["id"] for block in turn["content"] if block["type"] == "tool_use"]
+    if open_ids:
+        paired.append({"role": "user", "content": _answering(open_ids, ())})
+    return paired
+
+
+def _answering(call_ids: Iterable[str], blocks: Iterable[JsonObject]) -> list[JsonObject]:
+    results: dict[str, JsonObject | None] = dict.fromkeys(call_ids)
+    others: list[JsonObject] = []
+    for block in blocks:
+        if block["type"] != "tool_result":
+            others.append(block)
+        elif results.get(block["tool_use_id"], block) is None:
+            results[block["tool_use_id"]] = block
+        else:
+            others.append({"type": "text", "text": block["content"]})
+    # Words that were put in between stand behind the results: those are looked for first.
+    return [found or _lost(call_id) for call_id, found in results.items()] + others
+
+
+def _lost(call_id: str) -> JsonObject:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT, "is_error": True}
+
+
+def _tools_called(messages: Iterable[Message]) -> list[JsonObject]:
+    """Tools that were called, for a request that offers none: the API wants to know what was called."""
+    names = dict.fromkeys(call.name for message in messages for call in message.tool_calls)
+    return [{"name": name, "description": "", "input_schema": {"type": "object"}} for name in names]
+
+
+def _blocks(message: Message, ids: _CallIds) -> list[JsonObject]:
+    text = _text(message)
+    match message.role:
+        case Role.SYSTEM:
+            return []
+        case Role.TOOL:
+            return [{"type": "tool_result", "tool_use_id": ids.find(message.tool_call_id), "content": text}]
+        case Role.USER:
+            return [{"type": "text", "text": text}]
+        case Role.ASSISTANT:
+            # A text of nothing but spaces is refused.
+            said: list[JsonObject] = [{"type": "text", "text": text}] if text.strip() else []
+            calls: list[JsonObject] = [
+                {"type": "tool_use", "id": ids.name(call.id), "name": call.name, "input": call.arguments}
+                for call in message.tool_calls
+            ]
+            return said + calls
+
+
+def _text(message: Message) -> str:
+    assert isinstance(message.content, str), "an engine never sees a digest"
+    return message.content
+
+
+def _wire_choice(choice: ToolChoice) -> JsonObject:
+    if choice.mode is ToolChoiceMode.FUNCTION:
+        return {"type": "tool", "name": choice.function_name}
+    return {"type": _MODES[choice.mode]}
+
+
+def _is_between_calls(request: ModelRequest) -> bool:
+    return bool(request.messages) and request.messages[-1].role is Role.TOOL
+
+
+def _thinks_by_budget(body: JsonObject) -> bool:
+    thinking = body.get("thinking")
+    return isinstance(thinking, dict) and thinking.get("type") == "enabled"
+
+
+def _with_format(config: object, schema: JsonObject) -> JsonObject:
+    kept = config if isinstance(config, dict) else {}
+    return {**kept, "format": {"type": "json_schema", "schema": schema}}
+
+
+def _fitted(schema: JsonObject, fit_schema: FitSchema) -> JsonObject:
+    try:
+        return fit_schema(schema)
+    except (ValueError, TypeError, AttributeError, AssertionError, RecursionError):
+        raise _unkept("this schema", "name a type for each of its values") from None
+
+
+def _unkept(shape: str, way_out: str) -> EngineFault:
+    message = f"models behind the Messages API cannot be held to {shape}; {way_out}"
+    return EngineFault(ErrorCode.INFERENCE_ENGINE_ERROR, message)

@@ -1,0 +1,1 @@
+"""How a server is called: how many calls at once, how often, and when it is left alone."""

@@ -1,0 +1,1 @@
+"""Models on this machine: found on disk, loaded into this process, asked."""

@@ -1,0 +1,1 @@
+"""Replies from a file, for tests and demonstrations."""

@@ -1,0 +1,1 @@
+"""Judge one proposed tool call: every check, and what follows from it."""

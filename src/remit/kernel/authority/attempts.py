@@ -1,0 +1,75 @@
+"""Attempts: what was tried before at the target of a call, for the person who is asked about it.
+
+Rule 1: two calls have the same target when one tool is called with the same values in the arguments that steer it; of a tool
+        that names none, with the same arguments.
+"""
+
+from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.rulings import BY_PERSON, OUTCOME_UNKNOWN, RECONCILED, UNVERIFIED, Rung
+from remit.core.limits.tools import ToolDefinition
+from remit.core.record import Text, size_bytes
+from remit.core.schema.json_text import kept_value
+from remit.kernel.results.notices import HAPPENED
+from remit.kernel.state import CallTrace, RunState
+
+# As many earlier attempts as a person reads before answering, and as much of what each was called with.
+ATTEMPTS_SHOWN_MAX = 3
+ARGUMENTS_CHARS_MAX = 300
+# What is said of a call that happened and whose result nobody has seen.
+HAPPENED_UNSEEN = "it happened, and its result is not known"
+
+
+def attempts_at(state: RunState, call: ProposedCall, besides: str = "") -> tuple[str, ...]:
+    """What was tried before at the target of a call, for the person who is asked about it; the latest first."""
+    tool = state.tools[call.tool]
+    if not tool.effect.is_mutating:
+        return ()
+    target = _target(tool, call.arguments, call.arguments_hash)
+    same = [
+        f"tried before: {_told(trace)}, {_known(state, command_id, trace)}"
+        for command_id, trace in state.calls.items()
+        if trace.tool == call.tool
+        and command_id != besides
+        and _target(tool, trace.arguments, trace.arguments_hash) == target
+    ]
+    return tuple(same[::-1][:ATTEMPTS_SHOWN_MAX])
+
+
+def _target(tool: ToolDefinition, arguments: Text, arguments_hash: bytes) -> object:
+    """What a call is aimed at: the arguments that steer it, where the tool names them; else all of them."""
+    if not tool.control_args or not isinstance(arguments, str) or not arguments:
+        return arguments_hash
+    said = kept_value(arguments)
+    return [said.get(name) for name, _ in tool.control_args]
+
+
+def done_unseen(state: RunState, call: ProposedCall) -> CallTrace | None:
+    """An earlier call like this one that happened, as its tool or a person says, and whose result nobody knows."""
+    same = (trace for trace in state.calls.values() if trace.arguments_hash == call.arguments_hash)
+    return next((trace for trace in same if trace.tool == call.tool and is_done_unseen(trace)), None)
+
+
+def is_done_unseen(trace: CallTrace) -> bool:
+    """Whether a call happened, as its tool or a person says, and its result is not known."""
+    if trace.rung is not Rung.COMMITTED or not (trace.verifier == RECONCILED or trace.verifier.startswith(BY_PERSON)):
+        return False
+    return not trace.content or (isinstance(trace.content, str) and trace.content.startswith(HAPPENED))
+
+
+def _told(trace: CallTrace) -> str:
+    said = trace.arguments if isinstance(trace.arguments, str) else f"({size_bytes(trace.arguments)} bytes)"
+    when = f" settled by turn {trace.seq}" if trace.seq else ""
+    return f"{trace.tool} {said[:ARGUMENTS_CHARS_MAX]}{when}"
+
+
+def _known(state: RunState, command_id: str, trace: CallTrace) -> str:
+    """How far an earlier attempt is known to have got."""
+    if is_done_unseen(trace):
+        return HAPPENED_UNSEEN
+    if trace.rung is Rung.COMMITTED:
+        return "committed"
+    if trace.code == UNVERIFIED:
+        return "returned and was not verified"
+    if command_id in state.open or trace.code == OUTCOME_UNKNOWN:
+        return "its outcome is not known"
+    return f"failed with {trace.code}"

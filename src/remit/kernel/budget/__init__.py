@@ -1,0 +1,1 @@
+"""Reserve, charge and foresee what a run spends."""

@@ -1,0 +1,55 @@
+"""The wall clock of a run: a deadline that stands still while a person is waited for.
+
+Rule 1: time comes with the arrival; the kernel has no clock.
+Rule 2: while a question is open or the run is paused, the deadline moves along with the time.
+Rule 3: so it does while a child waits for a person. A parent hears only afterwards when the child went on, so when the
+        child has ended the deadline is set back to what really was waiting.
+Rule 4: a run past its deadline orders nothing more.
+Rule 5: a child has the time of its run as it stands when the child begins. A halt, a pause, a crash or a fork may lie
+        between the order and that moment, and the deadline that stands in the order is then not the run's any more.
+"""
+
+from remit.core.failure import Ending, ErrorCode
+from remit.core.journal.commands import SetTimer, TimerPurpose
+from remit.core.limits.budget import Dimension
+from remit.kernel.results.endings import head_for
+from remit.kernel.state import RunState
+from remit.kernel.tally import Tally
+
+
+def deadline_at_ms(tally: Tally) -> int:
+    """The moment the run must stop, as it stands now."""
+    return tally.state.deadline_at_ms + tally.standing_ms + tally.extended_ms
+
+
+def deadline_beneath(state: RunState, at_ms: int, timeout_ms: int = 0) -> int:
+    """The moment a child that begins now must stop: its run's deadline as it stands now, or its node's own time from now."""
+    standing_ms = at_ms - state.standing_since_ms if state.is_standing else 0
+    deadline = state.deadline_at_ms + standing_ms
+    return min(deadline, at_ms + timeout_ms) if timeout_ms else deadline
+
+
+def waited_by(state: RunState) -> int:
+    """How long a run that has ended is known to have waited for people, for its parent to reckon with."""
+    return state.stood_ms - state.supposed_ms
+
+
+def is_past_deadline(tally: Tally) -> bool:
+    """Whether the time is up. It never is while the clock stands still, also where it stands still because it is up."""
+    return tally.at_ms >= deadline_at_ms(tally) and not tally.is_frozen
+
+
+def stop_for_time(tally: Tally) -> str:
+    """Name the outcome that ends the run because its time is up."""
+    cap = tally.state.caps[Dimension.WALL_CLOCK_MS]
+    message = f"the deadline at {deadline_at_ms(tally)} ms has passed, wall_clock_ms_max={cap}"
+    return head_for(tally, Ending.TIMEOUT, ErrorCode.CANCELLED_TIMEOUT, message)
+
+
+def wind_up(tally: Tally) -> None:
+    """Set the deadline's timer again when a clock that stood still starts to run and nobody set it meanwhile."""
+    if tally.is_standing:
+        return
+    timers = (command for command in tally.state.open.values() if isinstance(command, SetTimer))
+    if all(timer.purpose is not TimerPurpose.DEADLINE for timer in timers):
+        tally.order(SetTimer(tally.next_id(), deadline_at_ms(tally), TimerPurpose.DEADLINE))

@@ -1,0 +1,271 @@
+"""apply(): fold one turn into the state. Only it changes a RunState, with folding.py and folding_calls.py for decisions.
+
+Rule 1: applying never judges: what a turn says is taken as it stands, so old journals survive new rules. The few things
+        it asks of the rules (`blocks`, `longer`, `stops_loop`, `is_denial`, `INVALID`) say what words mean that stand in
+        journals: who changes one of them changes how old runs fold.
+Rule 2: an arrival leaves its words in the state, a ruling its judgement, a command that it is open.
+Rule 3: folding the turns of a run from the first one gives exactly the live state.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from remit.core.failure import ANSWERED, Refusal
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Arrival, RunStarted
+from remit.core.journal.commands import AskHuman, StartChild
+from remit.core.journal.rulings import OUTCOME_UNKNOWN, Rung
+from remit.core.journal.turn import Turn
+from remit.core.limits.budget import Dimension
+from remit.core.record import Text
+from remit.core.run.messages import Message, tool_message, user_message
+from remit.core.run.usage import TokenUsage
+from remit.core.work.goal import JUDGE_MARK
+from remit.kernel.children import child_trace
+from remit.kernel.fold.derived import derived_of
+from remit.kernel.fold.fold_decisions import APPLIED
+from remit.kernel.people.hold import UNTOLD, holding, proven_ms, told, waited_ms
+from remit.kernel.results import notices
+from remit.kernel.results.doubt import LOST
+from remit.kernel.results.grounding import claims_of_child
+from remit.kernel.rules.human import no_answer
+from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState, pinned, waited_beyond
+
+
+def apply(state: RunState, turn: Turn, head: bytes) -> None:
+    """Fold a turn; `head` is the hash of its bytes, which the next turn will carry."""
+    arrival = turn.arrival
+    state.seq, state.at_ms, state.head = turn.seq, turn.at_ms, head
+    hear = HEARD.get(type(arrival))
+    if hear is not None and state.ending is None:
+        hear(state, arrival)
+    for decision in turn.decisions:
+        APPLIED[type(decision)](state, decision, arrival)
+    if state.asking or state.paused or state.held or state.is_standing:
+        _wind_clock(state)
+
+
+def opened(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> RunState:
+    """The state of a run that has just started, before anything was decided: a new one, or one to be filled."""
+    manifest = arrival.manifest
+    state = RunState.__new__(RunState) if into is None else into
+    derived = derived_of(manifest)
+    deadline = at_ms + manifest.caps[Dimension.WALL_CLOCK_MS]
+    RunState.__init__(
+        state,
+        run_id=manifest.run_id,
+        at_ms=at_ms,
+        started_at_ms=at_ms,
+        manifest=manifest,
+        graph=derived.graph,
+        tools=derived.tools,
+        tool_charges=derived.charges,
+        session=dict(manifest.session.entries) if manifest.session is not None else {},
+        sources={source.name: source for source in manifest.sources},
+        checks=derived.checks,
+        verifiers=derived.verifiers,
+        rated=derived.rated,
+        floors=derived.floors,
+        is_traced=derived.is_traced,
+        visits=[0] * len(derived.graph.nodes),
+        caps=list(manifest.caps),
+        left=list(manifest.caps),
+        deadline_at_ms=min(deadline, manifest.deadline_at_ms or deadline),
+        context=list(manifest.request.messages),
+        context_tokens=arrival.messages_tokens_bound,
+        offer_tokens=arrival.offer_tokens_bound,
+        denials=manifest.denials.by_boundary,
+        noes=manifest.denials.answers,
+        rejections=manifest.denials.approvals,
+    )
+    return state
+
+
+def _hear_start(state: RunState, arrival: RunStarted) -> None:
+    seq, head = state.seq, state.head
+    opened(arrival, state.at_ms, into=state)
+    state.seq, state.head = seq, head
+
+
+def _wind_clock(state: RunState) -> None:
+    """Let the deadline move along while a person is waited for.
+
+    A hold is counted by itself, as soon as its last child has ended: not all of it may have been waiting.
+    """
+    own = 0 if state.ending is not None else state.asking + state.paused
+    is_standing, is_held = own > 0 or bool(state.held), bool(state.held)
+    if is_standing != state.is_standing or is_held != (state.hold is not None):
+        if state.is_standing:
+            _count_standing(state)
+        state.is_standing, state.standing_since_ms = is_standing, state.at_ms
+    state.hold = holding(state.hold, state.at_ms, own) if is_held else None
+
+
+def _count_standing(state: RunState) -> None:
+    stood_ms = state.at_ms - state.standing_since_ms
+    if state.hold is not None:
+        stood_ms = waited_ms(state.hold, state.at_ms)
+        state.supposed_ms += stood_ms - proven_ms(state.hold, state.at_ms)
+    state.stood_ms += stood_ms
+    state.deadline_at_ms += stood_ms
+
+
+def _say(state: RunState, message: Message, tokens_bound: int) -> None:
+    state.context.append(message)
+    state.context_tokens += tokens_bound
+
+
+def _hear_taken(state: RunState, arrival: arrivals.RunTaken) -> None:
+    state.token = arrival.token
+
+
+# What an arrival leaves in the state by itself. The outcome of a tool call is heard when it is settled.
+
+
+def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
+    text, calls = arrival.text, arrival.calls
+    if calls or text:
+        # An answer that says nothing is tried again; no model wants to be shown an empty message.
+        state.context.append(arrival)
+        state.context_tokens += arrival.tokens_bound
+    _hear_usage(state, arrival.usage)
+    state.iterations += 1
+    state.proposed, state.is_unjudged, state.unreleased = calls, len(calls) > 0, ""
+    state.filtered = 0
+    if text:
+        state.answer, state.answer_violations = text, arrival.violations
+        state.unsupported = arrival.unsupported
+        state.ungrounded = arrival.ungrounded
+
+
+def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
+    _hear_usage(state, arrival.usage)
+    state.last_error = arrival.code
+
+
+def _hear_usage(state: RunState, usage: TokenUsage) -> None:
+    state.prompt_tokens += usage.prompt_tokens
+    state.reasoning_tokens += usage.reasoning_tokens
+    state.output_tokens += usage.output_tokens
+
+
+def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:
+    if arrival.calls:
+        state.proposed, state.is_unjudged, state.unreleased = arrival.calls, True, ""
+        if not arrival.is_filtered:
+            state.filtered = 0
+
+
+def _hear_proposal(state: RunState, arrival: arrivals.CallProposed) -> None:
+    state.proposed, state.unreleased = (arrival.call,), ""
+
+
+def _hear_context(state: RunState, arrival: arrivals.ContextFound) -> None:
+    state.ephemeral, state.relevance_ppm = arrival.text, arrival.relevance_ppm
+    state.context_tokens += arrival.tokens_bound
+
+
+def _hear_no_context(state: RunState, arrival: arrivals.ContextFailed) -> None:
+    state.last_error = CONTEXT_FAILED
+
+
+def _hear_feedback(state: RunState, arrival: arrivals.FeedbackGiven) -> None:
+    state.pending.append(user_message(arrival.text))
+    state.pending_tokens += arrival.tokens_bound
+
+
+def _hear_fork(state: RunState, arrival: arrivals.RunForked) -> None:
+    """Let the model know why there is a fork, before it is asked again. Whoever paused its origin has not paused it."""
+    state.is_copy, state.paused_by = True, ""
+    origin = pinned(state).forked_from
+    why = arrival.why if arrival.why is not None or origin is None else origin.why
+    if why:
+        state.pending.append(user_message(why))
+        state.pending_tokens += notices.tokens_bound(why)
+
+
+def _hear_question_answered(state: RunState, arrival: arrivals.QuestionAnswered) -> None:
+    question = state.open[arrival.command_id]
+    assert isinstance(question, AskHuman)
+    if not question.call_id:
+        _say(state, user_message(arrival.text), arrival.tokens_bound)
+        return
+    trace = state.calls[question.id]
+    trace.rung, trace.content = Rung.OBSERVED, arrival.text
+    _say(state, tool_message(question.call_id, question.tool, arrival.text), arrival.tokens_bound)
+
+
+def _hear_refusal(state: RunState, arrival: arrivals.ApprovalRefused) -> None:
+    """Tell the model that a person does not answer what it asked; a held call is told about when it is refused."""
+    question = state.open[arrival.command_id]
+    if isinstance(question, AskHuman) and question.call_id:
+        message = no_answer(question, arrival.by, arrival.reason)
+        state.calls[question.id].code = Refusal.APPROVAL_REJECTED
+        _say(state, message, notices.whole_bound(message.content))
+
+
+def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
+    is_failed = arrival.ending not in ANSWERED
+    failed = arrival.ending if is_failed else ""
+    _hear_from_child(state, arrival.command_id, arrival.text, arrival.tokens_bound, failed, arrival.stood_ms)
+    _trace_child(state, child_trace(state, arrival))
+    for tool, times in arrival.observed:
+        state.observed_below[tool] = state.observed_below.get(tool, 0) + times
+    state.denials += arrival.denials.by_boundary
+    state.noes += arrival.denials.answers
+    state.rejections += arrival.denials.approvals
+    if arrival.left or arrival.refused:
+        claims = claims_of_child(arrival)
+        state.uncommitted.update(claims)
+        # No key: nothing that this run calls is another attempt at it.
+        state.unknown.update({key: "" for key, code in claims.items() if code == OUTCOME_UNKNOWN})
+
+
+def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:
+    bound = notices.tokens_bound(notices.CHILD_LOST)
+    _hear_from_child(state, arrival.command_id, notices.CHILD_LOST, bound, LOST, UNTOLD)
+    _trace_child(state, child_trace(state, arrival))
+
+
+def _trace_child(state: RunState, trace: ChildTrace) -> None:
+    if trace.node:
+        state.children.append(trace)
+
+
+def _hear_from_child(
+    state: RunState, command_id: str, text: Text, tokens_bound: int, failed: str, stood_ms: int
+) -> None:
+    command = state.open[command_id]
+    assert isinstance(command, StartChild)
+    if state.held.pop(command_id, None) is not None and state.hold is not None:
+        state.hold = told(state.hold, waited_beyond(state, command_id, stood_ms))
+    del state.stood_before[command_id]
+    if command.kind.startswith(JUDGE_MARK):
+        return
+    if failed:
+        state.children_failed += 1
+        state.last_error = failed
+    if command.call_id:
+        trace = state.calls[command_id]
+        trace.rung, trace.content, trace.code = Rung.OBSERVED, text, failed
+        _say(state, tool_message(command.call_id, command.tool, text), tokens_bound)
+    else:
+        _say(state, user_message(text), tokens_bound)
+
+
+HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = {
+    arrivals.RunStarted: _hear_start,
+    arrivals.ModelAnswered: _hear_answer,
+    arrivals.ModelFailed: _hear_model_failure,
+    arrivals.CodeReturned: _hear_code,
+    arrivals.ContextFound: _hear_context,
+    arrivals.ContextFailed: _hear_no_context,
+    arrivals.FeedbackGiven: _hear_feedback,
+    arrivals.RunForked: _hear_fork,
+    arrivals.RunTaken: _hear_taken,
+    arrivals.QuestionAnswered: _hear_question_answered,
+    arrivals.ApprovalRefused: _hear_refusal,
+    arrivals.ChildEnded: _hear_child,
+    arrivals.ChildLost: _hear_lost_child,
+    arrivals.CallProposed: _hear_proposal,
+}

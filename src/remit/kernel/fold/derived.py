@@ -1,0 +1,112 @@
+"""What holds for a whole run, because it is derived from its manifest alone.
+
+Rule 1: nobody changes what stands here; it is shared by every state of the run.
+Rule 2: as a rule it is found out once, although a run is opened twice: to decide on its start, and to fold that turn.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from remit.core.limits.budget import Charges, lease_of
+from remit.core.limits.tools import ToolDefinition, may_leave_reading
+from remit.core.limits.verification import OBSERVED_ONLY, verifier_of
+from remit.core.run.manifest import Manifest
+from remit.kernel.authority.authorize import Check, checks_left
+from remit.kernel.authority.conditions import looks_for_claims
+from remit.kernel.authority.policy import rates_of
+from remit.kernel.budget.foresee import floors_of
+from remit.kernel.budget.spend import tool_charges
+from remit.kernel.children import child_charges
+from remit.kernel.graph.compiled import CompiledGraph, compile_graph
+
+# Runs that are opened at the same time; the others have done with it.
+_KEPT_MAX = 4
+
+
+class Derived(NamedTuple):
+    """The graph, and per tool: what it is, what a call reserves, which checks may object to one, what verifies it, rates.
+
+    `floors` is what is still needed at least from each node on, `is_traced` whether calls pass the gate of provenance.
+    """
+
+    graph: CompiledGraph
+    tools: dict[str, ToolDefinition]
+    charges: dict[str, Charges]
+    checks: dict[str, tuple[Check, ...]]
+    verifiers: dict[str, str]
+    rated: dict[str, tuple[tuple[str, int], ...]]
+    floors: tuple[Charges, ...] | None
+    is_traced: bool
+
+
+class _Key:
+    """A manifest as a key: itself and none that is equal, since what it holds cannot be hashed; few enough are kept."""
+
+    __slots__ = ("manifest",)
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+
+    def __hash__(self) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        return 0
+
+    def __eq__(self, other: object) -> bool:  # type: ignore[explicit-override]
+        return isinstance(other, _Key) and other.manifest is self.manifest
+
+
+def derived_of(manifest: Manifest) -> Derived:
+    """What follows from a manifest."""
+    return _derived(_Key(manifest))
+
+
+# A pure memo: a manifest never changes.
+@lru_cache(maxsize=_KEPT_MAX)
+def _derived(key: _Key) -> Derived:
+    manifest = key.manifest
+    graph = compile_graph(manifest.graph)
+    return Derived(
+        graph=graph,
+        tools={tool.name: tool for tool in manifest.tools},
+        charges={tool.name: _charges_of(tool) for tool in manifest.tools},
+        checks={tool.name: checks_left(tool, manifest) for tool in manifest.tools},
+        verifiers={tool.name: _verifier(tool) for tool in manifest.tools},
+        rated=_rated(manifest),
+        floors=floors_of(graph, manifest),
+        is_traced=is_traced(manifest),
+    )
+
+
+def _charges_of(tool: ToolDefinition) -> Charges:
+    return child_charges(lease_of(tool.lease), tool_charges(tool)) if tool.delegates else tool_charges(tool)
+
+
+def _verifier(tool: ToolDefinition) -> str:
+    """What is named as having verified a result that nothing contradicts. A read that returned is its own observation."""
+    return verifier_of(tool) or ("" if tool.effect.is_mutating else OBSERVED_ONLY)
+
+
+def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
+    """By tool: under which names the moments of its calls are kept, each once, and as many as the largest rate needs."""
+    rated: dict[str, tuple[tuple[str, int], ...]] = {}
+    for tool in manifest.tools:
+        kept: dict[str, int] = {}
+        for rate in rates_of(tool, manifest.boundary):
+            kept[rate.tool] = max(rate.times_max, kept.get(rate.tool, 0))
+        if kept:
+            rated[tool.name] = tuple(kept.items())
+    return rated
+
+
+def is_traced(manifest: Manifest) -> bool:
+    """Whether calls pass the gate: a tool reads what may be outside; or the boundary says so, and a tool changes something.
+
+    Where conditions look at what was read so far, every tool counts; where they look at what an answer claims, every run.
+    """
+    if manifest.host is not None or looks_for_claims(manifest.boundary):
+        return True
+    if any(may_leave_reading(tool) for tool in manifest.tools):
+        return True
+    if manifest.boundary.authority is None:
+        return False
+    is_looked_at = any("labels" in condition.when for condition in manifest.boundary.conditions)
+    return any(is_looked_at or tool.effect.is_mutating for tool in manifest.tools)

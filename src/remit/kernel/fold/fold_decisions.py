@@ -1,0 +1,381 @@
+"""Folding decisions: what each ruling and each command leaves in the state.
+
+Rule 1: a command that is open holds what it reserved; its settlement releases that and charges what it cost. What
+        calls of tools leave beyond that stands in folding_calls.py.
+Rule 2: nothing here judges, compares anything with a limit, or looks at the clock.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from remit.core.failure import Ending, InvariantBroken
+from remit.core.journal import arrivals, commands, rulings
+from remit.core.journal.arrivals import Arrival, PauseRequested, RunForked
+from remit.core.journal.commands import AskHuman, Command, SetTimer
+from remit.core.journal.rulings import CommandSettled, Rung
+from remit.core.journal.turn import Decision
+from remit.core.limits.budget import Dimension
+from remit.core.record import Text, replace
+from remit.core.run.messages import Message, user_message
+from remit.core.work.goal import JUDGE_MARK
+from remit.core.work.graph import NodeKind
+from remit.core.work.values import Output
+from remit.kernel.fold.fold_calls import (
+    call_noted,
+    call_refused,
+    call_settled,
+    call_tool,
+    calls_filtered,
+    count_call,
+    fallback_chosen,
+    open_command,
+    outcome_came_late,
+    outcome_doubted,
+    recount,
+)
+from remit.kernel.people.hold import UNTOLD, told
+from remit.kernel.results import notices
+from remit.kernel.results.grounding import place_of_child
+from remit.kernel.state import CallTrace, RunState, pinned, stood_by_now
+from remit.kernel.tally import WAITED_FOR, blocks, freezes
+
+_STEPS, _CLOCK = int(Dimension.STEPS), int(Dimension.WALL_CLOCK_MS)
+# Members needed every turn; looking one up in its enum costs as much as the rest of the line.
+_TERMINAL, _TOOL = NodeKind.TERMINAL, NodeKind.TOOL
+_ATTEMPTED = Rung.ATTEMPTED
+_PARENTS = (NodeKind.CHILD, NodeKind.MAP)
+
+
+def _open(state: RunState, command: Command, arrival: Arrival) -> None:
+    open_command(state, command)
+    if blocks(command):
+        state.blocking += 1
+
+
+def _settle(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
+    """Release what a command reserved and charge what it cost."""
+    command = state.open.pop(ruling.command_id)
+    recount(state.left, command.reserved, ruling.charged)
+    if state.withheld:
+        state.withheld.pop(ruling.command_id, None)
+    if type(command) in WAITED_FOR or blocks(command):
+        state.blocking -= 1
+
+
+def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
+    """The ruling says why; what follows from it stands in the decisions beside it."""
+
+
+def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) -> None:
+    graph = state.graph
+    assert graph is not None, "the first turn pins the graph"
+    state.node = index = graph.index[ruling.node]
+    state.entered_at_ms = state.at_ms
+    kind = graph.nodes[index].kind
+    if kind is _TERMINAL:
+        return
+    state.visits[index] += 1
+    state.left[_STEPS] -= 1
+    state.is_unjudged = False
+    state.sent_back = ()
+    if kind is _TOOL:
+        state.stopped = False
+    elif state.children_failed and kind in _PARENTS:
+        state.children_failed = 0
+
+
+def _count_approval(state: RunState, ruling: rulings.ApprovalCounted, arrival: Arrival) -> None:
+    state.approvals[ruling.command_id] = (*state.approvals.get(ruling.command_id, ()), ruling.by)
+
+
+def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: Arrival) -> None:
+    question = state.open[ruling.command_id]
+    assert isinstance(question, AskHuman)
+    _settle(state, CommandSettled(question.id, question.reserved), arrival)
+    state.asking -= 1
+    if state.approvals:
+        state.approvals.pop(question.id, None)
+    for dimension, amount in ruling.releases:
+        state.caps[dimension] += amount
+        state.left[dimension] += amount
+        if dimension == _CLOCK:
+            state.deadline_at_ms += amount
+    if ruling.releases and freezes(question):
+        state.parked = None
+    for timer in [c for c in state.open.values() if isinstance(c, SetTimer) and c.about == question.id]:
+        del state.open[timer.id]
+    if question.packet is not None and not question.packet.about:
+        state.uncommitted.pop((question.packet.call.tool, question.packet.call.arguments_hash), None)
+
+
+def _plan_retry(state: RunState, ruling: rulings.RetryPlanned, arrival: Arrival) -> None:
+    state.last_error = ruling.code
+
+
+def _begin_wrap_up(state: RunState, ruling: rulings.WrapUpBegun, arrival: Arrival) -> None:
+    state.is_wrapping = True
+    state.context.append(user_message(notices.WRAP_UP))
+    state.context_tokens += ruling.tokens_bound
+
+
+def _downgrade(state: RunState, ruling: rulings.ModelDowngraded, arrival: Arrival) -> None:
+    state.model_index += 1
+
+
+def _compress(state: RunState, ruling: rulings.ContextCompressed, arrival: Arrival) -> None:
+    for place in ruling.messages:
+        entry = state.context[place]
+        assert isinstance(entry, Message), "only results are compressed"
+        state.context[place] = replace(entry, content=notices.shortened(entry.content))
+    state.context_tokens -= ruling.tokens_saved
+    state.compressions += 1
+
+
+def _fail_check(state: RunState, ruling: rulings.CheckFailed, arrival: Arrival) -> None:
+    state.context.append(notices.correction(ruling.problems))
+    state.context_tokens += ruling.tokens_bound
+    state.repairs += 1
+    # Of a time when it had no code, it was no error.
+    state.last_error = ruling.code or state.last_error
+    state.sent_back = ruling.problems
+    state.problems.clear()
+    state.objections.clear()
+    state.warnings.clear()
+    # What was counted was the answer that goes back; the next one is counted anew.
+    state.checks_passed = state.checks_failed = 0
+
+
+def _hear_validator(state: RunState, ruling: rulings.ValidatorHeard, arrival: Arrival) -> None:
+    heard = state.objections if ruling.name.startswith(JUDGE_MARK) else state.problems
+    heard.extend(ruling.problems)
+    state.warnings.extend(ruling.warnings)
+    state.is_final = state.is_final or ruling.is_final
+    state.checks_passed += ruling.checks_passed
+    state.checks_failed += ruling.checks_failed
+
+
+def _finish_step(state: RunState, ruling: rulings.StepFinished, arrival: Arrival) -> None:
+    text = _passed_on(state, ruling.step) if ruling.is_passed_on else _output_in(arrival)
+    state.outputs[ruling.step] = Output(ruling.kind, text, ruling.command_id)
+    state.answer, state.answer_violations = text, ()
+    state.unsupported = ()
+
+
+def _passed_on(state: RunState, step: str) -> Text:
+    graph = state.graph
+    assert graph is not None, "the first turn pins the graph"
+    feed = graph.nodes[graph.index[step]].feed
+    assert feed is not None, "only a step of a plan hands on what it was fed"
+    return state.outputs[feed.source].text if feed.source else feed.value
+
+
+def _output_in(arrival: Arrival) -> Text:
+    """The words of an outcome that a step of a plan gave."""
+    if isinstance(arrival, arrivals.CodeReturned):
+        return arrival.value
+    if isinstance(arrival, arrivals.ChildEnded):
+        return arrival.text
+    if isinstance(arrival, arrivals.ToolReturned | arrivals.ToolReconciled):
+        return arrival.content
+    # A person knows that a call happened, and not what came of it.
+    return notices.HAPPENED
+
+
+def _count_vote(state: RunState, ruling: rulings.VoteCounted, arrival: Arrival) -> None:
+    winner = next(child for child in state.children if child.command_id == ruling.winner)
+    state.answer, state.answer_violations = winner.text, ()
+    state.unsupported = ()
+    state.confidence_ppm = ruling.confidence_ppm
+
+
+def _park(state: RunState, ruling: rulings.OutcomeParked, arrival: Arrival) -> None:
+    state.parked = ruling
+
+
+def _pause(state: RunState, ruling: rulings.RunPaused, arrival: Arrival) -> None:
+    state.paused = True
+    # Whoever asks for a pause that a halt has made already wants it to last longer than the halt.
+    state.halted = ruling if ruling.what else None
+    state.paused_by = ruling.by if type(arrival) is PauseRequested else ""
+
+
+def _withhold(state: RunState, ruling: rulings.CommandsWithheld, arrival: Arrival) -> None:
+    state.withheld |= dict.fromkeys(ruling.command_ids, True)
+
+
+def _take_call(state: RunState, ruling: rulings.CallTaken, arrival: Arrival) -> None:
+    state.withheld.pop(ruling.command_id, None)
+
+
+def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:
+    state.paused, state.parked, state.halted = False, None, None
+    state.paused_by, state.is_copy = "", False
+    if pinned(state).host is None:
+        state.withheld.clear()  # Else they wait for whoever makes them elsewhere.
+
+
+def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
+    state.held[ruling.command_id] = ruling.waiting_for
+
+
+def _settle_delegation(state: RunState, ruling: rulings.DelegationSettled, arrival: Arrival) -> None:
+    for key in ruling.made_good:
+        state.uncommitted.pop(key, None)
+    if ruling.code:
+        key = (ruling.name, place_of_child(ruling.command_id))
+        state.uncommitted[key] = ruling.code
+        if ruling.code == rulings.OUTCOME_UNKNOWN:
+            # No key: nothing that this run calls is another attempt at it.
+            state.unknown[key] = ""
+
+
+def _keep_entry(state: RunState, ruling: rulings.SessionEntryKept, arrival: Arrival) -> None:
+    state.session[ruling.key] = ruling.value
+    if state.ending is not None:
+        state.addenda += 1
+
+
+def _replace_sources(state: RunState, ruling: rulings.SourcesReplaced, arrival: Arrival) -> None:
+    state.sources |= {source.name: source for source in ruling.sources}
+
+
+def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arrival) -> None:
+    """The outcome of a call in doubt came after the ending: it is no longer open, it is kept, and nothing else changes."""
+    state.addenda += 1
+    if ruling.about in state.doubted:
+        del state.doubted[ruling.about]
+        command = state.open[ruling.about]
+        outcome_came_late(state, command, arrival)  # type: ignore[arg-type]  # only calls are in doubt
+        _settle(state, CommandSettled(ruling.about, command.reserved), arrival)
+
+
+def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
+    state.ending, state.error, state.message = ruling.ending, ruling.error, ruling.message
+    state.ended_seq, state.ended_in_doubt = state.seq, ruling.doubted
+    state.paused, state.parked, state.asking, state.halted = False, None, 0, None
+    state.paused_by, state.is_copy = "", False
+    state.withheld.clear()
+    if state.held and state.hold is not None:
+        # A child that is cut off does not say how long it waited.
+        state.hold = told(state.hold, UNTOLD)
+    state.held.clear()
+    state.stood_before.clear()
+    for command_id in [command_id for command_id in state.open if command_id not in state.doubted]:
+        _settle(state, CommandSettled(command_id), arrival)
+
+
+def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) -> None:
+    if state.pending:
+        state.context.extend(state.pending)
+        state.context_tokens += state.pending_tokens
+        state.pending.clear()
+        state.pending_tokens = 0
+    if len(state.context) != command.messages_count:
+        message = f"command {command.id} shows {command.messages_count} messages and the run has {len(state.context)}"
+        raise InvariantBroken("CONTEXT_MISCOUNTED", message)
+    state.attempt = command.attempt
+    state.blocking += 1
+    open_command(state, command)
+
+
+def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
+    state.asking += 1
+    if command.packet is not None and not command.packet.about:
+        call = command.packet.call
+        if state.tools[call.tool].effect.is_mutating:
+            state.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
+    if command.call_id:
+        _trace_question(state, command, is_asked_again=command.silences > 0 or type(arrival) is RunForked)
+    _open(state, command, arrival)
+
+
+def _trace_question(state: RunState, command: AskHuman, *, is_asked_again: bool) -> None:
+    """A call of a tool that asks a person is traced under its question, and under the next one when nobody answered."""
+    if is_asked_again:
+        before = next(key for key, trace in state.calls.items() if _is_unanswered(state, key, trace, command))
+        state.calls[command.id] = state.calls.pop(before)
+        return
+    # Other arguments than were proposed are a person's, who stands in the arrival; they are not repeated here.
+    arguments = (call.arguments for call in state.proposed if call.arguments_hash == command.arguments_hash)
+    count_call(state, command.tool, command.arguments_hash)
+    state.calls[command.id] = CallTrace(
+        command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, arguments=next(arguments, "")
+    )
+
+
+def _is_unanswered(state: RunState, key: str, trace: CallTrace, command: AskHuman) -> bool:
+    """Whether a trace is of the question that is passed on: providers repeat their call ids, so more than that must fit."""
+    is_same = (trace.call_id, trace.tool, trace.arguments_hash) == (
+        command.call_id,
+        command.tool,
+        command.arguments_hash,
+    )
+    return is_same and trace.rung is _ATTEMPTED and not trace.code and key not in state.open
+
+
+def _warn_of_grounding(state: RunState, ruling: rulings.GroundingViolated, arrival: Arrival) -> None:
+    if ruling.only_warns:
+        state.warnings.extend(ruling.claims)
+
+
+def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival) -> None:
+    if command.call_id:
+        count_call(state, command.tool, command.arguments_hash)
+        state.calls[command.id] = CallTrace(
+            command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, arguments=command.prompt
+        )
+    state.stood_before[command.id] = stood_by_now(state)
+    state.beneath[command.id] = command.run_id
+    _open(state, command, arrival)
+
+
+def _part(state: RunState, command: Command, arrival: Arrival) -> None:
+    state.parting.append(command)
+
+
+APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
+    rulings.RunAccepted: _nothing,
+    rulings.NodeEntered: _enter_node,
+    rulings.CommandSettled: _settle,
+    rulings.CallSettled: call_settled,
+    rulings.ToolCallRefused: call_refused,
+    rulings.CallNoted: call_noted,
+    rulings.CallsFiltered: calls_filtered,
+    rulings.FallbackChosen: fallback_chosen,
+    rulings.ApprovalCounted: _count_approval,
+    rulings.OutcomeDoubted: outcome_doubted,
+    rulings.QuestionSettled: _settle_question,
+    rulings.ChildHeld: _hold_child,
+    rulings.DelegationSettled: _settle_delegation,
+    rulings.RetryPlanned: _plan_retry,
+    rulings.UsageExceeded: _nothing,
+    rulings.StoppedEarly: _nothing,
+    rulings.WrapUpBegun: _begin_wrap_up,
+    rulings.ModelDowngraded: _downgrade,
+    rulings.ContextCompressed: _compress,
+    rulings.CheckFailed: _fail_check,
+    rulings.ValidatorHeard: _hear_validator,
+    rulings.StepFinished: _finish_step,
+    rulings.VoteCounted: _count_vote,
+    rulings.GroundingViolated: _warn_of_grounding,
+    rulings.OutcomeParked: _park,
+    rulings.RunPaused: _pause,
+    rulings.CommandsWithheld: _withhold,
+    rulings.RunResumed: _resume,
+    rulings.FeedbackTaken: _nothing,
+    rulings.SessionEntryKept: _keep_entry,
+    rulings.SourcesReplaced: _replace_sources,
+    rulings.CallTaken: _take_call,
+    rulings.AddendumNoted: _note_addendum,
+    rulings.RunEnded: _end,
+    commands.CallModel: _call_model,
+    commands.CallTool: call_tool,
+    commands.ReconcileTool: _open,
+    commands.CallCode: _open,
+    commands.Retrieve: _open,
+    commands.AskHuman: _ask_human,
+    commands.SetTimer: _open,
+    commands.StartChild: _start_child,
+    commands.CancelCommand: _part,
+    commands.ForkRun: _part,
+}

@@ -1,0 +1,1 @@
+"""Compile a graph, check it before it runs, and walk it."""

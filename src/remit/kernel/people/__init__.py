@@ -1,0 +1,1 @@
+"""Ask people, and hold the clock while they are asked."""

@@ -1,0 +1,1 @@
+"""Whether an answer may stand, what happened, and how a run ends."""

@@ -1,0 +1,88 @@
+"""Doubt: mutating calls whose outcome nobody knows. They are never repeated and never assumed.
+
+Rule 1: a call in doubt stays open until its late outcome, its tool's own account, or a person settles it.
+Rule 2: its tool is asked first, if it can be; then a person. When nobody can be asked, the run ends for review.
+Rule 3: while the run is paused nothing is asked; the resume asks.
+"""
+
+from remit.core.failure import Ending, ErrorCode
+from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.commands import AskPurpose, CallTool, Packet, ReconcileTool
+from remit.core.journal.rulings import OutcomeDoubted
+from remit.core.limits.boundary import At
+from remit.core.run.halt import HELD_BACK
+from remit.kernel.authority.attempts import ARGUMENTS_CHARS_MAX, attempts_at
+from remit.kernel.authority.policy import stopped_by
+from remit.kernel.budget.spend import lacking
+from remit.kernel.people.questions import REVIEW, ask
+from remit.kernel.results.endings import head_for
+from remit.kernel.state import inquiries
+from remit.kernel.tally import Tally
+
+# The reason of a doubt that a crash left behind; a timeout or a cancel names its own code.
+LOST = "OUTCOME_LOST"
+# The reason of a fork's doubt about a call that a halt withheld: it was not sent, and the origin may yet send it.
+WITHHELD = "CALL_WITHHELD"
+# What a settled call says when it is known not to have happened: it failed, and the world is as it was.
+NOT_DONE = ErrorCode.TOOL_EXECUTION_FAILED
+
+
+def doubt(tally: Tally, command: CallTool, reason: str, said: str = "", raised: tuple[str, ...] = ()) -> str | None:
+    """Put a call in doubt and ask about it, or name the outcome that ends the run.
+
+    `said` are the words of its tool, and `raised` the flags that they raise.
+    """
+    tally.rule(OutcomeDoubted(command.id, reason, raised))
+    tally.last_error = reason
+    if raised:
+        tally.raised = raised
+        if why := stopped_by(tally, tally.state.tools[command.tool], At.OBSERVATION):
+            return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{command.tool}: {why}")
+    return None if tally.paused else inquire(tally, command, said)
+
+
+def inquire(tally: Tally, command: CallTool, said: str = "") -> str | None:
+    """Ask the tool, if it keeps accounts; else a person."""
+    tool = tally.state.tools[command.tool]
+    if not tool.reconcilable:
+        return ask_about(tally, command, said)
+    tally.order(ReconcileTool(tally.next_id(), command.id, command.tool, command.key, tool.timeout_ms))
+    return None
+
+
+def ask_about(tally: Tally, command: CallTool, said: str = "") -> str | None:
+    """Ask a person what became of a call, or end the run for review when no review is left."""
+    if lacking(tally, REVIEW) is not None:
+        return head_for(
+            tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {command.tool} ({command.key})"
+        )
+    call = ProposedCall(command.call_id, command.tool, command.arguments, command.arguments_hash)
+    reasons = [f"the outcome of {command.tool} ({command.key}) is not known"]
+    if tally.state.doubted.get(command.id) == WITHHELD:
+        reasons = [
+            f"{HELD_BACK} ({command.tool}, {command.key}); the run that this is a fork of may have made it since"
+        ]
+    if said := said or tally.state.calls[command.id].reason:
+        reasons.append(f"it said: {said[:ARGUMENTS_CHARS_MAX]}")
+    reasons += [*attempts_at(tally.state, call, command.id), *_told_by_the_origin(tally, command)]
+    boundary = tally.manifest.versions.boundary
+    packet = Packet(call, command.version, boundary, tuple(reasons), about=command.id)
+    ask(tally, AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, packet=packet)
+    return None
+
+
+def _told_by_the_origin(tally: Tally, command: CallTool) -> tuple[str, ...]:
+    """What the run that this one was forked from knows of the same call, which was under way when it was copied."""
+    key = (command.tool, command.arguments_hash)
+    earlier = [effect for effect in tally.manifest.earlier if (effect.tool, effect.arguments_hash) == key]
+    return tuple([f"run {effect.run_id} says of it in turn {effect.seq}: {effect.how}" for effect in earlier])
+
+
+def inquire_all(tally: Tally) -> str | None:
+    """Ask about every call in doubt that nobody is being asked about yet."""
+    for command_id in tally.state.doubted:
+        command = tally.state.open[command_id]
+        assert isinstance(command, CallTool)
+        if not any(inquiries(tally.state, command_id)) and (outcome := inquire(tally, command)) is not None:
+            return outcome
+    return None

@@ -1,0 +1,266 @@
+"""Grounding: which observations may become task state, and what a run may not claim.
+
+Rule 1: only a verified observation is committed: it returned, kept its result schema, and its own check agreed. Of a
+        change, one of the two must have been able to say no (core/limits/verification.py). A change in doubt is committed by the
+        yes of its tool or of a person, who could have said no, whatever is known of its result.
+Rule 2: intended, attempted and observed effects are not facts. Assumed ones do not exist.
+Rule 3: an effect the run proposed and never committed is a claim without proof.
+Rule 4: a delegation whose lease has side effects is such a proposal: refused, failed or lost, what it was to change counts
+        as left. Of a lost one nobody knows what it has changed.
+Rule 5: what was left is made good by what was done in its place, and by no words: a tool that a child left, by a later
+        committed call of that tool, here or beneath; a delegation, by a later one of its tool that succeeds and beneath
+        which an effect was committed. Exactly the same delegation makes both good by succeeding. What was refused for
+        want of authority, or by a person, is made good by exactly the same alone.
+"""
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from remit.core.failure import ANSWERED, Ending, ErrorCode, Refusal
+from remit.core.journal.arrivals import ChildEnded, ToolReturned
+from remit.core.journal.commands import CallTool, StartChild
+from remit.core.journal.rulings import (
+    ARGUMENTS_INVALID,
+    LEFT_BY_CHILD,
+    OUTCOME_UNKNOWN,
+    REFUSED_IN_CHILD,
+    UNVERIFIED,
+    Rung,
+)
+from remit.core.limits.budget import Dimension
+from remit.core.limits.tools import ToolDefinition
+from remit.core.record import Text, digest_of
+from remit.core.work.graph import Node
+from remit.kernel.state import CallKey, RunState
+from remit.kernel.tally import Tally
+
+# Why no call was made of a proposed effect, in words.
+NEVER_CALLED: Mapping[str, str] = MappingProxyType(
+    {ErrorCode.TOOL_NOT_FOUND: "no such tool", ARGUMENTS_INVALID: "invalid arguments"}
+)
+# What a later call can make good.
+MENDABLE = frozenset({*NEVER_CALLED, LEFT_BY_CHILD})
+# What was left undone, and is no false claim of this run's own.
+UNDONE = MENDABLE | {REFUSED_IN_CHILD}
+# What a delegation was refused for that may well be begun later.
+_TOO_DEAR = frozenset({Refusal.BUDGET_EXHAUSTED, Refusal.RATE_LIMITED})
+# Of what a child was refused: what authority or a person has objected to, and not what there was no budget for.
+_AUTHORITY = frozenset({*Refusal, REFUSED_IN_CHILD}) - _TOO_DEAR - {Refusal.REPEATED_CALL}
+# What happened as far as anybody knows, or may have: nothing that is done later takes its place.
+_BEYOND_MENDING = frozenset({UNVERIFIED, OUTCOME_UNKNOWN})
+NO_ARGUMENTS = digest_of(b"{}")
+# What stands for the arguments of an effect that a child left: this, and the command that started it; where it was
+# refused, the hash of its arguments follows.
+_CHILD, _HASH = b"child:", b"#"
+# As many effects of a child as its parent is told of.
+LEFT_MAX = 10
+# What a child leaves of an effect: undone, done as far as anybody knows, or unknown to everybody.
+_LEFT = (LEFT_BY_CHILD, UNVERIFIED, OUTCOME_UNKNOWN)
+
+_OBSERVED, _COMMITTED = Rung.OBSERVED, Rung.COMMITTED
+_SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
+# How a child can have ended; one that was lost has not.
+_ENDINGS = frozenset(map(str, Ending))
+
+
+def rung_reached(arrival: ToolReturned) -> Rung:
+    """How far up the ladder an observation gets: committed when nothing contradicts it."""
+    return _OBSERVED if arrival.violations or arrival.refuted else _COMMITTED
+
+
+def contradicted_by(arrival: ToolReturned) -> str:
+    """The code of an observation that its own check or its schema contradicts; empty where neither does."""
+    if arrival.refuted:
+        return ErrorCode.VALIDATION_RULE_FAILED
+    return ErrorCode.CONSTRAINT_SCHEMA_INVALID if arrival.violations else ""
+
+
+def unfit_result(arrival: ToolReturned) -> str:
+    """What its schema says against a result."""
+    return "; ".join([f"result {one.path or '/'}: {one.message}" for one in arrival.violations])
+
+
+def stops_loop(arrival: ToolReturned, tool: ToolDefinition) -> bool:
+    """Whether a verified result is the answer of the run: its tool may say so, does, and has something to say."""
+    return arrival.stop_loop and tool.may_stop_loop and bool(arrival.content)
+
+
+def unproven_effects(tally: Tally) -> Mapping[CallKey, str]:
+    """Effects that were proposed and never committed, with the code that says why."""
+    claims = {**tally.state.uncommitted, **tally.uncommitted}
+    return {key: code for key, code in claims.items() if code}
+
+
+def unknown_effects(tally: Tally) -> Mapping[CallKey, str]:
+    """Effects whose tool failed within and that nobody has heard of since: whether they happened, nobody knows."""
+    before = [key for key in tally.state.unknown if tally.uncommitted.get(key) not in ("", UNVERIFIED)]
+    now = [key for key, code in tally.uncommitted.items() if code == OUTCOME_UNKNOWN]
+    return dict.fromkeys([*before, *now], OUTCOME_UNKNOWN)
+
+
+def effects_in_doubt(state: RunState) -> Mapping[CallKey, str]:
+    """The effects of which nobody knows whether they happened: calls in doubt, and calls whose tool failed within."""
+    doubted = [state.calls[command_id] for command_id in state.doubted]
+    return dict.fromkeys([*((trace.tool, trace.arguments_hash) for trace in doubted), *state.unknown], OUTCOME_UNKNOWN)
+
+
+def claim_of(tool: str, digest: bytes, code: str) -> str:
+    """An unproven effect as a message names it: by the tool and a short hash of the arguments, or by what kept it."""
+    if digest.startswith(_CHILD):
+        return child_claim(tool, _child_in(digest))
+    if code in NEVER_CALLED:
+        return f"{tool} ({NEVER_CALLED[code]})"
+    return f"{tool}#{digest.hex()[:8]}"
+
+
+def child_claim(tool: str, command_id: str) -> str:
+    """An effect that a child left, as a message names it."""
+    return f"{tool} (in child {command_id})"
+
+
+def made_good(state: RunState, command: CallTool) -> list[CallKey]:
+    """Proposals that no call was ever made of and that this committed call makes good: of the same tool, or arguments.
+
+    Where there are no arguments nothing shows that two tools were meant to do the same. What the same answer proposed
+    was meant beside this call, and not in its place; no other answer comes before all of its calls are settled. What a
+    child was refused is made good by exactly the same call.
+    """
+    tool, arguments_hash = command.tool, command.arguments_hash
+    beside = {(call.tool, call.arguments_hash) for call in state.proposed}
+    return [
+        key
+        for key, code in state.uncommitted.items()
+        if (
+            code in MENDABLE
+            and key not in beside
+            and (key[0] == tool or (key[1] == arguments_hash and arguments_hash != NO_ARGUMENTS))
+        )
+        or (
+            code == REFUSED_IN_CHILD
+            and (key[0], _hash_in(key[1])) == (tool, arguments_hash)
+            and _asked_for(state, key) not in beside
+        )
+    ]
+
+
+def left_by(state: RunState) -> tuple[tuple[str, str], ...]:
+    """What a run that has ended leaves unproven, for the run that started it: each tool, and how; the gravest last."""
+    unknown = effects_in_doubt(state)
+    left = {
+        (key[0], 2 if key in unknown else int(code == UNVERIFIED))
+        for key, code in state.uncommitted.items()
+        if key in unknown or code not in _AUTHORITY
+    }
+    gravest = sorted(left, key=lambda one: (-one[1], one[0]))[:LEFT_MAX]
+    return tuple((tool, _LEFT[grade]) for tool, grade in sorted(gravest))
+
+
+def refused_by(state: RunState) -> tuple[CallKey, ...]:
+    """The effects that a run which has ended was refused for want of authority, or by a person, here and beneath."""
+    unknown = effects_in_doubt(state)
+    refused = {
+        (tool, _hash_in(place) if code == REFUSED_IN_CHILD else place)
+        for (tool, place), code in state.uncommitted.items()
+        if code in _AUTHORITY and (tool, place) not in unknown
+    }
+    return tuple(sorted(refused)[:LEFT_MAX])
+
+
+def claims_of_child(arrival: ChildEnded) -> dict[CallKey, str]:
+    """The effects that a child leaves to its parent to answer for."""
+    place = place_of_child(arrival.command_id)
+    refused = {(tool, place + _HASH + digest): REFUSED_IN_CHILD for tool, digest in arrival.refused}
+    return {**{(tool, place): code for tool, code in arrival.left}, **refused}
+
+
+def place_of_child(command_id: str) -> bytes:
+    """What stands in place of arguments where an effect is one of a child."""
+    return _CHILD + command_id.encode()
+
+
+def _child_in(place: bytes) -> str:
+    return place.removeprefix(_CHILD).partition(_HASH)[0].decode()
+
+
+def _hash_in(place: bytes) -> bytes:
+    return place.partition(_HASH)[2]
+
+
+def left_with(command: StartChild, node: Node | None, ending: str) -> str:
+    """Under which code the effect of a delegation is left, now that its child has ended so; empty where it is not.
+
+    A child that its node declares was proposed by nobody, and tells itself what it proposed, as long as it is there.
+    """
+    is_lost = ending not in _ENDINGS
+    if dict(command.lease).get(_SIDE_EFFECTS, 0) == 0 or ending in ANSWERED:
+        return ""
+    if node is not None and not (is_lost and node.inner is None):
+        return ""
+    return OUTCOME_UNKNOWN if is_lost else LEFT_BY_CHILD
+
+
+def made_good_beneath(
+    state: RunState, command: StartChild, observed: Collection[str], *, has_succeeded: bool
+) -> list[CallKey]:
+    """Effects that were left before and that a child makes good, by what was committed beneath it, or by succeeding.
+
+    What was proposed, or started, beside it was not meant in its place.
+    """
+    proposed = [(call.tool, call.arguments_hash) for call in state.proposed] if command.call_id else []
+    own: CallKey | tuple[str, Text] = (command.tool, command.arguments_hash)
+    if command.call_id:
+        beside = {key for key in proposed if key != own or proposed.count(key) > 1}
+    else:
+        own, beside = (command.node, command.prompt), set()
+    has_changed = has_succeeded and any(_is_effect(state, tool) for tool in observed)
+    good = []
+    for key, code in state.uncommitted.items():
+        asked = _asked_for(state, key)
+        if code in _BEYOND_MENDING or (asked in beside and key != own) or _began_with(key, command):
+            continue
+        is_same = has_succeeded and asked == own
+        is_redone = code in MENDABLE and key[0] in observed
+        if is_same or is_redone or (has_changed and _is_like(key, code, command)):
+            good.append(key)
+    return good
+
+
+def _asked_for(state: RunState, left: CallKey) -> CallKey | tuple[str, Text] | None:
+    """What was proposed when this was left: the call itself, or the delegation, or what the node of the child asked for."""
+    if not left[1].startswith(_CHILD):
+        return left
+    before = _child_in(left[1])
+    if (asked := state.calls.get(before)) is not None:
+        return asked.tool, asked.arguments_hash
+    return next(((child.node, child.prompt) for child in state.children if child.command_id == before), None)
+
+
+def _began_with(left: CallKey, command: StartChild) -> bool:
+    """Whether the child that left this was started in the same turn as this one."""
+    return left[1].startswith(_CHILD) and _child_in(left[1]).partition(".")[0] == command.id.partition(".")[0]
+
+
+def _is_like(left: CallKey, code: str, command: StartChild) -> bool:
+    """Whether this is a delegation of the same tool, or a proposal with the same arguments, that was never begun or failed."""
+    if left[0] == command.tool:
+        return code in MENDABLE or code in _TOO_DEAR
+    return code in MENDABLE and left[1] == command.arguments_hash != NO_ARGUMENTS
+
+
+def _is_effect(state: RunState, tool: str) -> bool:
+    return tool in state.tools and state.tools[tool].effect.is_mutating
+
+
+def has_changed_anything(tally: Tally) -> bool:
+    """Whether any effect of the run, or of one beneath it, was committed, or happened as far as anybody knows."""
+    if tally.state.effects_committed > 0 or "" in tally.uncommitted.values():
+        return True
+    if any(_is_effect(tally.state, name) for name in (*tally.state.observed_below, *tally.observed_below)):
+        return True
+    return UNVERIFIED in tally.uncommitted.values() or UNVERIFIED in tally.state.uncommitted.values()
+
+
+def times_committed(tally: Tally, tool: str) -> int:
+    """How many observations of a tool were committed, here and in runs beneath."""
+    below = tally.state.observed_below.get(tool, 0) + tally.observed_below.get(tool, 0)
+    return tally.state.committed.get(tool, 0) + tally.committed.count(tool) + below

@@ -1,0 +1,1 @@
+"""What `remit doctor` looks at."""

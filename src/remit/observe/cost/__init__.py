@@ -1,0 +1,1 @@
+"""What runs cost, and what runs like them needed."""

@@ -1,0 +1,196 @@
+"""A report of what runs cost, by tenant, run, node, tool or model.
+
+Rule 1: a report is built one run at a time, and of a run nothing is kept but sums: thousands take the room of one.
+Rule 2: a run stands for everything beneath it, so that its row says what its budget says; where each run has a row of
+        its own, the row says what that run alone spent. Either way the rows add up to the total.
+Rule 3: what a run beneath spent beyond what its parent was charged, because a person released it, is counted, too.
+Rule 4: what failed was paid for as well: the cost of a success is that of all runs over those that succeeded.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from enum import StrEnum
+
+from remit.core.failure import ANSWERED
+from remit.core.journal.storage import RunEntry
+from remit.core.journal.turn import Turn
+from remit.core.limits.budget import Charges, Dimension
+from remit.core.record import Record
+from remit.observe.cost.charges import Expense, RunCost, add_amounts, own_amounts, run_cost
+from remit.observe.cost.cost_prices import NO_PRICES, Prices, cost_microusd
+
+_CLOCK = int(Dimension.WALL_CLOCK_MS)
+_TOKENS = (int(Dimension.INPUT_TOKENS), int(Dimension.OUTPUT_TOKENS))
+_ANSWERED = frozenset(ending.value for ending in ANSWERED)
+
+
+class Grouping(StrEnum):
+    """What the rows of a report stand for. A run has what is beneath it in its row, unless each run has a row of its own."""
+
+    TENANT = "tenant"
+    RUN = "run"
+    EACH_RUN = "each-run"
+    NODE = "node"
+    TOOL = "tool"
+    MODEL = "model"
+
+
+# Those that say whose the money was, and not what it went to.
+_WHOSE = frozenset({Grouping.TENANT, Grouping.RUN, Grouping.EACH_RUN})
+_NOTHING = Expense(0, "", ())
+
+
+class Row(Record):
+    """What belongs to one name; an empty one stands for whatever has none, as a model call has no tool.
+
+    `runs` counts the runs that had a part in it.
+    """
+
+    name: str
+    runs: int = 0
+    used: Charges = ()
+    gpu_ms: int = 0
+    cost_microusd: int = 0
+
+
+class CostReport(Record):
+    """The rows, the dearest first, and the total. `roots` are the runs that nobody in the report started."""
+
+    by: Grouping
+    rows: tuple[Row, ...]
+    total: Row
+    roots: int = 0
+    succeeded: int = 0
+    # Runs that began as a copy of another one, and are not charged for what they copied.
+    forks: int = 0
+
+    @property
+    def cost_per_success_microusd(self) -> int | None:
+        """What a success cost, everything that failed included; None where nothing succeeded."""
+        return -(-self.total.cost_microusd // self.succeeded) if self.succeeded else None
+
+
+class _Sum:
+    """A row while it grows."""
+
+    __slots__ = ("cost_microusd", "gpu_ms", "runs", "used")
+
+    def __init__(self) -> None:
+        self.used: dict[int, int] = {}
+        self.gpu_ms = self.cost_microusd = self.runs = 0
+
+    def add(self, amounts: Charges, gpu_ms: int, cost: int) -> None:
+        """Take in an expense."""
+        add_amounts(self.used, amounts)
+        self.gpu_ms += gpu_ms
+        self.cost_microusd += cost
+
+    def row(self, name: str) -> Row:
+        """It as it stands."""
+        used = tuple(sorted((dimension, amount) for dimension, amount in self.used.items() if amount))
+        return Row(name, self.runs, used, self.gpu_ms, self.cost_microusd)
+
+
+class Ledger:
+    """Adds up what runs cost, tree by tree, the deepest run of each first."""
+
+    def __init__(self, by: Grouping, prices: Prices = NO_PRICES) -> None:
+        self._by = by
+        self._prices = prices
+        self._sums: dict[str, _Sum] = {}
+        self._total = _Sum()
+        self._roots = self._succeeded = self._forks = 0
+        # What the runs used whose parent in the report is still to come.
+        self._beneath: dict[str, dict[int, int]] = {}
+
+    def add(self, entry: RunEntry, turns: Sequence[Turn], root: RunEntry) -> None:
+        """Take in one run of the tree of `root`, after every run beneath it."""
+        cost = run_cost(turns)
+        is_root = entry.run_id == root.run_id
+        # A run that cost nothing has its row as well; a node, a tool or a model is there because it was charged for.
+        touched = {self._name(_NOTHING, cost, root)} if self._by in _WHOSE else set()
+        for expense in cost.expenses:
+            used_beneath = self._beneath.pop(expense.child_id, {}) if expense.child_id else {}
+            amounts = own_amounts(expense, used_beneath)
+            if not is_root:
+                amounts = tuple(pair for pair in amounts if pair[0] != _CLOCK)
+            name = self._name(expense, cost, root)
+            touched.add(name)
+            self._add(name, amounts, expense.gpu_ms)
+        self._count(touched, entry, is_root=is_root)
+        self._forks += bool(cost.copied)
+        if not is_root:
+            self._beneath[entry.run_id] = cost.used
+
+    def report(self) -> CostReport:
+        """What was added up so far."""
+        rows = sorted((total.row(name) for name, total in self._sums.items()), key=_dearest_first)
+        return CostReport(self._by, tuple(rows), self._total.row(""), self._roots, self._succeeded, self._forks)
+
+    def _add(self, name: str, amounts: Charges, gpu_ms: int) -> None:
+        cost = cost_microusd(amounts, gpu_ms, self._prices)
+        self._sums.setdefault(name, _Sum()).add(amounts, gpu_ms, cost)
+        self._total.add(amounts, gpu_ms, cost)
+
+    def _count(self, touched: Iterable[str], entry: RunEntry, *, is_root: bool) -> None:
+        for name in touched:
+            self._sums.setdefault(name, _Sum()).runs += 1
+        self._total.runs += 1
+        if is_root:
+            self._roots += 1
+            self._succeeded += entry.ending in _ANSWERED
+            # A child that nobody settled is nobody's to subtract from.
+            self._beneath.clear()
+
+    def _name(self, expense: Expense, cost: RunCost, root: RunEntry) -> str:
+        match self._by:
+            case Grouping.TENANT:
+                return cost.tenant_id
+            case Grouping.RUN:
+                return root.run_id
+            case Grouping.EACH_RUN:
+                return cost.run_id
+            case Grouping.NODE:
+                return expense.node
+            case Grouping.TOOL:
+                return expense.tool
+            case Grouping.MODEL:
+                return expense.model
+
+
+def trees_of(entries: Iterable[RunEntry], wanted: Collection[str] = ()) -> list[list[RunEntry]]:
+    """The runs in trees, each with its root last and whatever is beneath a run before it.
+
+    Of some that are wanted, only those and what is beneath them; one that is beneath another of them is part of its tree.
+    """
+    known = {entry.run_id: entry for entry in entries}
+    beneath: dict[str, list[RunEntry]] = {}
+    roots: list[RunEntry] = []
+    for entry in known.values():
+        parent_id = entry.listing.parent_id
+        if parent_id in known:
+            beneath.setdefault(parent_id, []).append(entry)
+        elif not wanted:
+            roots.append(entry)
+    # One that was deleted a moment ago is no longer listed.
+    named = (known[run_id] for run_id in dict.fromkeys(wanted) if run_id in known)
+    roots += [entry for entry in named if not _is_beneath(entry, known, wanted)]
+    trees: list[list[RunEntry]] = []
+    for root in roots:
+        tree = [root]
+        for entry in tree:
+            tree.extend(beneath.get(entry.run_id, ()))
+        trees.append(tree[::-1])
+    return trees
+
+
+def _is_beneath(entry: RunEntry, known: dict[str, RunEntry], wanted: Collection[str]) -> bool:
+    while (parent_id := entry.listing.parent_id) in known:
+        if parent_id in wanted:
+            return True
+        entry = known[parent_id]
+    return False
+
+
+def _dearest_first(row: Row) -> tuple[int, int, str]:
+    used = dict(row.used)
+    return -row.cost_microusd, -sum(used.get(dimension, 0) for dimension in _TOKENS), row.name

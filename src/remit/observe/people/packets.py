@@ -1,0 +1,163 @@
+"""Packets: what people are asked together, its version, and what a person changed in it.
+
+Rule 1: calls that were held in one turn are one packet, in the order in which they were proposed; a question that was
+        asked alone is a packet of its own.
+Rule 2: the version of a packet covers every byte that was shown with it; one that has changed is another packet.
+Rule 3: where a value comes from is told beside it: bound, or supplied by nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from hashlib import sha256
+
+from remit.core.failure import Ending
+from remit.core.limits.authority import ValueOrigin
+from remit.core.limits.escalation import Severity
+from remit.core.record import JsonObject, Record
+
+# Behind the name of a question: all that were asked together with it.
+GROUP_MARK = "+"
+# As much of a version as people compare; sixteen digits of a hash are more than anybody can forge.
+VERSION_SHOWN_CHARS = 16
+# What a person may name a version by. Fewer digits could be met by chance.
+VERSION_CHARS_MIN = 12
+
+# Stands where a key is missing before or after a change.
+ABSENT = object()
+
+
+class What(StrEnum):
+    """What is wanted of people."""
+
+    APPROVAL = "approval"
+    QUESTION = "question"
+    OUTCOME = "outcome"
+    RELEASE = "release"
+    REVIEW = "review"
+    ENDING = "ending"
+
+
+class Approval(Record):
+    """One open question, as an inbox shows it. Without a tool it is a question in words."""
+
+    id: str
+    run_id: str
+    purpose: What
+    ending: Ending
+    expires_at_ms: int
+    tool: str = ""
+    effect: str = ""
+    arguments: JsonObject = {}
+    question: str = ""
+    reasons: tuple[str, ...] = ()
+    # What is allowed once, beyond the caps of the budget.
+    releases: tuple[tuple[str, int], ...] = ()
+    tool_version: str = ""
+    boundary_version: str = ""
+    # The call that is in doubt, when a person is asked what became of it.
+    about: str = ""
+    # The name of the first of the questions that were asked together; they are one packet.
+    group: str = ""
+    # The content hash that an answer may name; empty where there is no packet.
+    packet: str = ""
+    call_id: str = ""
+    # Why the gate objects, where each value comes from, and what the run had read by then.
+    objection: str = ""
+    origins: tuple[ValueOrigin, ...] = ()
+    labels: tuple[str, ...] = ()
+    # How far the call reaches, the way back, what would run, and what is left of the budget.
+    blast_radius: str = ""
+    rollback: str = ""
+    # What the category of the tool demands that it declares, and it does not.
+    gaps: tuple[str, ...] = ()
+    source: str = ""
+    left: tuple[tuple[str, int], ...] = ()
+    # Who has approved it so far, and how many different people must.
+    approved_by: tuple[str, ...] = ()
+    approvals_needed: int = 1
+    # To whom it goes, how grave it is, since when it is open, and how many kept silent before.
+    queue: str = ""
+    severity: Severity = Severity.HIGH
+    trigger: str = ""
+    asked_at_ms: int = 0
+    silences: int = 0
+    options: tuple[str, ...] = ()
+    # Whether it waits for room in its queue, which is full.
+    is_outside: bool = False
+    # Who alone answers its queue, and who alone may release what it releases; empty where everybody may.
+    answered_by: tuple[str, ...] = ()
+    released_by: tuple[str, ...] = ()
+    # The answer that a reviewer is asked to let stand, in full.
+    answer: str = ""
+
+
+class Change(Record):
+    """An argument that a person gave another value; a key that is only on one side was added or removed."""
+
+    key: str
+    before: object
+    after: object
+
+    @property
+    def is_added(self) -> bool:
+        """Whether nobody had proposed the key."""
+        return self.before is ABSENT
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the key is gone."""
+        return self.after is ABSENT
+
+
+def group_of(asked: Approval) -> str:
+    """By which name all are answered that were asked together."""
+    return f"{asked.group or asked.id}{GROUP_MARK}"
+
+
+def grouped(asked: Iterable[Approval]) -> list[list[Approval]]:
+    """Questions in packets, each where its first question stands."""
+    packets: dict[str, list[Approval]] = {}
+    for one in asked:
+        packets.setdefault(group_of(one), []).append(one)
+    return list(packets.values())
+
+
+def version_of(packet: Sequence[Approval]) -> str:
+    """The version of all that is asked together; of one question alone its own, empty where that has none."""
+    if len(packet) == 1:
+        return packet[0].packet
+    # Names and versions hold no line ends, so different packets never give the same text.
+    return sha256("\n".join(f"{one.id} {one.packet}" for one in packet).encode()).hexdigest()
+
+
+def is_named(version: str, named: str) -> bool:
+    """Whether somebody who names this much of a version means it."""
+    return len(named) >= VERSION_CHARS_MIN and bool(version) and version.startswith(named)
+
+
+def changes(before: JsonObject, after: JsonObject) -> Iterator[Change]:
+    """What differs between two sets of arguments, key by key: first what was proposed, then what was added."""
+    for key in dict.fromkeys((*before, *after)):
+        old, new = before.get(key, ABSENT), after.get(key, ABSENT)
+        if old is ABSENT or new is ABSENT or not _same(old, new):
+            yield Change(key, old, new)
+
+
+def _same(old: object, new: object) -> bool:
+    """Whether two values are written alike; 1 and true are not, whatever Python says."""
+    if type(old) is not type(new):
+        return False
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(_same(old[key], new[key]) for key in old)
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_same, old, new))
+    return old == new
+
+
+def origins_of(argument: str, origins: Iterable[ValueOrigin]) -> list[ValueOrigin]:
+    """Where the values of one argument come from: its own, and those within it."""
+    return [
+        origin
+        for origin in origins
+        if origin.path == argument or origin.path.startswith((f"{argument}[", f"{argument}."))
+    ]

@@ -1,0 +1,1 @@
+"""Views of a run: trace, explanation, events, response."""

@@ -1,0 +1,310 @@
+"""A run as callers see it: ExecutionState, ExecutionContext and SystemResponse, read off the state.
+
+Rule 1: these are views; nothing is kept here that the state does not say.
+Rule 2: an open run has a response too: what it waits for, and what there is of an answer.
+"""
+
+from collections.abc import Mapping
+
+from remit.core.failure import (
+    ANSWERED,
+    ERRORS,
+    REFUSALS,
+    Ending,
+    ErrorCode,
+    Failure,
+    FailureCategory,
+    Refusal,
+    Retryable,
+    failure_of,
+    stakes_of,
+)
+from remit.core.journal.arrivals import ModelAnswered
+from remit.core.journal.codec import from_json, read_json
+from remit.core.limits.tools import ToolChoiceMode
+from remit.core.record import Text, replace
+from remit.core.run.contract import (
+    ConfidenceSource,
+    ExecutionContext,
+    ExecutionState,
+    HaltedBy,
+    SystemError,  # noqa: A004  # the contract's own name for it
+    SystemResponse,
+    ToolCallMade,
+    WaitingFor,
+)
+from remit.core.run.signals import packet_id
+from remit.core.run.usage import TokenUsage, sum_usage
+from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.core.work.plan import RerankInput
+from remit.core.work.values import ValueKind
+from remit.kernel.results.feasible import why_disallowed
+from remit.kernel.results.votes import in_order
+from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
+from remit.observe.views.calls_made import calls_made, place_of
+from remit.observe.views.late_outcomes import NOTHING_BELOW, Below, in_doubt
+from remit.observe.views.validation import details_of, repaired, validation_of
+
+_PPM = 1_000_000
+
+
+def execution_state(state: RunState) -> ExecutionState:
+    """Where a run stands in its lifecycle. Of a plan, its own steps are counted; of any other run, the nodes entered."""
+    return ExecutionState(
+        current=lifecycle(state),
+        entered_at_ms=state.entered_at_ms,
+        attempt=attempt_of(state),
+        total_steps=len(state.outputs) if _is_plan(state) else state.steps,
+        last_error=error_of(state) or last_error_of(state),
+        last_step=_last_step(state),
+    )
+
+
+def attempt_of(state: RunState) -> int:
+    """Which attempt a run is at: of a plan, how often the step was begun that was begun most often."""
+    if not _is_plan(state):
+        return state.repairs + 1
+    visits = zip(compiled(state).nodes, state.visits, strict=True)
+    return max((times for node, times in visits if node.feed is not None), default=1) or 1
+
+
+def _is_plan(state: RunState) -> bool:
+    return state.graph is not None and any(node.feed is not None for node in state.graph.nodes)
+
+
+def _last_step(state: RunState) -> str:
+    """The step of a plan that was finished last; of any other run, the node it stands at."""
+    if _is_plan(state):
+        # One that was sent back and done again is finished later than its place among the steps says.
+        return max(state.outputs, key=lambda step: place_of(state.outputs[step].command_id), default="")
+    return standing_at(state).name if state.node >= 0 else ""
+
+
+def execution_context(state: RunState) -> ExecutionContext:
+    """A run as one object."""
+    request = pinned(state).request
+    return ExecutionContext(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        trace_id=request.trace_id,
+        mode=request.mode,
+        started_at_ms=state.started_at_ms,
+        state=execution_state(state),
+        selected_tools=selected_tools(state),
+        candidates=_candidates(state),
+        metadata=request.metadata,
+    )
+
+
+def _candidates(state: RunState) -> tuple[Candidate, ...]:
+    """The answers of a vote, the winner's with its share; an answer that was judged; or a plan's latest evidence."""
+    sources = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
+    if not sources:
+        return _judged(state) or _evidence(state)
+    replicas = in_order([child for child in state.children if child.node in sources])
+    share = max(state.confidence_ppm, 0) / _PPM
+    return tuple(
+        Candidate(
+            child.text,
+            state.beneath[child.command_id],
+            share if state.confidence_ppm >= 0 and child.text == state.answer else 0.0,
+            ScoreMaker.VOTE,
+            {"replica": number},
+        )
+        for number, child in enumerate(replicas, 1)
+        if child.ending in ANSWERED
+    )
+
+
+def _judged(state: RunState) -> tuple[Candidate, ...]:
+    """The answer as judges left it: 1.0 when none of them objects, 0.0 when one does."""
+    goal = pinned(state).goal
+    judges = [criterion.name for criterion in goal.criteria if criterion.judge] if goal is not None else []
+    if not judges or not state.children:
+        return ()
+    score = 0.0 if state.objections else 1.0
+    return (Candidate(state.answer, state.run_id, score, ScoreMaker.JUDGE, {"judges": judges}),)
+
+
+def _evidence(state: RunState) -> tuple[Candidate, ...]:
+    """The candidates that a step of a plan gave last, where they are at hand."""
+    found = [output for output in state.outputs.values() if output.kind is ValueKind.CANDIDATES]
+    latest = max(found, key=lambda output: place_of(output.command_id), default=None)
+    if latest is None or not isinstance(latest.text, str):
+        return ()
+    return from_json(latest.text, RerankInput).candidates
+
+
+def selected_tools(state: RunState) -> tuple[str, ...]:
+    """The tools the run may call: offered, and not ruled out by what the boundary lets it do."""
+    manifest = pinned(state)
+    return tuple(name for name in offered_tools(state) if not why_disallowed(state.tools[name], manifest))
+
+
+def offered_tools(state: RunState) -> tuple[str, ...]:
+    """The tools that the model is shown: registered, on the list of the boundary, and offered by the request."""
+    manifest = pinned(state)
+    allowed, offered, choice = manifest.boundary.allowed_tools, manifest.request.tools, manifest.request.tool_choice
+    if choice.mode is ToolChoiceMode.NONE:
+        return ()
+    if choice.mode is ToolChoiceMode.FUNCTION:
+        offered = (choice.function_name,)
+    return tuple(
+        tool.name
+        for tool in manifest.tools
+        if (allowed is None or tool.name in allowed) and (not offered or tool.name in offered)
+    )
+
+
+def usage_of(state: RunState) -> TokenUsage:
+    """What the run and its declared children used of their models: counts add up, context and window are the largest."""
+    # Failed calls are in the sums and in no answer; of the gauges and the time only answers tell.
+    answered = sum_usage(entry.usage for entry in state.context if isinstance(entry, ModelAnswered))
+    own = replace(
+        answered,
+        prompt_tokens=state.prompt_tokens,
+        reasoning_tokens=state.reasoning_tokens,
+        output_tokens=state.output_tokens,
+    )
+    return sum_usage((own, *(child.usage for child in state.children)))
+
+
+def confidence_of(state: RunState) -> tuple[float | None, ConfidenceSource | None]:
+    """How surely the answer stands, and what says so: a vote before checks that were counted, those before evidence."""
+    if state.confidence_ppm >= 0:
+        return state.confidence_ppm / _PPM, ConfidenceSource.VOTING
+    if checks := state.checks_passed + state.checks_failed:
+        return state.checks_passed / checks, ConfidenceSource.VALIDATION
+    if state.relevance_ppm >= 0:
+        return state.relevance_ppm / _PPM, ConfidenceSource.RETRIEVAL
+    return None, None
+
+
+def response_of(
+    state: RunState,
+    content: str,
+    outputs: Mapping[str, object] | None = None,
+    made: tuple[ToolCallMade, ...] | None = None,
+    below: Below = NOTHING_BELOW,
+) -> SystemResponse:
+    """What the caller is told. `content` is the text of the run's answer, wherever it lives.
+
+    `outputs` are those of a plan's steps, by their name, as far as it came; `made` is the log of calls, where somebody
+    has read the texts and the children that it tells of; `below` is what runs beneath it left in doubt.
+    """
+    request = pinned(state).request
+    has_schema = request.output.schema is not None
+    confidence, source = confidence_of(state)
+    return SystemResponse(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        run_id=state.run_id,
+        terminal_code=state.ending,
+        waiting_for=_waiting_for(state),
+        content="" if _is_withheld(state) else content,
+        structured_output=outputs or (_structured(state, content) if has_schema else None),
+        tool_calls_made=calls_made(state) if made is None else made,
+        confidence=confidence,
+        confidence_source=source,
+        validation=validation_of(state),
+        token_usage=usage_of(state),
+        error=error_of(state),
+        warnings=_warnings(state, below),
+        halted=_halted_by(state),
+    )
+
+
+def raw_answer(state: RunState) -> Text:
+    """What the model said where its answer had to be repaired; empty where it stands as it was said."""
+    said = (
+        entry for entry in reversed(state.context) if isinstance(entry, ModelAnswered) and entry.text == state.answer
+    )
+    return next((entry.raw for entry in said), "")
+
+
+def error_of(state: RunState) -> SystemError | None:
+    """Why the run failed, if it did."""
+    failure = None if state.ending is None else failure_of(state.ending, state.error)
+    if failure is None:
+        return None
+    message = state.message or f"the run ended as {state.ending}"
+    return SystemError(failure.code, failure.category, _is_retryable(state, failure), message, details_of(state))
+
+
+def last_error_of(state: RunState) -> SystemError | None:
+    """The last thing that went wrong, whether or not the run recovered from it."""
+    if not state.last_error:
+        return None
+    failure = _failure_named(state.last_error)
+    message = f"{state.last_error} is the last failure of {state.steps} steps; the run went on"
+    return SystemError(failure.code, failure.category, _is_retryable(state, failure), message)
+
+
+def _failure_named(code: str) -> Failure:
+    """What a code says to programs: an error, a refusal, how a child ended, or the kernel's own word for a loss."""
+    if code in set(ErrorCode):
+        row = ERRORS[ErrorCode(code)]
+        return Failure(code, row.category, row.retryable)
+    if code in set(Refusal):
+        return Failure(code, REFUSALS[Refusal(code)].category, Retryable.NO)
+    known = failure_of(Ending(code)) if code in set(Ending) else None
+    # What was lost or not found lies outside, with a tool or a source of context, and asking again may find it.
+    return known or Failure(code, FailureCategory.TOOL, Retryable.IF_IDEMPOTENT)
+
+
+def _is_retryable(state: RunState, failure: Failure) -> bool:
+    """Submitting again is safe for a tool's failure only when every tool that was called may be called again."""
+    if failure.retryable is not Retryable.IF_IDEMPOTENT:
+        return failure.retryable is Retryable.YES
+    called = (state.tools[trace.tool] for trace in state.calls.values())
+    return all(tool.idempotent or not tool.effect.is_mutating for tool in called)
+
+
+def _waiting_for(state: RunState) -> WaitingFor | None:
+    ending = waiting_for(state)
+    if ending is None:
+        return None
+    asked = sorted(questions(state), key=lambda question: stakes_of(question.ending))
+    # A run whose child is the one that asks has no question of its own.
+    expires_at_ms = min((question.expires_at_ms for question in asked), default=0)
+    packets = tuple(packet_id(state.run_id, question.id) for question in asked)
+    return WaitingFor(ending, packets, expires_at_ms, tuple(question.ending for question in asked))
+
+
+def _halted_by(state: RunState) -> HaltedBy | None:
+    halt = state.halted
+    return None if halt is None else HaltedBy(halt.what, halt.by, halt.why)
+
+
+def _is_withheld(state: RunState) -> bool:
+    """Whether an output does not fit and its contract is strict, so that nothing of it is returned."""
+    return bool(state.answer_violations) and pinned(state).request.output.strict_validation
+
+
+def _warnings(state: RunState, below: Below) -> tuple[str, ...]:
+    """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
+    left_open = ((state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(state.warnings)
+    left_open += (*in_doubt(state, below), *repaired(state), *_voteless(state))
+    if not state.answer_violations or _is_withheld(state):
+        return left_open
+    return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.answer_violations))
+
+
+def _voteless(state: RunState) -> tuple[str, ...]:
+    """How many replicas of a vote that is over failed, and so had no vote."""
+    ballots = [node.ballot for node in pinned(state).graph.nodes if node.ballot is not None]
+    asked = {ballot.source for ballot in ballots}
+    failed = sum(child.node in asked and child.ending not in ANSWERED for child in state.children)
+    if not failed or state.ending is None:
+        return ()
+    return (f"{failed} of {sum(ballot.replicas for ballot in ballots)} replicas failed",)
+
+
+def _structured(state: RunState, content: str) -> object:
+    """The output as a value: what fits, or without a strict contract also what can be read of one that does not."""
+    if _is_withheld(state) or not content:
+        return None
+    try:
+        return read_json(content)
+    except (ValueError, RecursionError):
+        return None  # The text of a tool that ended the loop is an answer without being an output of the model.

@@ -1,0 +1,91 @@
+"""Outcomes that were in doubt when a run ended, as everybody is told of them: the doubt, or what was found out since.
+
+Rule 1: of each effect that an ending names as in doubt exactly one thing is told, wherever it is told: that nobody knows what
+        became of it, or what its tool said after the ending, and in which turn.
+Rule 2: what was found out changes nothing about the ending: nothing is committed after it.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from remit.core.journal.rulings import OUTCOME_UNKNOWN
+from remit.core.record import BlobRef, Text
+from remit.kernel.results.endings import claims_in
+from remit.kernel.results.grounding import effects_in_doubt
+from remit.kernel.state import LateOutcome, RunState
+
+# As much of what a call came to as a line shows; the call itself shows all of it.
+RESULT_CHARS_MAX = 200
+
+
+class Found(NamedTuple):
+    """What was found out of an effect after the ending: in words, and whether it may have changed anything."""
+
+    told: str
+    has_returned: bool
+
+
+NOTHING_FOUND: Mapping[str, Found] = MappingProxyType({})
+
+
+class Below(NamedTuple):
+    """Effects of runs beneath one that has ended, as it names them: those in doubt, and what was found out of others."""
+
+    doubted: tuple[str, ...] = ()
+    found: Mapping[str, Found] = NOTHING_FOUND
+
+
+NOTHING_BELOW = Below()
+
+
+def in_doubt(state: RunState, below: Below = NOTHING_BELOW) -> tuple[str, ...]:
+    """What is told of the effects that a run ended over without anybody knowing whether they happened."""
+    known = {**found_since(state), **below.found}
+    doubted = claims_in(effects_in_doubt(state))
+    left = [claim for claim in state.ended_in_doubt if claim in known or claim in doubted]
+    every = dict.fromkeys((*left, *below.doubted, *below.found))
+    return tuple([known[claim].told if claim in known else doubt_told(claim) for claim in every])
+
+
+def found_since(state: RunState) -> dict[str, Found]:
+    """What was found out of a run's own calls after its ending, by the name that the ending gave each effect."""
+    doubted = claims_in(effects_in_doubt(state))
+    found: dict[str, Found] = {}
+    for command_id, late in state.late.items():
+        trace = state.calls[command_id]
+        (claim,) = claims_in({(trace.tool, trace.arguments_hash): OUTCOME_UNKNOWN})
+        if claim not in doubted:
+            found[claim] = joined(found.get(claim), Found(late_told(claim, late), late.is_returned))
+    return found
+
+
+def joined(before: Found | None, then: Found) -> Found:
+    """What was found out of two calls that one name stands for."""
+    return then if before is None else Found(f"{before.told}; {then.told}", before.has_returned or then.has_returned)
+
+
+def doubt_told(claim: str) -> str:
+    """What a caller is told of an effect in doubt."""
+    return f"nobody knows what became of {claim}: find out before it is done again"
+
+
+def late_told(claim: str, late: LateOutcome) -> str:
+    """What a caller is told of an effect whose outcome came after the ending."""
+    return f"{claim} was under way when the run ended; it {late_outcome(late)}"
+
+
+def late_outcome(late: LateOutcome) -> str:
+    """What became of a call, as was told after the ending; a sentence about it, without its name."""
+    if not late.is_returned:
+        why = f": {late.reason}" if late.reason else ""
+        return f"did not happen, as its tool said after the end (turn {late.seq}){why}"
+    if late.code:
+        return f"returned after the end (turn {late.seq}) and was contradicted: {late.code}: {late.reason}"
+    return f"returned after the end (turn {late.seq}): {_shown(late.content)}"
+
+
+def _shown(text: Text) -> str:
+    if isinstance(text, BlobRef):
+        return f"<{text.size_bytes} bytes>"
+    return text if len(text) <= RESULT_CHARS_MAX else f"{text[:RESULT_CHARS_MAX]}..."

@@ -1,0 +1,83 @@
+"""The outline of a run: its turns as a tree, from the run to its visits of nodes to what was done at each."""
+
+from collections.abc import Iterable, Iterator
+
+from remit.core.journal.turn import Turn
+from remit.core.record import Record, Text
+from remit.observe.reading import Reading, read
+from remit.observe.steps import Step
+
+
+class Visit(Record):
+    """One stay at a node, and what was done there. `outcome` is what led to it; a run begins at no node."""
+
+    node: str
+    outcome: str
+    seq: int
+    began_ms: int
+    duration_ms: int
+    steps: tuple[Step, ...]
+
+
+class Outline(Record):
+    """A run as a tree."""
+
+    run_id: str
+    request: Text
+    boundary: str
+    user_id: str
+    turns: int
+    duration_ms: int
+    visits: tuple[Visit, ...]
+    ending: str = ""
+    error: str = ""
+    reason: str = ""
+    # How many turns at the beginning are not told.
+    left_out: int = 0
+
+
+def outline(turns: Iterable[Turn], *, last: int = 0) -> Outline:
+    """The tree of a run that has started; with `last`, only what the last so many turns had a part in."""
+    return outline_of(read(turns), last=last)
+
+
+def outline_of(reading: Reading, *, last: int = 0) -> Outline:
+    """The same of a run that was read, closed where it has come to."""
+    manifest, ended = reading.manifest, reading.ended
+    assert manifest is not None, "the first turn pins the manifest"
+    first = max(reading.turns - last, 0) if last > 0 else 0
+    until_ms = reading.now_ms if ended is None else reading.ended_at_ms - reading.began_at_ms
+    return Outline(
+        run_id=manifest.run_id,
+        request=manifest.request.messages[-1].content,
+        boundary=manifest.boundary.name,
+        user_id=manifest.request.user_id,
+        turns=reading.turns,
+        duration_ms=until_ms,
+        visits=tuple(_visits(reading, first, until_ms)),
+        ending="" if ended is None else ended.ending.value,
+        error="" if ended is None or ended.error is None else ended.error.value,
+        reason="" if ended is None else ended.message,
+        left_out=first,
+    )
+
+
+def steps_in(told: Outline) -> Iterator[Step]:
+    """Every step, visit by visit, in the order in which each began."""
+    return (step for visit in told.visits for step in visit.steps)
+
+
+def _visits(reading: Reading, first: int, until_ms: int) -> Iterator[Visit]:
+    """The visits that the turns from `first` on had a part in, each with its steps and as long as it took."""
+    left_ms = [entered.began_ms for entered, _ in reading.visits[1:]] + [until_ms]
+    for (entered, keys), left in zip(reading.visits, left_ms, strict=True):
+        steps = tuple(step for key in keys if _is_recent(step := reading.steps[key], first))
+        if steps or (entered.name and entered.seq >= first):
+            # What arrives after the ending stretches nothing.
+            took_ms = max(left - entered.began_ms, 0)
+            yield Visit(entered.name, entered.status, entered.seq, entered.began_ms, took_ms, steps)
+
+
+def _is_recent(step: Step, first: int) -> bool:
+    """Whether a turn from this one on had a part in a step; one without an outcome is as recent as can be."""
+    return step.until_seq < 0 or step.until_seq >= first

@@ -1,0 +1,1 @@
+"""Boundaries from files: read, written, reported and compared."""

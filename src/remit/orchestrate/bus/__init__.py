@@ -1,0 +1,1 @@
+"""Tell listeners what happens, and carry what people say to runs."""

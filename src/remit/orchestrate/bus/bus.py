@@ -1,0 +1,366 @@
+"""The bus: whoever wants to know what happens in runs is told, any number of them, here and in other processes.
+
+Rule 1: the journal is the truth and the only queue. A subscriber holds a cursor: it takes what is recent from memory that all
+        share, reads the store where it is behind, and is woken when there is more. A slow one loses nothing, holds up
+        nobody and costs no memory.
+Rule 2: a listener is called while the turn is told, in the process that wrote it. One that breaks is logged, and the run
+        goes on.
+Rule 3: what a model is saying passes beside the journal, to those who listen when its answer begins. It is provisional, and
+        bounded for each subscriber: of an answer that is too long for a slow one the rest is left out until its turn comes.
+Rule 4: other processes are heard of by the bell of the store, read once for everybody here; a look now and then makes good
+        what a bell lost.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from typing import Any, TypeAlias
+from uuid import uuid4
+from weakref import WeakSet
+
+from remit.core.failure import RemitError
+from remit.core.journal.codec import decode_record, decode_turn, encode_record
+from remit.core.journal.storage import START, Place, Topic, WrittenTurn
+from remit.core.journal.turn import Turn
+from remit.core.record import replace
+from remit.core.run.recovery import Recovery
+from remit.core.run.run_events import (
+    ALL,
+    NOBODY,
+    Piece,
+    RunEvent,
+    Subject,
+    Whose,
+    place_of,
+    placed,
+    turn_event,
+    whose_of,
+)
+from remit.inference.engine import Restarted, StreamChunk
+from remit.kernel.state import RunState, pinned
+from remit.observe.logs import NO_RUN, run_fields
+from remit.orchestrate.bus.subscription import Subscription, Told
+from remit.orchestrate.ports import Store
+
+# Turns that are kept at hand for all subscribers together; one that is further behind reads the store.
+RECENT_MAX = 1_024
+# Turns that are read at once, for one subscriber or for all.
+READ_MAX = 64
+# Of so many runs it is remembered whose they are; of others the catalogue is asked again.
+KNOWN_MAX = 4_096
+
+_log = logging.getLogger(__name__)
+
+# Told of every turn after it was written, with the run as it stands then.
+OnTurn: TypeAlias = Callable[[RunState, Turn], None]
+# Told what a model is saying, by the run it says it in. It is provisional until its turn is written.
+OnChunk: TypeAlias = Callable[[str, StreamChunk | Restarted], None]
+# Told what was done about the open calls of a run when it was taken up again.
+OnRecovered: TypeAlias = Callable[[str, Recovery], None]
+# Gives the identifiers that a line of the log carries.
+Fields: TypeAlias = Callable[[], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listener:
+    """Functions that are called with what happens in runs that this process drives, as it happens."""
+
+    on_turn: OnTurn | None = None
+    on_chunk: OnChunk | None = None
+    on_recovered: OnRecovered | None = None
+
+
+class Bus:
+    """Who is told what, in one process."""
+
+    def __init__(self, store: Store) -> None:
+        self._journal, self._feed, self._catalogue, self._bell = store.journal, store.feed, store.catalogue, store.bell
+        self._listeners: dict[Listener, Subject] = {}
+        self._ears: WeakSet[Subscription] = WeakSet()
+        self._known: OrderedDict[str, Whose] = OrderedDict()
+        # The newest turns, by run and number; and the last of the feed, in a row.
+        self._recent: OrderedDict[tuple[str, int], RunEvent] = OrderedDict()
+        self._row: deque[Told] = deque(maxlen=RECENT_MAX)
+        # Behind which place the row has every turn; None while nobody follows the feed. And up to where it was followed.
+        self._row_from: Place | None = None
+        self._seen: Place = START
+        self._follower: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        # How often the feed was looked at, and whether it is being.
+        self.looks = 0
+        self._is_looking = False
+        self.is_closed = False
+        self._name = str(uuid4())
+
+    def listen(self, listener: Listener, subject: Subject = ALL) -> Callable[[], None]:
+        """Have functions called with what happens in runs that are driven here; gives what ends it.
+
+        The listener of one run is let go when the run has ended.
+        """
+        self._listeners[listener] = subject
+
+        def end() -> None:
+            self._listeners.pop(listener, None)
+
+        return end
+
+    def subscribe(self, subject: Subject, since: str | int | None = None, *, chunks: bool = False) -> "Subscription":
+        """What happens in runs from now on, or from a cursor on, whichever process drives them; raises CURSOR_INVALID."""
+        ear = Subscription(self, subject, place_of(subject, since), chunks=chunks)
+        self._ears.add(ear)
+        if self._follower is None or self._follower.done():
+            self._follower = asyncio.create_task(self._follow())
+        return ear
+
+    def leave(self, ear: "Subscription") -> None:
+        """Tell a subscriber nothing more."""
+        self._ears.discard(ear)
+        self._news.set()
+
+    def learn(self, state: RunState) -> Whose:
+        """Note whose a run is that is driven here."""
+        return self._known.get(state.run_id) or self._keep(whose_of(pinned(state)))
+
+    def turned(self, state: RunState, turn: Turn) -> None:
+        """Tell everybody of a turn that was written here."""
+        if not self._listeners and not self._ears:
+            return
+        whose, fields = self.learn(state), partial(run_fields, state.run_id, state)
+        for listener in self._covering(whose):
+            _call(listener.on_turn, state, turn, of=f"turn {turn.seq}", fields=fields)
+            if state.ending is not None and self._listeners.get(listener, ALL).run_id == whose.run_id:
+                self._listeners.pop(listener, None)
+        if self._ears:
+            self._publish(turn_event(whose.run_id, turn))
+            if any(not ear.subject.is_one_run for ear in self._ears):
+                self._news.set()
+
+    def recovered(self, state: RunState, recovery: Recovery) -> None:
+        """Tell listeners what was done about the open calls of a run that was taken up."""
+        fields = partial(run_fields, state.run_id, state)
+        for listener in self._covering(self.learn(state)):
+            _call(listener.on_recovered, state.run_id, recovery, of="a recovery", fields=fields)
+
+    def wake(self, run_id: str) -> None:
+        """Let the subscribers of a run look at it: it may rest now."""
+        for ear in tuple(self._ears):
+            if ear.subject.run_id == run_id:
+                ear.wake()
+
+    def answer(self, run_id: str, seq: int) -> "Answer | None":
+        """What passes an answer on that a model begins after a turn; None where nobody listens."""
+        whose = self._known.get(run_id, Whose(run_id))
+        listeners = [listener for listener in self._covering(whose) if listener.on_chunk is not None]
+        is_heard_here = bool(listeners) or any(ear.hears(whose) for ear in self._ears)
+        is_heard = is_heard_here or self._bell.is_heard(Topic.CHUNKS)
+        return Answer(self, whose, seq, listeners) if is_heard else None
+
+    def tell(self, piece: Piece, *, is_ours: bool) -> None:
+        """Pass on a piece of an answer, to other processes too where the answer is given here."""
+        # By the look after this one, the turn that it follows has been read.
+        look = self.looks + 1 + self._is_looking
+        for ear in tuple(self._ears):
+            if ear.hears(piece.whose):
+                ear.offer(piece, look)
+                if not ear.subject.is_one_run:
+                    self._news.set()
+        if is_ours and self._bell.is_heard(Topic.CHUNKS):
+            self._bell.ring(Topic.CHUNKS, encode_record(replace(piece, teller=self._name)))
+
+    async def close(self) -> None:
+        """Tell nobody any more; subscriptions end."""
+        self.is_closed = True
+        self._wake_all()
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.gather(self._follower, return_exceptions=True)
+
+    async def standing(self, subject: Subject) -> Place:
+        """Where somebody begins who wants to hear of what comes from now on."""
+        if not subject.is_one_run:
+            return await self._feed.end()
+        entry = await self._catalogue.entry(subject.run_id) if await self._covers(subject) else None
+        return START if entry is None else entry.turns - 1
+
+    async def of_run(self, subject: Subject, after: int) -> list[RunEvent]:
+        """The next turns of one run: from memory where they are recent, else from its journal; none of another's run."""
+        if not await self._covers(subject):
+            return []
+        run_id = subject.run_id
+        known = self._recent.get((run_id, after + 1))
+        if known is not None:
+            return [known]
+        turns = await self._journal.read(run_id, after=after)
+        return [turn_event(run_id, decode_turn(data)) for data in turns[:READ_MAX]]
+
+    async def _covers(self, subject: Subject) -> bool:
+        """Whether the run of a subject is one that its subscriber may hear of."""
+        if not subject.tenant_id and not subject.session_id:
+            return True
+        whose = await self._whose(subject.run_id)
+        return whose is not None and subject.covers(whose)
+
+    async def of_many(self, place: Place) -> list[Told]:
+        """The next turns of all runs behind a place: from memory where they are recent, else from the feed."""
+        if self._row_from is not None and place >= self._row_from:
+            later = takewhile(lambda told: told.place > place, reversed(self._row))
+            return list(later)[::-1][:READ_MAX]
+        return [await self._told(written) for written in await self._feed.since(place, limit=READ_MAX)]
+
+    async def _told(self, written: WrittenTurn) -> Told:
+        known, whose = self._recent.get((written.run_id, written.seq)), await self._whose(written.run_id)
+        if whose is None:
+            return Told(written.place, None, NOBODY)
+        try:
+            event = known or turn_event(written.run_id, decode_turn(written.data))
+        except RemitError as error:
+            _log.warning("turn %s cannot be told: %s", written.seq, error, extra=run_fields(written.run_id, None))
+            return Told(written.place, None, whose)
+        return Told(written.place, placed(event, written.place), whose)
+
+    async def _whose(self, run_id: str) -> Whose | None:
+        """Whose a run is; None for one that is not listed any more."""
+        if (known := self._known.get(run_id)) is not None:
+            return known
+        if (entry := await self._catalogue.entry(run_id)) is None:
+            return None
+        listing, first = entry.listing, None
+        if listing.lineage and not listing.session_id:
+            first = await self._catalogue.entry(listing.lineage[0])
+        session_id = listing.session_id if first is None else first.listing.session_id
+        return self._keep(Whose(run_id, listing.tenant_id, session_id, listing.parent_id, listing.lineage))
+
+    def _keep(self, whose: Whose) -> Whose:
+        self._known[whose.run_id] = whose
+        if len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+        return whose
+
+    def _covering(self, whose: Whose) -> list[Listener]:
+        return [listener for listener, subject in self._listeners.items() if subject.covers(whose)]
+
+    def _publish(self, event: RunEvent) -> None:
+        """Put a turn where subscribers of its run find it, and wake them."""
+        self._recent[event.run_id, event.seq] = event
+        if len(self._recent) > RECENT_MAX:
+            self._recent.popitem(last=False)
+        for ear in tuple(self._ears):
+            if ear.subject.run_id == event.run_id:
+                ear.wake()
+
+    def _wake_all(self) -> None:
+        for ear in tuple(self._ears):
+            ear.wake()
+
+    async def _follow(self) -> None:
+        """Read what is new for all subscribers together, as long as there are any."""
+        bell, pieces = self._bell, _Pieces()
+        ends = (
+            bell.listen(Topic.TURNS, lambda _: self._news.set()),
+            bell.listen(Topic.CHUNKS, lambda word: self._overhear(word, pieces)),
+        )
+        try:
+            self._seen = self._row_from = await self._feed.end()
+            self._row.clear()
+            # What was written before this place was known, subscribers find by themselves.
+            self._wake_all()
+            while self._ears and not self.is_closed:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), bell.look_ms / 1000)
+                self._news.clear()
+                self._is_looking = True
+                try:
+                    await self._look()
+                except RemitError as error:
+                    _log.warning("turns of other processes could not be read: %s", error, extra=NO_RUN)
+                self._is_looking = False
+                self.looks += 1
+                for ear in tuple(self._ears):
+                    if not ear.subject.is_one_run:
+                        ear.wake()
+        finally:
+            self._row_from = None
+            for end in ends:
+                end()
+
+    async def _look(self) -> None:
+        while found := await self._feed.since(self._seen, limit=READ_MAX):
+            wanted = {ear.subject.run_id for ear in self._ears}
+            is_all_wanted = any(not ear.subject.is_one_run for ear in self._ears)
+            for written in found:
+                if is_all_wanted or written.run_id in wanted:
+                    told = await self._told(written)
+                    if len(self._row) == RECENT_MAX:
+                        self._row_from = self._row[0].place
+                    self._row.append(told)
+                    if told.event is not None and (written.run_id, written.seq) not in self._recent:
+                        assert told.event.turn is not None
+                        self._publish(turn_event(written.run_id, told.event.turn))
+                else:
+                    self._row.clear()
+                    self._row_from = written.place
+                self._seen = written.place
+
+    def _overhear(self, word: bytes, pieces: "_Pieces") -> None:
+        """Pass on what a model says in another process; of an answer of which a piece was lost, nothing more."""
+        with suppress(RemitError):
+            piece = decode_record(word, Piece)
+            if piece.teller != self._name and pieces.is_next(piece):
+                self.tell(piece, is_ours=False)
+
+
+class Answer:
+    """Passes the pieces of one answer on to those who listen when it begins, each for as long as it can take them."""
+
+    def __init__(self, bus: Bus, whose: Whose, seq: int, listeners: list[Listener]) -> None:
+        self._bus, self._whose, self._seq, self._listeners = bus, whose, seq, listeners
+        self._number = 0
+
+    def send(self, chunk: StreamChunk | Restarted) -> None:
+        """Pass a piece on, or that the answer begins anew."""
+        run_id, fields = self._whose.run_id, partial(run_fields, self._whose.run_id)
+        for listener in tuple(self._listeners):
+            if not _call(
+                listener.on_chunk, run_id, chunk, of="a piece of an answer; it hears no more of it", fields=fields
+            ):
+                self._listeners.remove(listener)
+        if isinstance(chunk, Restarted):
+            self._number = 0
+            piece = Piece(self._whose, self._seq, 0, is_restart=True)
+        else:
+            piece = Piece(self._whose, self._seq, self._number, chunk.text, chunk.reasoning)
+            self._number += 1
+        self._bus.tell(piece, is_ours=True)
+
+
+class _Pieces:
+    """Which answers of other processes are heard without a gap."""
+
+    def __init__(self) -> None:
+        self._next: OrderedDict[str, tuple[int, int]] = OrderedDict()
+
+    def is_next(self, piece: Piece) -> bool:
+        """Whether a piece follows the one before it; whoever comes in the middle of an answer hears it from there on."""
+        run_id, at = piece.whose.run_id, (piece.seq, piece.number)
+        if piece.number and self._next.get(run_id, at) != at:
+            return False
+        self._next[run_id] = (piece.seq, piece.number + (not piece.is_restart))
+        if len(self._next) > KNOWN_MAX:
+            self._next.popitem(last=False)
+        return True
+
+
+def _call(told: Callable[..., None] | None, *what: Any, of: str, fields: Fields) -> bool:
+    """Tell a listener something; False where it broke, which harms nobody else."""
+    try:
+        if told is not None:
+            told(*what)
+    except Exception:  # noqa: BLE001  # no listener may break the run
+        _log.exception("a listener broke over %s", of, extra=fields())
+        return False
+    return True

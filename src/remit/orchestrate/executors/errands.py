@@ -1,0 +1,220 @@
+"""Errands: commands as those get them who perform them, each with all of its run that performing it takes.
+
+Rule 1: an errand is a record: it can be written down, carried to another process, and performed there.
+Rule 2: whoever performs an errand has it, the kit of its run, and the bench of its own process; nothing else of the run.
+Rule 3: a long text stands in the bytes of an errand by its digest, and is fetched where it is needed.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from remit.core.failure import InvariantBroken
+from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
+from remit.core.record import Record, Text, replace
+from remit.core.run.correlation import CorrelationContext
+from remit.core.run.halt import HaltScope
+from remit.core.run.inference import ModelInfo, ModelRequest, Routing
+from remit.core.run.messages import Message
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.facts.texts import Kept, stored
+
+ERRAND_UNREADABLE = "ERRAND_UNREADABLE"
+ERRAND_FORMAT = 1
+_PREFIX = bytes([ERRAND_FORMAT])
+
+
+class Sender(Record):
+    """The run that an errand is for: what it is called, whom it works for, and which halts hold all of it back.
+
+    `family` names where the values of its secrets are kept.
+    """
+
+    run_id: str
+    family: str
+    request_id: str = ""
+    session_id: str = ""
+    trace_id: str = ""
+    tenant_id: str = ""
+    user_id: str = ""
+    scopes: tuple[HaltScope, ...] = ()
+
+    def correlation(self, command_id: str) -> CorrelationContext:
+        """What ties whatever is said of a command to the request of its run."""
+        return CorrelationContext(self.request_id, self.session_id, self.trace_id, command_id)
+
+
+class Occasion(Record):
+    """What tools are shortlisted by: the user's words, what was called since, and whether something must be called."""
+
+    words: str = ""
+    called: tuple[str, ...] = ()
+    must_call: bool = False
+
+
+class ModelErrand(Record, tag=True):
+    """Ask a model.
+
+    `began` is the number of messages that stand before the first thing said in this run. The occasion is told where it
+    cannot be read from the messages. `is_checked` says that what is wrong with the answer is checked by the run.
+    """
+
+    sender: Sender
+    command: CallModel
+    request: ModelRequest
+    info: ModelInfo | None = None
+    began: int = 0
+    occasion: Occasion | None = None
+    routing: Routing = Routing.AUTO
+    is_checked: bool = False
+    # What opens its engine, by which a halt may name it.
+    engine: str = ""
+
+
+class ToolErrand(Record, tag=True):
+    """Call a tool. `filters` are those that have not seen the call as it is made, and `unseen` says why they have not."""
+
+    sender: Sender
+    command: CallTool
+    node: str = ""
+    filters: tuple[str, ...] = ()
+    unseen: str = ""
+
+
+class InquiryErrand(Record, tag=True):
+    """Ask a tool what became of a call with these arguments; None where there is no such call."""
+
+    sender: Sender
+    command: ReconcileTool
+    arguments: Text | None = None
+
+
+class JudgeErrand(Record, tag=True):
+    """Have a validator of the user look at a text."""
+
+    sender: Sender
+    command: CallCode
+
+
+class SiftErrand(Record, tag=True):
+    """Show a filter of the user the calls that a model has proposed."""
+
+    sender: Sender
+    command: CallCode
+    node: str
+    calls: tuple[ProposedCall, ...]
+
+
+class StepErrand(Record, tag=True):
+    """Have a step of a plan done. `is_check` says that it judges what another step did."""
+
+    sender: Sender
+    command: CallCode
+    node: str
+    prompt: str = ""
+    is_check: bool = False
+
+
+class ProposeErrand(Record, tag=True):
+    """Make the call of a tool from the value that a step of a plan was handed."""
+
+    sender: Sender
+    command: CallCode
+    node: str
+
+
+class VoteErrand(Record, tag=True):
+    """Have the answers of replicas counted: their texts, their places among all replicas, and how many are to come."""
+
+    sender: Sender
+    command: CallCode
+    answers: tuple[Text, ...] = ()
+    places: tuple[int, ...] = ()
+    to_come: int = 0
+
+
+class RetrieveErrand(Record, tag=True):
+    """Find evidence for the user's words."""
+
+    sender: Sender
+    command: Retrieve
+    query: Text = ""
+
+
+Errand: TypeAlias = (
+    ModelErrand
+    | ToolErrand
+    | InquiryErrand
+    | JudgeErrand
+    | SiftErrand
+    | StepErrand
+    | ProposeErrand
+    | VoteErrand
+    | RetrieveErrand
+)
+
+
+def packed(errand: Errand) -> tuple[Errand, Kept]:
+    """An errand with its long texts by digest, and these texts: they are kept before the errand goes out."""
+    kept: Kept = []
+    if not isinstance(errand, ModelErrand):
+        return errand, kept
+    messages = tuple([_referred(message, kept) for message in errand.request.messages])
+    return replace(errand, request=replace(errand.request, messages=messages)), kept
+
+
+def _referred(message: Message, kept: Kept) -> Message:
+    texts = (message.content, message.reasoning)
+    content, reasoning = (stored(text, kept) if isinstance(text, str) else text for text in texts)
+    return replace(message, content=content, reasoning=reasoning)
+
+
+async def unpacked(errand: Errand, fetch: Callable[[Text], Awaitable[str]]) -> Errand:
+    """An errand with the texts in full that an engine is shown."""
+    if not isinstance(errand, ModelErrand):
+        return errand
+    messages = [
+        replace(message, content=await fetch(message.content), reasoning=await fetch(message.reasoning))
+        for message in errand.request.messages
+    ]
+    return replace(errand, request=replace(errand.request, messages=tuple(messages)))
+
+
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_errands: "msgspec.msgpack.Decoder[Any]" = msgspec.msgpack.Decoder(Errand)
+_reports: "msgspec.msgpack.Decoder[Any]" = msgspec.msgpack.Decoder(Report)
+
+
+def encode_errand(errand: Errand) -> bytes:
+    """An errand as bytes."""
+    return _PREFIX + _encode(errand)
+
+
+def decode_errand(data: bytes) -> Errand:
+    """The errand in these bytes; raises ERRAND_UNREADABLE where there is none."""
+    errand: Errand = _decoded(_errands, data)
+    return errand
+
+
+def encode_report(report: Report) -> bytes:
+    """A report as bytes, to be carried back from where its errand was performed."""
+    return _PREFIX + _encode(report)
+
+
+def decode_report(data: bytes) -> Report:
+    """The report in these bytes; raises ERRAND_UNREADABLE where there is none."""
+    report: Report = _decoded(_reports, data)
+    return report
+
+
+def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", data: bytes) -> Any:  # as the decoder is
+    if data[:1] != _PREFIX:
+        version = data[0] if data else "none"
+        message = f"an errand has format {version}, and this version reads format {ERRAND_FORMAT}; upgrade remit there"
+        raise InvariantBroken(ERRAND_UNREADABLE, message)
+    try:
+        return decoder.decode(memoryview(data)[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvariantBroken(ERRAND_UNREADABLE, f"an errand of {len(data)} bytes does not decode: {error}") from error

@@ -1,0 +1,1 @@
+"""Complete a report to an arrival: everything the kernel needs and may not compute."""

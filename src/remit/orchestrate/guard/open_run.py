@@ -1,0 +1,156 @@
+"""A room: what the guard knows of one open run beyond its state, so that an operation finds its call at once.
+
+Rule 1: it is read off the turns of the run, one after the other, and nothing else: whoever goes on with a run after a crash
+        reads them again and knows the same.
+Rule 2: a result with an id settles the first open call of that id and tool; one without settles all open calls of its tool.
+Rule 3: the moment at which the next question expires is known, so that nobody has to look at all of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from remit.core.failure import RequestRejected
+from remit.core.journal.arrivals import CallProposed, RunStarted, TextShown
+from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, SetTimer, TimerPurpose
+from remit.core.journal.rulings import CallSettled, CallTaken, QuestionSettled, RunEnded
+from remit.core.journal.turn import Turn
+from remit.core.record import JsonObject
+from remit.kernel.state import RunState
+from remit.orchestrate.loop.live import Live
+
+CALL_NOT_HELD = "CALL_NOT_HELD"
+
+# No question expires so late.
+_NEVER_MS = 2**63
+_SHOWN_MAX = 5
+
+
+@dataclass(slots=True)
+class Held:
+    """A call that waits for a person: its question, and the verdict that was shown."""
+
+    question: AskHuman
+    shown: JsonObject = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A call that waits for its result, and the id by which whoever makes it knows it."""
+
+    call_id: str
+    command: CallTool
+
+
+class Room:
+    """One open run and the bytes that it holds."""
+
+    def __init__(self, live: Live, tenant: str, size_bytes: int) -> None:
+        self.live = live
+        self.tenant = tenant
+        self.size_bytes = size_bytes
+        self.calls = 0
+        self.is_broken = False
+        self.is_lost = False
+        self.held: dict[str, Held] = {}
+        self._waiting: dict[str, Waiting] = {}
+        # By id, and by tool, the commands that wait, the oldest first.
+        self._of_id: dict[str, list[str]] = {}
+        self._of_tool: dict[str, dict[str, bool]] = {}
+        self._due_ms = _NEVER_MS
+        self._count = 0
+        live.follow = self.follow
+
+    @property
+    def state(self) -> RunState:
+        """Where the run stands."""
+        return self.live.state
+
+    @property
+    def open_count(self) -> int:
+        """How many calls and questions, each with its timer, have no outcome yet."""
+        return len(self._waiting) + 2 * len(self.held)
+
+    def follow(self, turn: Turn) -> None:
+        """Take in a turn of the run."""
+        arrival, is_over = turn.arrival, False
+        if isinstance(arrival, CallProposed):
+            self.calls += 1
+        elif isinstance(arrival, TextShown):
+            self.is_lost = self.is_lost or arrival.is_lost
+        elif isinstance(arrival, RunStarted):
+            return
+        for decision in turn.decisions:
+            if isinstance(decision, CallTool):
+                self._wait(decision.call_id, decision)
+            elif isinstance(decision, CallSettled):
+                self._drop(decision.command_id)
+            elif isinstance(decision, CallTaken) and isinstance(arrival, CallProposed):
+                self._wait(arrival.call.call_id, self._drop(decision.command_id).command)
+            elif isinstance(decision, AskHuman):
+                self._hold(decision)
+            is_over = is_over or isinstance(decision, RunEnded)
+        if not is_over:
+            settled = {one.command_id for one in turn.decisions if isinstance(one, QuestionSettled)}
+            for call_id in [name for name, held in self.held.items() if settled and held.question.id in settled]:
+                del self.held[call_id]
+
+    def answered(self, call_id: str | None, tool: str) -> list[CallTool]:
+        """The calls that a result settles."""
+        if call_id is None:
+            return [self._waiting[name].command for name in self._of_tool.get(tool, ())]
+        commands = [self._waiting[name].command for name in self._of_id.get(call_id, ())]
+        return [command for command in commands if command.tool == tool][:1]
+
+    def held_as(self, call_id: str) -> Held:
+        """The held call of this id; raises RequestRejected when there is none."""
+        held = self.held.get(call_id)
+        if held is None:
+            known = ", ".join([*self.held][:_SHOWN_MAX]) or "none"
+            raise RequestRejected(CALL_NOT_HELD, f"call {call_id!r} is not held; answer one of {known}")
+        return held
+
+    def only_held(self) -> str:
+        """The id of the one call that is held, where an answer does not say which."""
+        if len(self.held) == 1:
+            return next(iter(self.held))
+        shown = ", ".join([*self.held][:_SHOWN_MAX])
+        found = f"{len(self.held)} calls are held ({shown}); say which by its id" if shown else "no call is held"
+        raise RequestRejected(CALL_NOT_HELD, found)
+
+    def due(self, at_ms: int) -> Iterator[str]:
+        """The timers of questions that nobody answered in time, one after the other."""
+        while at_ms >= self._due_ms and self.state.ending is None:
+            timers = [one for one in self.state.open.values() if isinstance(one, SetTimer)]
+            asking = [timer for timer in timers if timer.purpose is TimerPurpose.APPROVAL]
+            self._due_ms = min([timer.due_at_ms for timer in asking if timer.due_at_ms > at_ms], default=_NEVER_MS)
+            yield from [timer.id for timer in asking if timer.due_at_ms <= at_ms]
+
+    def next_id(self) -> str:
+        """A name for a call that has none, and that no call has which waits for something."""
+        while True:
+            self._count += 1
+            name = f"call-{self._count}"
+            if name not in self._of_id and name not in self.held:
+                return name
+
+    def _hold(self, question: AskHuman) -> None:
+        self._due_ms = min(self._due_ms, question.expires_at_ms)
+        if question.purpose is AskPurpose.APPROVAL and question.packet is not None:
+            call_id = question.packet.call.call_id
+            known = self.held.get(call_id)
+            # Where the next one is asked, the call and what was said of it stay the same.
+            self.held[call_id] = Held(question, {} if known is None else known.shown)
+
+    def _wait(self, call_id: str, command: CallTool) -> None:
+        self._waiting[command.id] = Waiting(call_id, command)
+        self._of_id.setdefault(call_id, []).append(command.id)
+        self._of_tool.setdefault(command.tool, {})[command.id] = True
+
+    def _drop(self, command_id: str) -> Waiting:
+        waiting = self._waiting.pop(command_id)
+        same = self._of_id[waiting.call_id]
+        same.remove(command_id)
+        if not same:
+            del self._of_id[waiting.call_id]
+        del self._of_tool[waiting.command.tool][command_id]
+        return waiting

@@ -1,0 +1,1 @@
+"""Runs that were written down: shown, replayed, forked, restored."""

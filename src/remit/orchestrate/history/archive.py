@@ -1,0 +1,440 @@
+"""The archive: runs that were written down, to be found, shown, proven and carried elsewhere.
+
+Rule 1: reading never writes and never drives; it works beside whoever holds a run, and on a store that is read-only.
+Rule 2: a run is named by its id, by the beginning of it where that is unique, or as `last`.
+Rule 3: what a person is asked to approve is shown in full: arguments that were too long for a turn are fetched.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
+from remit.core.journal.arrivals import RunStarted
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.signing import Signer
+from remit.core.journal.storage import RunEntry
+from remit.core.record import BlobRef, replace
+from remit.core.run.halt import HALTED, HALTS, HaltScope
+from remit.core.run.manifest import Source
+from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN
+from remit.core.schema.json_text import kept_value
+from remit.kernel.state import RunState, loop_state, pinned, questions, waiting_for
+from remit.observe.history import History, fold, read_history
+from remit.observe.people.packets import GROUP_MARK, Approval, grouped
+from remit.observe.people.settled import too_late
+from remit.observe.proof.export import export_lines
+from remit.observe.proof.findings import Fault, Finding, Verification
+from remit.observe.proof.halt_journal import verify_halts
+from remit.observe.proof.verify import verify_run
+from remit.observe.reading import Reading, is_failed_call
+from remit.observe.views.explain import Told, explain
+from remit.observe.views.late_outcomes import NOTHING_BELOW
+from remit.observe.views.loop_states import loop_states
+from remit.observe.views.missing_turns import StoreInDoubt
+from remit.orchestrate.executors.human import approvals_in
+from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
+from remit.orchestrate.history.replay import Audit, audit, kept_texts
+from remit.orchestrate.history.restored import doubts
+from remit.orchestrate.loop.child_doubts import doubts_below
+from remit.orchestrate.loop.child_waits import held_now, paused_beneath
+from remit.orchestrate.loop.durability import listing_of, standing_after
+from remit.orchestrate.loop.halt_switch import has_met
+from remit.orchestrate.loop.orphans import orphan_above
+from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
+from remit.orchestrate.setup.kits import changed_sources
+
+RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
+PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
+EXPORT_UNSIGNED = "EXPORT_UNSIGNED"
+
+LAST = "last"
+# As many candidates as fit a line.
+SHOWN_MAX = 4
+_NAME_CHARS_MAX = 80
+# From which rules on a run is listed under the gravest code that it waits under.
+LISTED_BY_STAKES_SINCE = 3
+
+
+class Shelf(Protocol):
+    """What there is to read."""
+
+    @property
+    def journal(self) -> Turns:
+        """Turns."""
+
+    @property
+    def blobs(self) -> Blobs:
+        """Long texts."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Which runs there are."""
+
+    @property
+    def log(self) -> HeadLog:
+        """What was signed."""
+
+    @property
+    def halts(self) -> PastHalts:
+        """What may not be dispatched."""
+
+
+class Archive:
+    """Reads the runs of a store. Whoever has its key may also sign what leaves it."""
+
+    def __init__(
+        self, shelf: Shelf, signer: Callable[[], Signer] | None = None, custody: Custody | None = None
+    ) -> None:
+        self._shelf = shelf
+        self._custody = custody
+        self._signer = signer
+
+    @property
+    def has_key(self) -> bool:
+        """Whether this store's own key is there: without it, nobody knows which signer to trust."""
+        return self._signer is not None
+
+    async def find(self, name: str) -> RunEntry:
+        """The run of this name; raises RequestRejected when there is none, or more than one."""
+        catalogue = self._shelf.catalogue
+        if (entry := await catalogue.entry(name)) is not None:
+            return entry
+        if name == LAST:
+            found = [*await catalogue.entries(parent_id="", limit=1)]
+        else:
+            # A run comes before those that came from it, whose ids may begin with its own.
+            begun = sorted(await catalogue.entries(begins=name) if name else (), key=_length)
+            found = [e for e in begun if begun[0].run_id not in e.listing.lineage]
+        if not found:
+            raise await self.absent(name)
+        if len(found) > 1:
+            raise _ambiguous(RUN_AMBIGUOUS, "runs begin with", name, [entry.run_id for entry in found])
+        return found[0]
+
+    async def absent(self, name: str) -> RequestRejected:
+        """Why a run is not there: nobody started it, or it was deleted, or somebody took it out of the store."""
+        return await why_absent(self._shelf.log, name)
+
+    async def runs(
+        self,
+        *,
+        open_only: bool = False,
+        waiting_only: bool = False,
+        with_children: bool = False,
+        before: str = "",
+        limit: int = 0,
+    ) -> list[RunEntry]:
+        """The runs, newest first; `limit` 0 means all of them.
+
+        `before` is the last run of the page before; raises RequestRejected where it is not there any more.
+        """
+        catalogue = self._shelf.catalogue
+        if before and await catalogue.entry(before) is None:
+            raise await self.absent(before)
+        found = await catalogue.entries(
+            parent_id=None if with_children else "",
+            open_only=open_only,
+            waiting_only=waiting_only,
+            before=before,
+            limit=limit,
+        )
+        shown = list(found)
+        waiting = [entry.run_id for entry in shown if entry.waiting_for]
+        if not waiting:
+            return shown
+        # A child that is paused waits for nobody, and what is above it is listed as it stands now all the same.
+        beneath = (
+            [child for name in waiting for child in await catalogue.entries(parent_id=name, open_only=True, limit=1)]
+            if limit
+            else await catalogue.entries(open_only=True)
+        )
+        above = {child.listing.parent_id for child in beneath}
+        is_above = [entry.run_id in above and bool(entry.waiting_for) for entry in shown]
+        listed = zip(shown, is_above, strict=True)
+        return [await self._as_it_waits(entry) if is_held else entry for entry, is_held in listed]
+
+    async def _as_it_waits(self, entry: RunEntry) -> RunEntry:
+        """A run above one that waits, listed under what is asked now; it was told only what was asked first."""
+        state = await self._read(entry.run_id)
+        return entry if state is None else _listed_as(entry, state)
+
+    async def _read(self, run_id: str) -> RunState | None:
+        """How a run stands, its children's questions included; None where it cannot be read."""
+        try:
+            return await self._stands(await self.history(run_id))
+        except RemitError:
+            return None
+
+    async def _stands(self, history: History) -> RunState:
+        state = fold(history)
+        if state.held:
+            state.held = await held_now(state, self._read)
+        return state
+
+    async def root(self, run_id: str) -> str:
+        """The run that nobody started as a child, above this one."""
+        entry = await self.find(run_id)
+        while entry.listing.parent_id:
+            entry = await self.find(entry.listing.parent_id)
+        return entry.run_id
+
+    async def family(self, run_id: str) -> list[str]:
+        """A run and every run beneath it, the deepest first."""
+        found = [run_id]
+        for known in found:
+            found.extend(child.run_id for child in await self._shelf.catalogue.entries(parent_id=known))
+        return found[::-1]
+
+    async def history(self, run_id: str) -> History:
+        """The turns of a run, every link of which holds; raises InvariantBroken when one does not."""
+        data = await self._shelf.journal.read(run_id)
+        if not data:
+            message = f"run {run_id} is listed and has no turn: somebody took them out of the store; put back a backup"
+            raise InvariantBroken(RUN_MISSING, message, {"run_id": run_id})
+        return read_history(run_id, data)
+
+    async def told(self, run_id: str) -> Told:
+        """A run, explained, with its turns."""
+        entry = await self.find(run_id)
+        history = await self.history(entry.run_id)
+        state = await self._stands(history)
+        reading, manifest = Reading(), pinned(state)
+        facts = [fact for turn in history.turns for fact in reading.take(turn)]
+        went, stands = loop_states(manifest, facts), loop_state(state)
+        loop = went if went[-1:] == (stands,) else (*went, stands)
+        below = NOTHING_BELOW if state.ending is None else await doubts_below(state, self._read)
+        explained = explain(state, reading, below)
+        if state.held and (paused := await paused_beneath(state, self._read)):
+            explained = replace(explained, standing=replace(explained.standing, paused=paused))
+        failed = tuple([fact.step for fact in facts if is_failed_call(fact)])
+        return Told(_listed_as(entry, state), history.turns, manifest, reading, explained, loop, failed)
+
+    async def approvals(self, run_id: str = "") -> list[Approval]:
+        """What people are asked, newest run first: by one run and those beneath it, or by all.
+
+        What a run asks whose parent has ended, or of which turns are missing, is left out: no answer to it is taken.
+        """
+        asking = await self._asking(run_id)
+        heard = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
+        whole = [entry for entry in heard if not await self.in_doubt(entry)]
+        return [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
+
+    async def in_doubt(self, entry: RunEntry) -> str:
+        """Why a run is not gone on with: turns of it are missing, or may be; empty where it is whole."""
+        shelf, last = self._shelf, entry.turns - 1
+        custody = Custody(shelf.journal, shelf.catalogue, shelf.log)
+        if (head := await custody.beyond(entry.run_id, last)) is not None:
+            return f"turn {head.seq} of it was signed and is missing"
+        return await custody.log_doubt(entry.run_id, last)
+
+    async def approval(self, name: str) -> Approval:
+        """The question of this name: RUN/COMMAND, or just RUN where it asks only one."""
+        run, mark, command_id = name.rpartition(PACKET_MARK)
+        entry = await self.find(run if mark else name)
+        # Those of a run whose parent has ended too: whoever answers one is told why that is not heard.
+        open_now = [
+            one for asking in await self._asking(entry.run_id) for one in await self._approvals_of(asking.run_id)
+        ]
+        wanted = f"{entry.run_id}{PACKET_MARK}{command_id}"
+        found = [approval for approval in open_now if not mark or approval.id == wanted]
+        if not found:
+            if (late := await self.settled(entry.run_id, command_id if mark else "")) is not None:
+                raise late
+            what = f"asks nothing under {command_id[:_NAME_CHARS_MAX]!r}" if mark else "asks nobody anything"
+            message = f"run {entry.run_id} {what}; `remit approvals` lists what is asked"
+            raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:_NAME_CHARS_MAX]})
+        if len(found) > 1:
+            raise _ambiguous(PACKET_AMBIGUOUS, "questions are open in", name, [approval.id for approval in found])
+        return found[0]
+
+    async def settled(self, run_id: str, command_id: str = "") -> RequestRejected | None:
+        """What became of a question that a run, or one beneath it, asks no more, in words; None where there was none."""
+        for name in await self.family(run_id):
+            with suppress(InvariantBroken):  # One that cannot be read, or is not there, tells nothing.
+                if (late := too_late(name, (await self.history(name)).turns, command_id)) is not None:
+                    return late
+        return None
+
+    async def packet(self, name: str) -> list[Approval]:
+        """What is asked under a name: one question, or with a + behind it all that were asked together with it.
+
+        RUN+ stands for all that a run asks, where that was asked together.
+        """
+        bare = name.removesuffix(GROUP_MARK)
+        if bare == name:
+            return [await self.approval(name)]
+        run, mark, command_id = bare.rpartition(PACKET_MARK)
+        run_id = (await self.find(run if mark else bare)).run_id
+        wanted = f"{run_id}{PACKET_MARK}{command_id}"
+        packets = grouped(await self.approvals(run_id))
+        found = [one for one in packets if not mark or wanted in (one[0].group, *(asked.id for asked in one))]
+        # Where there is none, or more than one, the question that is named says what is wrong.
+        return found[0] if len(found) == 1 else [await self.approval(bare)]
+
+    async def changed_sources(self, run_id: str) -> tuple[Source, ...]:
+        """The code of a run whose files are no longer what they were, each with the digest it has now.
+
+        Raises SourceFault where nobody can accept what has become of it: it is gone, or declares something else; and
+        RequestRejected where nobody whom this user accepts vouches for what the run names.
+        """
+        if self._custody is not None:
+            await self._custody.expect_vouched(run_id)
+        return changed_sources(fold(await self.history(run_id)))
+
+    async def loop_of(self, entry: RunEntry) -> tuple[str, str]:
+        """The role of a run and the loop state it stands in; nothing of one that cannot be read."""
+        try:
+            history = await self.history(entry.run_id)
+            began = history.turns[0].arrival
+            assert isinstance(began, RunStarted), "a run that can be read begins with its start"
+            ending = Ending(entry.ending) if entry.ending in set(Ending) else None
+            state = loop_state(await self._stands(history)) if ending is None else ENDINGS[ending].loop_state
+        except RemitError:
+            return "", ""
+        return began.manifest.role.value, state.value
+
+    async def verify(self, run_id: str, signer: str | None = None) -> Verification:
+        """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""
+        shelf = self._shelf
+        entry, data = await shelf.catalogue.entry(run_id), await shelf.journal.read(run_id)
+        texts = await kept_texts(shelf.blobs, _readable(data))
+        heads, logged = await shelf.catalogue.heads(run_id), await shelf.log.heads(run_id)
+        if signer is None and self._signer is not None:
+            signer = self._signer().did
+        found = verify_run(run_id, data, heads, logged, signer, texts.get)
+        # Somebody may have written since the run was looked up, and then its entry speaks of fewer turns.
+        if not found.ok or entry is None or entry.turns != len(data) or _is_listed_truly(entry, data):
+            return found
+        message = (
+            f"run {run_id} is listed as {entry.ending or entry.waiting_for or 'open'}, which is not what its turns say"
+        )
+        return replace(found, findings=(*found.findings, Finding(Fault.INDEX_DIFFERS, message)))
+
+    async def verify_halts(self, signer: str | None = None) -> tuple[str, ...]:
+        """What is wrong with the journal of halts; nothing where it is as it was written."""
+        shelf = self._shelf
+        if signer is None and self._signer is not None:
+            signer = self._signer().did
+        heads, logged = await shelf.catalogue.heads(HALTS), await shelf.log.heads(HALTS)
+        return verify_halts(shelf.halts.since(0), heads, logged, signer)
+
+    async def has_met(self, scope: HaltScope) -> bool:
+        """Whether a run of this store had what a halt is about."""
+        return await has_met(scope, self._shelf.journal, self._shelf.catalogue)
+
+    async def verify_all(self, signer: str | None = None) -> AsyncIterator[Verification]:
+        """The same of every run, of runs that only the log of heads remembers, and of the log itself (under no name)."""
+        for entry in await self._shelf.catalogue.entries():
+            yield await self.verify(entry.run_id, signer)
+        if wrong := await self.verify_halts(signer):
+            found = tuple(Finding(Fault.HALTS_ALTERED, f"the journal of halts: {one}") for one in wrong)
+            yield _nothing_of(HALTS, *found)
+        lost = await self._shelf.log.losses()
+        for run_id in lost.missing:
+            message = (
+                f"run {run_id} was signed for and is gone, and nobody deleted it: somebody took it out of the store"
+            )
+            yield _nothing_of(run_id, Finding(Fault.RUN_GONE, message))
+        if lost.is_log_lost:
+            message = "heads of this store were signed, and its log of heads is gone or empty"
+            yield _nothing_of("", Finding(Fault.LOG_GONE, message))
+        if lost.is_log_damaged:
+            message = (
+                "lines of the log of heads cannot be read, and no crash cut them: what they vouched for is not known"
+            )
+            yield _nothing_of("", Finding(Fault.LOG_GONE, message))
+
+    async def doubts(self, run_id: str = "") -> StoreInDoubt:
+        """What is in doubt because signed turns are missing: of one run, or of all."""
+        return await doubts(self._shelf.journal, self._shelf.catalogue, self._shelf.log, run_id)
+
+    async def replay(self, run_id: str) -> Audit:
+        """A run, decided again turn by turn, with no model and no tool."""
+        data = await self._shelf.journal.read(run_id)
+        return audit(data, (await kept_texts(self._shelf.blobs, _readable(data))).get)
+
+    async def export(self, run_id: str) -> Iterator[bytes]:
+        """A run as the lines of a file, signed at its end."""
+        if self._signer is None:
+            message = f"run {run_id} cannot be exported: this store has no key to sign with"
+            raise RequestRejected(EXPORT_UNSIGNED, message, {"run_id": run_id})
+        shelf, signer = self._shelf, self._signer()
+        data = await shelf.journal.read(run_id)
+        return export_lines(
+            run_id,
+            data,
+            heads=await shelf.catalogue.heads(run_id),
+            logged=await shelf.log.heads(run_id),
+            blob_of=(await kept_texts(shelf.blobs, _readable(data))).get,
+            signer=signer.did,
+            sign=signer.sign,
+        )
+
+    async def _asking(self, run_id: str) -> list[RunEntry]:
+        """The runs that ask people something: of a run and those beneath it, or all."""
+        wanted = None if not run_id else set(await self.family(run_id))
+        waiting = await self._shelf.catalogue.entries(waiting_only=True)
+        return [entry for entry in waiting if wanted is None or entry.run_id in wanted]
+
+    async def _approvals_of(self, run_id: str) -> list[Approval]:
+        history = await self.history(run_id)
+        state = fold(history)
+        shown: list[Approval] = []
+        for approval, question in zip(approvals_in(state, history.turns), questions(state), strict=True):
+            arguments = "" if question.packet is None else question.packet.call.arguments
+            if isinstance(arguments, BlobRef):
+                approval = replace(approval, arguments=kept_value(await self._shelf.blobs.get(arguments.digest)))
+            if isinstance(question.answer, BlobRef):
+                text = await self._shelf.blobs.get(question.answer.digest)
+                approval = replace(approval, answer=text.decode())
+            shown.append(approval)
+        return shown
+
+
+def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:
+    """The entry of a run that waits, with the code of what it and its children ask now."""
+    if entry.waiting_for in ("", HALTED) or (code := waiting_for(state)) is None:
+        return entry
+    return replace(entry, waiting_for=code.value)
+
+
+def _nothing_of(name: str, *findings: Finding) -> Verification:
+    """The verdict on what is no run, or is not there."""
+    return Verification(name, 0, 0, "", "", "", (), findings)
+
+
+def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
+    """Whether the list of runs says of a run what its turns say; whoever was misled by it would overlook an open run."""
+    turns = [decode_turn(stored) for stored in data]
+    standing, began = standing_after(turns), turns[0]
+    assert isinstance(began.arrival, RunStarted), "a run that verifies begins with its start"
+    # What runs are alike by is no part of the list.
+    listing = replace(listing_of(began.arrival.manifest, began.at_ms), likeness="")
+    if (entry.listing, entry.ending) != (listing, standing.ending):
+        return False
+    # Earlier versions listed a run under the code of its first question.
+    is_by_the_first = began.kernel < LISTED_BY_STAKES_SINCE and HALTED not in (entry.waiting_for, standing.waiting_for)
+    if is_by_the_first:
+        return bool(entry.waiting_for) == bool(standing.waiting_for)
+    return entry.waiting_for == standing.waiting_for
+
+
+def _length(entry: RunEntry) -> int:
+    return len(entry.run_id)
+
+
+def _ambiguous(code: str, what: str, name: str, candidates: Sequence[str]) -> RequestRejected:
+    shown = ", ".join(candidates[:SHOWN_MAX]) + (", ..." if len(candidates) > SHOWN_MAX else "")
+    message = f"{len(candidates)} {what} {name[:_NAME_CHARS_MAX]!r}: {shown}; say which"
+    return RequestRejected(code, message, {"candidates": list(candidates[:SHOWN_MAX])})
+
+
+def _readable(data: Iterable[bytes]) -> Iterator[bytes]:
+    """The turns that can be read; whoever verifies or replays finds the others."""
+    for stored in data:
+        try:
+            decode_turn(stored)
+        except InvariantBroken:
+            continue
+        yield stored

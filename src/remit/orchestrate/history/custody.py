@@ -1,0 +1,130 @@
+"""Custody: whether a run that was written down earlier is whole, and whether its code may be loaded.
+
+Rule 1: a run is not driven, and nothing is added to it, while the log of heads knows turns that its journal lacks: what
+        was done in those turns would be done again. Most often a backup of the database was put back. So it is while the log
+        is damaged where it could have said that.
+Rule 2: what a run names (tools, engines, plans, rules, voters) is loaded only where a signer that this user accepts has
+        vouched for the turns that name it. Whoever can write to a database and lacks the key names nothing. So nothing is
+        added to any other run, copied from it or said after it either: our own signature would vouch for all of it.
+Rule 3: whether a run is whole costs two lines of the log and one turn of the journal, however long both are.
+"""
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.journal.arrivals import SourcesAccepted
+from remit.core.journal.codec import decode_turn, hash_turn, redacted_in
+from remit.core.journal.signing import is_deletion_signed, is_head_signed
+from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED, SignedHead
+from remit.kernel.state import RunState
+from remit.observe.history import JOURNAL_CHAIN_BROKEN
+from remit.orchestrate.loop.recover import RUN_NOT_FOUND
+from remit.orchestrate.ports import Catalogue, HeadLog, Turns
+
+RUN_DELETED = "RUN_DELETED"
+RUN_MISSING = "RUN_MISSING"
+_NAME_CHARS_MAX = 80
+
+# The names of the keys whose signatures count here.
+Signers = Callable[[], frozenset[str]]
+
+
+class Custody:
+    """Looks at runs before they are gone on with. Without signers, as in memory, nothing has to be vouched for."""
+
+    def __init__(self, journal: Turns, catalogue: Catalogue, log: HeadLog, signers: Signers | None = None) -> None:
+        self._journal = journal
+        self._catalogue = catalogue
+        self._log = log
+        self._signers = signers
+
+    async def expect_kept(self, state: RunState, run_id: str) -> None:
+        """Raise where a run may not be gone on with: nobody vouches for it, or turns of it are missing."""
+        await self.expect_vouched(run_id)
+        await self.expect_whole(state, run_id)
+
+    async def expect_whole(self, state: RunState, run_id: str) -> None:
+        """Raise where turns of a run were signed that its journal does not have, or the log cannot tell that none were."""
+        if (head := await self.beyond(run_id, state.seq)) is not None:
+            _refuse_behind(run_id, min(state.seq, head.seq - 1), head)
+        if why := await self.log_doubt(run_id, state.seq):
+            _refuse_unread(run_id, state.seq, why)
+
+    async def log_doubt(self, run_id: str, last: int) -> str:
+        """Why nobody can tell whether a journal that ends with turn `last` is whole; empty where the log tells."""
+        return await self._log.doubt(run_id, last)
+
+    async def beyond(self, run_id: str, last: int) -> SignedHead | None:
+        """The signed head that a journal which ends with turn `last` does not lead to; None where it has all of them."""
+        logged = await self._log.last(run_id)
+        if logged is None:
+            return None
+        if logged.seq <= last:
+            stored = await self._journal.read(run_id, after=logged.seq - 1)
+            if not stored:
+                message = (
+                    f"run {run_id} is listed with turn {logged.seq}, and its journal has none; the database is damaged"
+                )
+                raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
+            if hash_turn(stored[0]) == logged.head:
+                return None
+        return logged
+
+    async def expect_vouched(self, run_id: str) -> None:
+        """Raise RUN_NOT_VOUCHED where nobody whom this user accepts has signed what the run names."""
+        if self._signers is None:
+            return
+        head = await self._catalogue.last_head(run_id)
+        if head is None:
+            _refuse_unvouched(run_id, "no signed head vouches for it")
+        if head.signer not in self._signers():
+            _refuse_unvouched(run_id, f"its turns are signed by {head.signer}, a signer that you have not accepted")
+        turns = await self._journal.read(run_id)
+        if head.seq >= len(turns) or hash_turn(turns[head.seq]) != head.head or not is_head_signed(head):
+            _refuse_unvouched(run_id, f"the head of turn {head.seq} is not what was signed")
+        # A redacted turn keeps the hash that it had, and says in the name of its own signer what stands in its place.
+        if any(redacted.signer not in self._signers() for stored in turns if (redacted := redacted_in(stored))):
+            _refuse_unvouched(run_id, "a turn of it was redacted by a signer that you have not accepted")
+        if any(isinstance(decode_turn(stored).arrival, SourcesAccepted) for stored in turns[head.seq + 1 :]):
+            _refuse_unvouched(run_id, "changed code was accepted in a turn that nobody signed")
+
+
+def _refuse_behind(run_id: str, seq: int, logged: SignedHead) -> NoReturn:
+    message = (
+        f"run {run_id} stands at turn {seq}, and turn {logged.seq} of it was signed: turns from {seq + 1} on are missing, as "
+        "after a backup was put back; what they did is unknown, so the run is not gone on with. Put back the newest "
+        f"database, or see what is in doubt: `remit restore {run_id}`"
+    )
+    details = {"run_id": run_id, "last": seq, "signed": logged.seq}
+    raise RequestRejected(STORE_BEHIND_ITS_LOG, message, details)
+
+
+def _refuse_unread(run_id: str, seq: int, why: str) -> NoReturn:
+    message = (
+        f"run {run_id} stands at turn {seq}, and nobody can tell whether later turns of it were signed: {why}. What they "
+        f"did would be done again, so the run is not gone on with. Put back a copy of heads.log, or see `remit restore {run_id}`"
+    )
+    raise RequestRejected(STORE_LOG_DAMAGED, message, {"run_id": run_id, "last": seq})
+
+
+def _refuse_unvouched(run_id: str, why: str) -> NoReturn:
+    message = (
+        f"nothing that run {run_id} names is loaded: {why}. `remit verify {run_id}` says more; `remit trust` shows what the "
+        "store names, and lets you accept it"
+    )
+    raise RequestRejected(RUN_NOT_VOUCHED, message, {"run_id": run_id})
+
+
+async def why_absent(log: HeadLog, name: str) -> RequestRejected:
+    """Why a run is not there: nobody started it, or it was deleted, or somebody took it out of the store."""
+    shown = name[:_NAME_CHARS_MAX]
+    code, message = RUN_NOT_FOUND, f"there is no run {shown!r} in this store; `remit runs` lists those there are"
+    deletion = await log.deletion(name)
+    logged = [head.seq for head in await log.heads(name) if is_head_signed(head)]
+    if deletion is not None and is_deletion_signed(deletion):
+        code, message = RUN_DELETED, f"run {shown} was deleted after turn {deletion.seq}; the log of heads says so"
+    elif logged:
+        message = f"run {shown} is gone, although turn {max(logged)} of it was signed and nobody deleted it"
+        code, message = RUN_MISSING, f"{message}: somebody took it out of the store; put back a backup"
+    return RequestRejected(code, message, {"run_id": shown})

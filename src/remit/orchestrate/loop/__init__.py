@@ -1,0 +1,1 @@
+"""Drive runs: load, decide, append, dispatch, recover."""

@@ -1,0 +1,91 @@
+"""Aftermath: what a run is told after everyone had stopped waiting for it, outcomes that came late and children that ended.
+
+Rule 1: nobody waits for this but whoever leaves; a hub that is being closed begins none of it.
+Rule 2: what could not be told now is found out when the run is resumed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from remit.core.failure import RemitError
+from remit.core.journal.commands import StartChild
+from remit.core.journal.storage import RunHeld
+from remit.kernel.state import RunState, pinned
+from remit.observe.logs import run_fields
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.loop.patience import insist
+
+if TYPE_CHECKING:
+    from remit.orchestrate.loop.hub import Hub
+
+# How long, and how often, an outcome that came late is offered to a run that another process drives.
+LATE_WAIT_MS_MAX = 10_000
+LATE_POLL_MS = 100
+
+_log = logging.getLogger(__name__)
+
+
+class Aftermath:
+    """What a hub does beside driving."""
+
+    def __init__(self, hub: "Hub") -> None:
+        self._hub = hub
+        self._tasks: dict[asyncio.Task[None], str] = {}
+
+    def under_way(self) -> list[tuple[asyncio.Task[None], str]]:
+        """What is not over, each with its run."""
+        return list(self._tasks.items())
+
+    def late(self, run_id: str, report: Report) -> None:
+        """Have a run hear an outcome that came after everyone had stopped waiting for it."""
+        self._begin(run_id, self._hear_late(run_id, report))
+
+    def tell_parent(self, state: RunState) -> None:
+        """Have the parent of a run that has ended find out."""
+        parent = pinned(state).parent
+        if parent is not None:
+            self._begin(parent.run_id, self.child_ended(parent.run_id, parent.command_id))
+
+    async def child_ended(self, run_id: str, command_id: str) -> None:
+        """Let a parent find out how its child ended: here, or not at all when another process drives it."""
+        hub = self._hub
+        if (driver := hub.drivers.get(run_id)) is not None:
+            command = driver.live.state.open.get(command_id)
+            if isinstance(command, StartChild):
+                hub.dispatch.send(driver.live, command)
+            return
+        try:
+            if isinstance((await hub.runner.load(run_id)).state.open.get(command_id), StartChild):
+                await hub.take_up(run_id)
+        except RunHeld:
+            return  # The holder looks after its children itself.
+        except RemitError as error:
+            # What cannot be taken up now can be resumed later.
+            _log.warning("a run was not taken up although its child ended: %s", error, extra=run_fields(run_id))
+
+    async def _hear_late(self, run_id: str, report: Report) -> None:
+        for _ in range(LATE_WAIT_MS_MAX // LATE_POLL_MS):
+            try:
+                # It may be just what the run waits for, so it is let go on.
+                await insist(partial(self._hear, run_id, report), run_id)
+            except RunHeld:
+                await asyncio.sleep(LATE_POLL_MS / 1000)
+                continue
+            except RemitError as error:
+                _log.warning("a run did not hear a late outcome: %s", error, extra=run_fields(run_id))
+            return
+        _log.warning("a run did not hear a late outcome: another process drives it", extra=run_fields(run_id))
+
+    async def _hear(self, run_id: str, report: Report) -> None:
+        await self._hub.hear(run_id, report)
+
+    def _begin(self, run_id: str, work: Coroutine[Any, Any, None]) -> None:
+        if self._hub.is_closing:
+            work.close()
+            return
+        task = asyncio.create_task(work)
+        self._tasks[task] = run_id
+        task.add_done_callback(self._tasks.pop)

@@ -1,0 +1,79 @@
+"""Claims: whether a call that changes something has begun, or was taken back before it could.
+
+Rule 1: a mutating errand is claimed just before its tool is called. One that was revoked is not performed any more.
+Rule 2: whoever no longer wants it revokes it. Revoked first means that it is certainly not done, claimed first that it is
+        in doubt.
+Rule 3: a call that another process may have begun is never said not to have happened.
+Rule 4: a performer that is gone has begun what it claimed. What it did not claim is revoked, so that nobody begins it later.
+"""
+
+from enum import Enum
+
+from remit.core.failure import ErrorCode
+from remit.core.journal.commands import CallTool
+from remit.orchestrate.executors.reports import Report, ToolBroke
+
+
+class Revoked(Exception):
+    """The errand was taken back before it had begun."""
+
+
+class PerformerLost(Exception):
+    """The process that performed an errand is gone, and has not reported what became of it."""
+
+
+class _Standing(Enum):
+    OFFERED = "offered"
+    CLAIMED = "claimed"
+    REVOKED = "revoked"
+
+
+class Claims:
+    """The claims of one process, for as long as it drives the runs that they belong to.
+
+    It vouches only for calls that it was offered: whether any other has begun, nobody here can know.
+    """
+
+    def __init__(self) -> None:
+        self._standing: dict[str, dict[str, _Standing]] = {}
+
+    def offer(self, run_id: str, command_id: str) -> None:
+        """Let a call begin that goes out here and nowhere else; one that was revoked here is wanted again."""
+        calls = self._standing.setdefault(run_id, {})
+        if calls.get(command_id) is not _Standing.CLAIMED:
+            calls[command_id] = _Standing.OFFERED
+
+    def claim(self, run_id: str, command_id: str) -> bool:
+        """Whether a call may begin now; False where it was revoked before."""
+        calls = self._standing.setdefault(run_id, {})
+        if calls.get(command_id) is _Standing.REVOKED:
+            return False
+        calls[command_id] = _Standing.CLAIMED
+        return True
+
+    def revoke(self, run_id: str, command_id: str) -> bool:
+        """Whether a call will certainly not be made; False where it has begun, or may have."""
+        calls = self._standing.get(run_id, {})
+        if calls.get(command_id) not in (_Standing.OFFERED, _Standing.REVOKED):
+            return False
+        calls[command_id] = _Standing.REVOKED
+        return True
+
+    def is_revoked(self, run_id: str, command_id: str) -> bool:
+        """Whether a call was taken back already."""
+        return self._standing.get(run_id, {}).get(command_id) is _Standing.REVOKED
+
+    def forget(self, run_id: str) -> None:
+        """Keep nothing of a run that is no longer driven here."""
+        self._standing.pop(run_id, None)
+
+
+def not_done(command: CallTool) -> Report:
+    """What is reported of a call that was revoked: it did not begin."""
+    message = f"tool {command.tool!r} was not called: the call was taken back before it began"
+    return ToolBroke(command.id, ErrorCode.CANCELLED_SIGNAL, message)
+
+
+def not_called(command: CallTool, why: str) -> Report:
+    """What is reported of a call that broke before it was claimed, and was revoked: it did not begin."""
+    return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"tool {command.tool!r} was not called: {why}")

@@ -1,0 +1,112 @@
+"""Which turns must survive a power loss before anyone acts on them or is told, and how a run is listed.
+
+Rule 1: a turn that orders a mutating call, asks or hears a person, or ends the run, is a barrier; so is one that begins or
+        ends the waiting for a child, since the run is listed otherwise from there on.
+Rule 2: so is every turn after the ending, since nothing follows that would sign it.
+Rule 3: whatever else a turn orders is safe to repeat, so it may ride on the next barrier.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import get_args
+
+from remit.core.failure import Ending, gravest
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Arrival
+from remit.core.journal.commands import AskHuman, CallTool, ForkRun
+from remit.core.journal.rulings import ChildHeld, QuestionSettled, RunEnded, RunPaused, RunResumed
+from remit.core.journal.storage import Barrier, Listing
+from remit.core.journal.turn import Decision, Turn
+from remit.core.run.halt import HALTED
+from remit.core.run.manifest import Manifest, lineage_of
+from remit.kernel.fold.apply import apply
+from remit.kernel.state import RunState, questions
+from remit.kernel.tally import WEIGHTY
+from remit.observe.cost.like_runs import likeness_of
+from remit.observe.proof.verify import ANSWERED_BY_THE_WORLD
+
+# What people say. They are told that they were heard, so it has to last; a kind nobody has placed yet counts as theirs.
+SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWERED_BY_THE_WORLD
+# After these a run may no longer be listed as waiting.
+HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
+# How a run is listed whose calls an agent elsewhere proposes and makes.
+GUARD_MODE = "guard"
+# Decisions that make a turn a barrier, or may.
+_WEIGHTY = WEIGHTY | {CallTool, AskHuman}
+
+
+def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
+    """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
+    if state.ending is not None:
+        return Barrier(state.ending.value, heard=heard, answer=answer_of(turn) if heard else "", seq=turn.seq)
+    for decision in turn.decisions:
+        if type(decision) in _WEIGHTY and (type(decision) is not CallTool or decision.mutating):
+            break
+    else:
+        if not heard and type(turn.arrival) not in HEAVY:
+            return None
+    weighty = [decision for decision in turn.decisions if type(decision) in _WEIGHTY]
+    for decision in weighty:
+        if isinstance(decision, RunEnded):
+            return Barrier(decision.ending.value, heard=heard, seq=turn.seq)
+    return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=heard, seq=turn.seq)
+
+
+def answer_of(turn: Turn) -> str:
+    """What whoever was heard is told: the fork that their retry ordered."""
+    return next((decision.run_id for decision in turn.decisions if isinstance(decision, ForkRun)), "")
+
+
+def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> str:
+    """Under which code the run waits once the turn is folded; empty when it goes on."""
+    if _is_halted_after(state, turn):
+        return HALTED
+    waiting: dict[str, Ending] = {question.id: question.ending for question in questions(state)}
+    waiting |= {child: ending for child, ending in state.held.items() if child != _about(turn)}
+    for decision in weighty:
+        if isinstance(decision, AskHuman):
+            waiting[decision.id] = decision.ending
+        elif isinstance(decision, ChildHeld):
+            waiting[decision.command_id] = decision.waiting_for
+        elif isinstance(decision, QuestionSettled):
+            waiting.pop(decision.command_id, None)
+    return gravest(waiting.values()) or ""
+
+
+def _is_halted_after(state: RunState, turn: Turn) -> bool:
+    """Whether a halt holds the run: then nothing that it asks can be answered."""
+    is_halted = state.halted is not None
+    for decision in turn.decisions:
+        if isinstance(decision, RunPaused | RunResumed):
+            is_halted = isinstance(decision, RunPaused) and decision.what != ""
+    return is_halted
+
+
+def _about(turn: Turn) -> str:
+    command_id: str = getattr(turn.arrival, "command_id", "")
+    return command_id
+
+
+def standing_after(turns: Iterable[Turn]) -> Barrier:
+    """How a run is listed once these turns are written: as its last barrier said."""
+    state, standing = RunState(), Barrier()
+    for turn in turns:
+        standing = barrier_of(state, turn) or standing
+        apply(state, turn, b"")
+    return standing
+
+
+def listing_of(manifest: Manifest, at_ms: int) -> Listing:
+    """How a run is listed from its first turn on."""
+    request = manifest.request
+    return Listing(
+        started_at_ms=at_ms,
+        mode=request.mode.value if manifest.host is None else GUARD_MODE,
+        tenant_id=request.tenant_id,
+        # A child or a fork belongs to a session without taking a place in it.
+        session_id="" if manifest.session is None else request.session_id,
+        ordinal=0 if manifest.session is None else manifest.session.ordinal,
+        parent_id="" if manifest.parent is None else manifest.parent.run_id,
+        likeness=likeness_of(manifest),
+        lineage=lineage_of(manifest),
+        name="" if manifest.host is None else manifest.host.name,
+    )

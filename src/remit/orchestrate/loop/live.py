@@ -1,0 +1,52 @@
+"""A run in memory, as whoever drives or reads it holds it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from remit.core.journal.storage import START, Warrant
+from remit.core.journal.turn import Turn
+from remit.kernel.state import RunState
+from remit.orchestrate.exchange.rendering import Conversation
+from remit.orchestrate.facts.gate_trace import Tracer
+
+if TYPE_CHECKING:
+    from remit.orchestrate.executors.prepare import Common
+
+
+class Live:
+    """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
+
+    __slots__ = (
+        "common",
+        "conversation",
+        "follow",
+        "moment_ms",
+        "place",
+        "recovered_seq",
+        "run_id",
+        "snapshot_seq",
+        "state",
+        "tracer",
+        "warrant",
+    )
+
+    def __init__(self, run_id: str, state: RunState) -> None:
+        self.run_id = run_id
+        self.state = state
+        # Where its journal stands behind the last turn that is in the state.
+        self.place = START
+        self.conversation = Conversation()
+        # What all its errands have in common.
+        self.common: Common | None = None
+        # The gate that follows a traced run; made again from the journal whenever it is not there.
+        self.tracer: Tracer | None = None
+        # Under which lease its turns are written; None for who only reads.
+        self.warrant: Warrant | None = None
+        # What time it is, where an agent elsewhere keeps the time of its run; None where the clock counts.
+        self.moment_ms: int | None = None
+        # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
+        self.snapshot_seq = -1
+        # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.
+        self.recovered_seq = -1
+        # Whoever drives it for an agent elsewhere takes in every turn here, before anybody is told of it.
+        self.follow: Callable[[Turn], None] | None = None

@@ -1,0 +1,329 @@
+"""The runner: load, decide, append, dispatch. The only loop in the house.
+
+Rule 1: a turn is written before anyone acts on it.
+Rule 2: when another runner was faster, the run is brought up to date and the report judged anew.
+Rule 3: a report that cannot be judged makes no turn; only the newest state of the run may say so.
+Rule 4: no secret stands in what is written: whatever looks like one is sealed before facts are made of it.
+Rule 5: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TypeAlias
+
+from remit.core.failure import IllegalArrival
+from remit.core.journal.arrivals import CancelRequested, RunStarted, TimerFired
+from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
+from remit.core.journal.commands import CallTool, Command, SetTimer
+from remit.core.journal.storage import (
+    AppendConflict,
+    Barrier,
+    BlobMissing,
+    LeaseLost,
+    Listing,
+    Place,
+    StoreUnusable,
+    Warrant,
+)
+from remit.core.journal.turn import Turn
+from remit.core.limits.trust import Reads
+from remit.core.record import Text, replace
+from remit.core.run.manifest import Manifest
+from remit.core.work.goal import Task
+from remit.kernel.decide import weigh
+from remit.kernel.fold.apply import apply
+from remit.kernel.fold.derived import derived_of
+from remit.kernel.state import RunState, pinned
+from remit.observe.history import Linked, linked, references
+from remit.orchestrate.bus.bus import Bus
+from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.executors.timer import cuts_off
+from remit.orchestrate.facts.answer_evidence import compared_by, inline, long_evidence
+from remit.orchestrate.facts.facts import Facts
+from remit.orchestrate.facts.first_arrival import started
+from remit.orchestrate.facts.gate_trace import Read, Tracer, reader_of, shown_of, traced
+from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.facts.texts import Kept
+from remit.orchestrate.loop.durability import HEAVY, barrier_of, listing_of
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.patience import append_at_last, insist
+from remit.orchestrate.loop.run_snapshots import restore
+from remit.orchestrate.ports import Blobs, Clock, Journal, Outlet, Snapshots
+from remit.orchestrate.tenants.rates import UserRates
+
+# What may end a run while calls of it are under way.
+_CUTTING = frozenset({CancelRequested, TimerFired})
+# Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
+CONFLICTS_MAX = 32
+
+
+# A run, its next turn, the number of the turn before it, and what is kept beside it.
+Append: TypeAlias = tuple[str, bytes, Place, Barrier | None, Listing | None, Warrant | None, Sequence[Command]]
+
+
+class Runner:
+    """Drives runs over a backend."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        blobs: Blobs,
+        clock: Clock,
+        dispatch: Outlet,
+        snapshots: Snapshots | None = None,
+        sealer: Sealer | None = None,
+        bus: Bus | None = None,
+    ) -> None:
+        self.journal = journal
+        self.blobs = blobs
+        self.clock = clock
+        self.dispatch = dispatch
+        self.snapshots = snapshots
+        self.sealer = sealer
+        # Who is told of every turn, after it was written and before anyone acts on it.
+        self.bus = bus
+        self.facts = Facts()
+        self.rates = UserRates()
+
+    async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
+        """Begin a run, in a Live of the caller's or in a new one."""
+        live = live or Live(manifest.run_id, RunState())
+        kept: Kept = []
+        manifest = manifest if self.sealer is None else self.sealer.manifest(manifest)
+        arrival = started(manifest, kept)
+        await self._keep(kept)
+        read = reader_of(dict(kept))
+        # What the gate cannot be told of refuses the run here, before anything of it is written.
+        tracer = Tracer(arrival.manifest, read) if derived_of(arrival.manifest).is_traced else None
+        turn = await self.judge(live, arrival)
+        if tracer is not None and live.state.seq == turn.seq:
+            tracer.retrace(turn, read)
+            live.tracer = tracer
+        return live
+
+    async def load(self, run_id: str, live: Live | None = None) -> Live:
+        """A run as its journal tells it, in a Live of the caller's or in a new one. Nothing is dispatched."""
+        live = live or Live(run_id, RunState())
+        later = None if self.snapshots is None else await restore(live, self.snapshots, self.journal)
+        if later is None:
+            await self.catch_up(live)
+        else:
+            _fold(live, *later)
+        return live
+
+    async def catch_up(self, live: Live) -> None:
+        """Fold the turns that others have written. A journal that does not add up raises InvariantBroken."""
+        head, seq = live.state.head, live.state.seq
+        later = await self.journal.read(live.run_id, after=seq)
+        _fold(live, linked(live.run_id, later, after=seq, head=head), later.place)
+
+    async def drive(self, live: Live) -> None:
+        """Take turns until the run has ended or nothing is under way that could move it.
+
+        A drive that is cancelled, or raises, leaves a run that recover() takes up.
+        """
+        state, dispatch = live.state, self.dispatch
+        try:
+            while state.ending is None:
+                report = await dispatch.receive(live)
+                if report is None:
+                    return
+                try:
+                    await self.judge(live, report, insists=_tells_of_an_effect(state, report))
+                except IllegalArrival:
+                    continue  # A duplicate, or no longer of interest.
+        finally:
+            dispatch.forget(live)
+
+    async def advance(self, live: Live, report: Report) -> Turn | None:
+        """Take one turn, or None when the report cannot be judged: a duplicate, or no longer of interest."""
+        try:
+            return await self.judge(live, report)
+        except IllegalArrival:
+            return None
+
+    async def judge(self, live: Live, report: Report, heard: int = 0, *, insists: bool = False) -> Turn:
+        """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard.
+
+        `heard` is the entry of the inbox that the report came from. Who insists waits
+        until a store that cannot be written just now can be.
+        """
+        state, conflicts = live.state, 0
+        if type(report) in _CUTTING:
+            report = await self._cut(live, report)
+        report = report if self.sealer is None else self.sealer.report(live, report)
+        while conflicts < CONFLICTS_MAX:
+            seq = state.seq
+            _check_fence(live)
+            kept: Kept = []
+            tracer = await self.tracer(live) if state.is_traced else None
+            try:
+                task = compared_by(state, report)
+                read = inline if task is None else reader_of(await self._evidence(state, task))
+                arrival = self.facts.complete(state, report, kept, tracer, read)
+                now_ms = self.clock.now_ms() if live.moment_ms is None else live.moment_ms
+                at_ms = now_ms if now_ms > state.at_ms else state.at_ms  # noqa: FURB136  # calling max() takes longer
+                if type(arrival) is TimerFired:
+                    at_ms = max(at_ms, _due_at_ms(state, arrival))
+                arrival = self.rates.counted(state, arrival, at_ms)
+                tally = weigh(state, arrival, at_ms)
+            except IllegalArrival:
+                await self.catch_up(live)
+                if state.seq == seq:
+                    raise
+                conflicts += 1
+                continue
+            turn = tally.turn if not heard else replace(tally.turn, heard=heard)
+            data = encode_turn(turn)
+            is_relied_on = tally.is_weighty or heard or type(arrival) in HEAVY
+            barrier = barrier_of(state, turn, heard) if is_relied_on else None
+            # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
+            listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
+            written = (live.run_id, data, live.place, barrier, listing, live.warrant, tally.orders)
+            try:
+                place = await self._write(kept, written, insists)
+            except AppendConflict:
+                await self.catch_up(live)
+                conflicts += 1
+                continue
+            self.rates.settle(state, tally.orders, at_ms)
+            # Someone else who holds this run may have read the turn as soon as it was written, and gone on.
+            is_latest = state.seq == seq
+            if is_latest:
+                apply(state, turn, hash_turn(data))
+                live.place = place
+                if tracer is not None:
+                    live.tracer = _followed(tracer, turn, kept)
+            self._tell(live, turn)
+            # What an agent elsewhere is to do, it is told by whoever talks to it.
+            for command in tally.orders if tally.manifest.host is None else ():
+                if is_latest or _is_wanted(state, command):
+                    self.dispatch.send(live, command)
+            return turn
+        raise AppendConflict(live.run_id)
+
+    def _tell(self, live: Live, turn: Turn) -> None:
+        if live.follow is not None:
+            live.follow(turn)
+        if self.bus is not None:
+            self.bus.turned(live.state, turn)
+
+    async def _cut(self, live: Live, report: Report) -> Report:
+        """A report that may end the run, with the calls that it keeps from beginning: of others nobody knows."""
+        state = live.state
+        assert isinstance(report, CancelRequested | TimerFired)
+        if state.manifest is not None and state.manifest.host is not None:
+            return report  # Nobody here keeps an agent elsewhere from a call that it was allowed.
+        if isinstance(report, TimerFired):
+            timer = state.open.get(report.command_id)
+            if not isinstance(timer, SetTimer) or not cuts_off(state, timer, max(timer.due_at_ms, self.clock.now_ms())):
+                return report
+        calls = [command for command in state.open.values() if isinstance(command, CallTool) and command.mutating]
+        unsure = [call.id for call in calls if call.id not in state.doubted and call.id not in state.withheld]
+        revoked = [name for name in unsure if await self.dispatch.revoke(live.run_id, name)]
+        return replace(report, unbegun=tuple(revoked)) if revoked else report
+
+    async def _write(self, kept: Kept, turn: Append, insists: bool) -> Place:  # noqa: FBT001  # asked for once a turn
+        """Write the texts of a turn and the turn, or keep both until the store can be written."""
+        try:
+            if kept:
+                await self._keep(kept)
+            return await self.journal.append(*turn)
+        except StoreUnusable:
+            if not insists:
+                raise
+            await insist(partial(self._keep, kept), turn[0])
+            return await append_at_last(self.journal, *turn)
+
+    async def labels_of(self, state: RunState) -> tuple[str, ...]:
+        """Labels of what a run has read, at worst where nobody traced it; those it began with are among them."""
+        manifest = pinned(state)
+        began_with = manifest.read if manifest.session is None else (*manifest.read, *manifest.session.read)
+        if state.is_traced and manifest.boundary.authority is not None:
+            return (await self.tracer(Live(state.run_id, state))).labels
+        reads = {trace.tool: state.tools[trace.tool].trust.reads for trace in state.calls.values()}
+        return tuple(sorted({*began_with, *(read for read in reads.values() if read is not Reads.PUBLIC)}))
+
+    async def tracer(self, live: Live) -> Tracer:
+        """The gate that follows a traced run, up to its latest turn."""
+        state = live.state
+        assert state.manifest is not None, "only a run that has started is traced"
+        tracer = live.tracer
+        if tracer is None or not tracer.is_at(state.seq):
+            turns = [decode_turn(data) for data in (await self.journal.read(live.run_id))[: state.seq + 1]]
+            live.tracer, _ = await self.retraced(turns)
+        assert live.tracer is not None, "it was just made"
+        return live.tracer
+
+    async def retraced(self, turns: Sequence[Turn], until: int | None = None) -> tuple[Tracer, Read]:
+        """The gate of a run that has followed these turns up to one, and what reads the texts of all of them."""
+        started_by, read = turns[0].arrival, reader_of(await self._texts(turns))
+        assert isinstance(started_by, RunStarted), "the first turn of a run is its start"
+        return traced(started_by.manifest, turns[:until], read), read
+
+    async def _evidence(self, state: RunState, task: Task) -> dict[bytes, bytes]:
+        """The long texts that an answer is compared with, as far as they are kept."""
+        texts: dict[bytes, bytes] = {}
+        for reference in long_evidence(state, task):
+            with suppress(BlobMissing):  # Redacted: then nothing is compared.
+                texts[reference.digest] = await self.blobs.get(reference.digest)
+        return texts
+
+    async def _texts(self, turns: Iterable[Turn]) -> dict[bytes, bytes]:
+        """The long texts that the gate is shown of these turns, as far as they are kept."""
+        texts: dict[bytes, bytes] = {}
+        for turn in turns:
+            for reference in references(shown_of(turn)):
+                with suppress(BlobMissing):  # Redacted: the gate learns that it is gone.
+                    texts[reference.digest] = await self.blobs.get(reference.digest)
+        return texts
+
+    async def text(self, text: Text) -> str:
+        """A text of a run in full, wherever it lives."""
+        return text if isinstance(text, str) else (await self.blobs.get(text.digest)).decode()
+
+    async def _keep(self, kept: Kept) -> None:
+        for digest, data in kept:
+            await self.blobs.put(digest, data)
+
+
+def _followed(tracer: Tracer, turn: Turn, kept: Kept) -> Tracer | None:
+    """The tracer after a turn; None when a text of it is not at hand, so that it is made again from all that is kept."""
+    was_gone = tracer.is_gone
+    tracer.follow(turn, reader_of(dict(kept)))
+    return tracer if tracer.is_gone is was_gone else None
+
+
+def _check_fence(live: Live) -> None:
+    """Refuse to write for a run that another has taken up since."""
+    if live.warrant is not None and live.warrant.token < live.state.token:
+        raise LeaseLost(live.run_id)
+
+
+def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:
+    """Bring a run up to date. The links were all checked: a turn is vouched for by the one that follows it."""
+    for step in steps:
+        if step.turn.seq == live.state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
+            apply(live.state, step.turn, step.link)
+    # Unless someone else has gone further meanwhile.
+    if not steps or steps[-1].turn.seq == live.state.seq:
+        live.place = place
+
+
+def _due_at_ms(state: RunState, fired: TimerFired) -> int:
+    """The moment that a timer was set for: whoever waited for it has, although the clock may have been set back."""
+    timer = state.open.get(fired.command_id)
+    return timer.due_at_ms if isinstance(timer, SetTimer) else 0
+
+
+def _tells_of_an_effect(state: RunState, report: Report) -> bool:
+    """Whether a report says what became of a call that changes something: nobody else will ever know."""
+    command = state.open.get(getattr(report, "command_id", ""))
+    return isinstance(command, CallTool) and command.mutating
+
+
+def _is_wanted(state: RunState, command: Command) -> bool:
+    """Whether a command stands although someone else went on with the run while its turn was being written."""
+    return command in state.open.values() or command in state.parting

@@ -1,0 +1,248 @@
+"""Handlers: what each type of step does, as PlanExecutor is given them.
+
+Rule 1: a handler of code gets a Step with its input set and returns the Step with its output set, or just the output.
+Rule 2: a handler that lacks what it works with is accepted and fails when its step runs, with a message that says so.
+Rule 3: a step whose work is a model's is a child run: an infer step of its own engine, or a whole pattern.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from remit.core.failure import RequestRejected
+from remit.core.record import replace
+from remit.core.run.contract import Mode
+from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
+from remit.core.run.messages import Message
+from remit.core.work.candidate import Candidate
+from remit.core.work.graph import Ask, Graph
+from remit.core.work.plan import ContextFor, RerankInput, Step
+from remit.core.work.values import ValueKind
+from remit.inference.engine import Engine
+from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.setup.kit import Code, ContextProvider, ToolCallFilter
+from remit.tool.declare.decorator import Function, Tool
+from remit.tool.registry import Registry
+
+PLAN_HANDLER_INVALID = "PLAN_HANDLER_INVALID"
+
+# A function of the user's own: of a Step, giving the Step with its output, or the output alone; perhaps awaited.
+StepFunction: TypeAlias = Callable[[Step], Any]
+# A function of a query, giving candidates or messages; perhaps awaited.
+Find: TypeAlias = Callable[[str], Any]
+# A function of a query and candidates, giving those that remain, best first; perhaps awaited.
+Rerank: TypeAlias = Callable[[str, Sequence[Candidate]], Any]
+Tools: TypeAlias = Registry | Iterable[Tool | Function]
+
+
+class HandlerUnusable(ValueError):
+    """A handler that was made without what it works with."""
+
+
+@runtime_checkable
+class CandidateReranker(Protocol):
+    """Puts candidates into a better order, and may leave some out."""
+
+    def rerank(self, query: str, candidates: Sequence[Candidate]) -> Any:
+        """The candidates that remain, best first; perhaps awaited."""
+
+
+@runtime_checkable
+class CandidateFinder(Protocol):
+    """A provider that gives candidates, with their sources and scores, rather than messages made of them."""
+
+    def find(self, query: str) -> Any:
+        """Candidates for a query, best first; perhaps awaited."""
+
+
+@runtime_checkable
+class _Builder(Protocol):
+    async def build(self, query: str) -> Sequence[Message]: ...
+
+
+@runtime_checkable
+class _RuleSet(Protocol):
+    def check(self, value: Any) -> Any: ...
+
+
+class InferHandler:
+    """Steps that ask a model: each is a child run of its own, with the tools it is given and its own repairs.
+
+    The engine is one, or the spec of one. 0 for max_tokens is what every pattern allows.
+    """
+
+    def __init__(
+        self, engine: Engine | str | None, *, tools: Tools = (), system_prompt: str = "", max_tokens: int = 0
+    ) -> None:
+        _check_asking(system_prompt, max_tokens)
+        self.engine = None if isinstance(engine, str) else engine
+        self.spec = engine if isinstance(engine, str) else ""
+        self.tools = registry_of(tools)
+        self.system_prompt, self.max_tokens = system_prompt, max_tokens
+
+    def opened(self, engine: Engine) -> "InferHandler":
+        """The same handler with the engine that its spec named."""
+        return InferHandler(engine, tools=self.tools, system_prompt=self.system_prompt, max_tokens=self.max_tokens)
+
+
+class ToolHandler:
+    """Steps that call one of these tools, through the same gate as any call that a model proposes."""
+
+    def __init__(self, tools: Tools | None) -> None:
+        self.tools = None if tools is None else registry_of(tools)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternHandler:
+    """Steps that are a whole pattern: its graph, its engine and what its request says."""
+
+    graph: Graph
+    engine: Engine
+    mode: Mode
+    ask: Ask
+    tools: Registry | None = None
+    code: Mapping[str, Code] | None = None
+    filters: Mapping[str, ToolCallFilter] | None = None
+
+
+class RetrieveHandler:
+    """Steps that find evidence for a query: by a context provider, or by a function of the query.
+
+    What has a `find` gives candidates, with their sources and scores; what only has a `build` gives its messages.
+    """
+
+    def __init__(self, provider: ContextProvider | CandidateFinder | Find | None) -> None:
+        if provider is not None and not (callable(provider) or isinstance(provider, CandidateFinder | _Builder)):
+            raise _unfit("retrieve", provider, "a context provider, or a function of the query")
+        self.provider = provider
+
+    @property
+    def gives(self) -> str:
+        """The kind of what it finds, where that is known before it looks."""
+        if isinstance(self.provider, CandidateFinder):
+            return ValueKind.CANDIDATES
+        return ValueKind.MESSAGES if isinstance(self.provider, _Builder) else ""
+
+    async def __call__(self, step: Step) -> Step:
+        """Find what there is for the query that is the step's input."""
+        query, provider = step.input, self.provider
+        if provider is None:
+            raise HandlerUnusable("retrieve handler: no context provider was given")
+        if isinstance(provider, CandidateFinder):
+            found = await called(provider.find, query)
+        elif isinstance(provider, _Builder):
+            return replace(step, output=ContextFor(query, tuple(await called(provider.build, query))))
+        else:
+            found = await called(provider, query)
+        # Nothing that was found are no candidates, so that whoever comes after gets what it takes.
+        return replace(
+            step, output=found if isinstance(found, RerankInput | ContextFor) or found else RerankInput(query)
+        )
+
+
+class RerankHandler:
+    """Steps that put candidates into a better order: by a reranker, or by a function of query and candidates."""
+
+    def __init__(self, reranker: CandidateReranker | Rerank | None) -> None:
+        if reranker is not None and not (callable(reranker) or isinstance(reranker, CandidateReranker)):
+            raise _unfit("rerank", reranker, "a reranker, or a function of query and candidates")
+        self.reranker = reranker
+
+    async def __call__(self, step: Step) -> Step:
+        """Rerank the candidates that are the step's input."""
+        if self.reranker is None:
+            raise HandlerUnusable("rerank handler: no reranker was given")
+        asked: RerankInput = step.input
+        rerank = self.reranker.rerank if isinstance(self.reranker, CandidateReranker) else self.reranker
+        ordered = await called(rerank, asked.query, asked.candidates)
+        return replace(step, output=RerankInput(asked.query, tuple(ordered)))
+
+
+class ValidateHandler:
+    """Steps that look at an output and let it pass as it is, or say what is wrong with it.
+
+    A check is a function of the text, or compiled rules. It objects by raising ValueError, by returning what is wrong
+    (a text or several), or by returning False.
+    """
+
+    def __init__(self, check: Callable[[str], Any] | _RuleSet | None) -> None:
+        if check is not None and not (callable(check) or isinstance(check, _RuleSet)):
+            raise _unfit("validate", check, "a function of the text, or compiled rules")
+        self.check = check
+
+    async def __call__(self, step: Step) -> Any:
+        """What the check finds wrong with the step's input; None when it passes."""
+        if self.check is None:
+            raise HandlerUnusable("validate handler: no check was given")
+        check = self.check.check if isinstance(self.check, _RuleSet) else self.check
+        try:
+            said = await called(check, step.input)
+        except ValueError as problem:
+            return (str(problem) or f"the check raised {type(problem).__name__}",)
+        if isinstance(said, bool):
+            return None if said else ("the check returned False",)
+        return (said,) if said and isinstance(said, str) else said or None
+
+
+# Whatever PlanExecutor takes for a type of step.
+Handler: TypeAlias = (
+    InferHandler | ToolHandler | PatternHandler | RetrieveHandler | RerankHandler | ValidateHandler | StepFunction
+)
+
+
+def registry_of(tools: Tools) -> Registry:
+    """The registry that is given, or one of these tools and plain functions; raises RequestRejected for anything else."""
+    handed: object = tools
+    if not isinstance(handed, Iterable) or isinstance(handed, str | bytes):
+        message = f"tools={handed!r:.80} are no tools; give a list of tools and functions, or a Registry"
+        raise RequestRejected(REQUEST_TOOLS_INVALID, message)
+    return tools if isinstance(tools, Registry) else Registry(tools)
+
+
+def _check_asking(system_prompt: object, max_tokens: object) -> None:
+    """Refuse what no request to a model could say."""
+    if not isinstance(system_prompt, str):
+        raise _unfit("infer", system_prompt, "a text as system_prompt")
+    if type(max_tokens) is not int or not 0 <= max_tokens <= OUTPUT_TOKENS_MAX:
+        message = (
+            f"infer handler: max_tokens={max_tokens!r:.80} is outside 0 to {OUTPUT_TOKENS_MAX}; "
+            "leave it out for what every pattern allows"
+        )
+        raise RequestRejected(PLAN_HANDLER_INVALID, message, {"limit": OUTPUT_TOKENS_MAX})
+
+
+def is_lacking(handler: Handler) -> bool:
+    """Whether a handler was made without what it works with."""
+    match handler:
+        case InferHandler():
+            return handler.engine is None
+        case ToolHandler():
+            return handler.tools is None
+        case RetrieveHandler():
+            return handler.provider is None
+        case RerankHandler():
+            return handler.reranker is None
+        case ValidateHandler():
+            return handler.check is None
+    return False
+
+
+def unusable(handler: Handler) -> StepFunction | None:
+    """Code in place of a handler that has no engine or no tools: it says what is missing when its step runs."""
+    if not is_lacking(handler):
+        return None
+    if isinstance(handler, InferHandler):
+        return _refusing("infer handler: no engine was given")
+    return _refusing("tool handler: no tools were given") if isinstance(handler, ToolHandler) else None
+
+
+def _refusing(message: str) -> StepFunction:
+    def refuse(step: Step) -> None:
+        raise HandlerUnusable(message)
+
+    return refuse
+
+
+def _unfit(name: str, given: object, wanted: str) -> RequestRejected:
+    message = f"{name} handler: a {type(given).__name__} was given; give {wanted}"
+    return RequestRejected(PLAN_HANDLER_INVALID, message)

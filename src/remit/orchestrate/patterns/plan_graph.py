@@ -1,0 +1,267 @@
+"""The graph of a plan: what PlanExecutor runs. Plan, prepare, one node per step in their order, check, done.
+
+Rule 1: a step is a node, so what holds for nodes holds for steps: budgets, checkpoints, bounds, pauses, cancels.
+Rule 2: a step of code is a command, a step of a model a child run, a step of a tool a call that passes the gate.
+Rule 3: kinds that cannot fit are found here where they are known before anything runs, else when the step is entered.
+"""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.record import JsonObject, replace
+from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, Mode
+from remit.core.run.lifecycle import LifecycleState
+from remit.core.schema.json_text import kept_value
+from remit.core.work.graph import (
+    EXITS,
+    SHAPE_CHARS_MAX,
+    STANDARD_RULES,
+    TERMINALS,
+    Ask,
+    Edge,
+    Feed,
+    Graph,
+    Node,
+    NodeKind,
+    NodeOutcome,
+    schema_text,
+)
+from remit.core.work.plan import MARK, ExecutionPlan, PlanPolicy, Step, check_plan
+from remit.core.work.values import ValueKind, is_convertible
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.handlers import (
+    Handler,
+    InferHandler,
+    PatternHandler,
+    RerankHandler,
+    RetrieveHandler,
+    ToolHandler,
+    ValidateHandler,
+)
+from remit.orchestrate.patterns.step_checks import check_call, followed, instruction_of, invalid
+from remit.orchestrate.patterns.step_values import NoStepValue, read, written
+from remit.orchestrate.patterns.structured_graph import structured_graph
+
+# Before the type of a step, it names the code of its handler; before the name of a tool, it names what proposes a call.
+STEP_MARK = "step:"
+CALL_MARK = "call:"
+# After the name of a tool step: the node that makes a call of what the step is fed.
+ARGUMENTS = f"{MARK}arguments"
+
+# What a caller says who leaves everything to the plan. It is nothing that a first step could work on.
+RUN_THE_PLAN = "Run the plan."
+
+# What a step of code is at a node: its kind says where it belongs in the lifecycle and in pictures.
+_KINDS: Mapping[type, NodeKind] = {
+    RetrieveHandler: NodeKind.RETRIEVE,
+    RerankHandler: NodeKind.RERANK,
+    ValidateHandler: NodeKind.VALIDATE,
+}
+# What each handler takes. A function of the user's takes whatever comes.
+_TAKES: Mapping[type, ValueKind] = {
+    InferHandler: ValueKind.MESSAGES,
+    PatternHandler: ValueKind.MESSAGES,
+    ToolHandler: ValueKind.OBJECT,
+    RetrieveHandler: ValueKind.TEXT,
+    RerankHandler: ValueKind.CANDIDATES,
+    ValidateHandler: ValueKind.TEXT,
+}
+
+Handlers: TypeAlias = Mapping[str, Handler]
+
+
+def plan_graph(plan: ExecutionPlan, policy: PlanPolicy, handlers: Handlers, prompt: str = "") -> Graph:
+    """The graph that runs a plan, or RequestRejected with what is wrong with it.
+
+    A first step without an input works on the prompt.
+    """
+    check_plan(plan, policy, handlers)
+    plan = replace(plan, steps=tuple(followed(step, handlers[step.type]) for step in plan.steps))
+    steps, bounds = plan.steps, _bounds(plan, handlers)
+    nodes = [
+        Node("plan", NodeKind.DECIDE, lifecycle=LifecycleState.PLAN),
+        Node("prepare", NodeKind.DECIDE, lifecycle=LifecycleState.PREPARE),
+    ]
+    edges = [Edge("plan", "prepare"), Edge("prepare", _entrance(steps[0], handlers))]
+    gives: dict[str, str] = {}
+    for place, step in enumerate(steps):
+        handler, source = handlers[step.type], step.source or (steps[place - 1].name if place else "")
+        if step.input is None and source:
+            feed = _chained(step, source, handler, gives)
+        else:
+            feed = _given(step, handler, _first_words(step, handler, prompt) if step.input is None else step.input)
+        gives[step.name] = feed.gives
+        after = _entrance(steps[place + 1], handlers) if place + 1 < len(steps) else "check"
+        timeout_ms = _least(step.timeout_ms, policy.timeout_per_step_ms)
+        made = _nodes(step, feed, handler, timeout_ms)
+        nodes += [replace(node, visits_max=bounds[step.name]) for node in made]
+        edges += _edges(step, handlers, after, _maker(steps, place, handlers), bounds[step.name])
+    nodes.append(Node("check", NodeKind.VALIDATE, visits_max=1))
+    edges.append(Edge("check", "done"))
+    return Graph("plan", "plan", (*nodes, *TERMINALS), tuple(edges), EXITS)
+
+
+def finished_steps(graph: Graph, outputs: Mapping[str, object]) -> tuple[Step, ...]:
+    """The steps of a plan's graph that have an output, in the order of the plan, with what they worked on."""
+    feeds = {node.name: node.feed for node in graph.nodes if node.feed is not None}
+    steps: list[Step] = []
+    for name, own in feeds.items():
+        if name in outputs:
+            # What a tool step works on goes to the node that makes a call of it.
+            feed = feeds.get(f"{name}{ARGUMENTS}", own)
+            given = outputs.get(feed.source) if feed.source else read(feed.kind, feed.value)
+            steps.append(Step(name, feed.step_type, given, outputs[name]))
+    return tuple(steps)
+
+
+def _first_words(step: Step, handler: Handler, prompt: str) -> str | None:
+    """What a first step without an input works on: the prompt, or nothing where it asks for nothing."""
+    if prompt and prompt != RUN_THE_PLAN:
+        return prompt
+    if _takes(handler):
+        raise invalid(step, "is the first, and has nothing to work on; give it an input, or the plan a prompt")
+    return None
+
+
+def _takes(handler: Handler) -> str:
+    return _TAKES.get(type(handler), "")
+
+
+def _entrance(step: Step, handlers: Handlers) -> str:
+    return f"{step.name}{ARGUMENTS}" if isinstance(handlers[step.type], ToolHandler) else step.name
+
+
+def _least(*limits_ms: int) -> int:
+    return min((limit for limit in limits_ms if limit), default=0)
+
+
+def _chained(step: Step, source: str, handler: Handler, gives: Mapping[str, str]) -> Feed:
+    """What a step is fed by an earlier one, checked as far as kinds are known before anything runs."""
+    takes = _takes(handler)
+    if gives[source] and not is_convertible(gives[source], takes):
+        raise _mismatch(step, takes, gives[source], f"step {source!r} gives")
+    return Feed(takes, _given_by(step, handler, gives[source]), source=source, step_type=step.type)
+
+
+def _given(step: Step, handler: Handler, value: object) -> Feed:
+    """What a step is fed by the plan itself."""
+    takes = _takes(handler)
+    try:
+        kind, text = written(value)
+    except NoStepValue as problem:
+        raise invalid(step, f"has an input that cannot be used: {problem}") from None
+    if len(text) > SHAPE_CHARS_MAX:
+        reason = f"has an input of {len(text)} characters, input_chars_max={SHAPE_CHARS_MAX}"
+        raise invalid(step, f"{reason}; have a step before it read or make it")
+    if not is_convertible(kind, takes):
+        raise _mismatch(step, takes, kind, "its input is")
+    return Feed(takes, _given_by(step, handler, kind), kind, text, step_type=step.type)
+
+
+def _mismatch(step: Step, takes: str, found: str, subject: str) -> RequestRejected:
+    message = f"step {step.name!r} of type {step.type!r} takes {takes} and {subject} {found}; put a step in between"
+    return RequestRejected(ErrorCode.ORCHESTRATION_STEP_MISMATCH, message, {"step": step.name, "found": found})
+
+
+def _given_by(step: Step, handler: Handler, fed: str) -> str:
+    """The kind of a step's output; empty where only running it will tell."""
+    match handler:
+        case InferHandler():
+            return _kind_of_answer(step.schema)
+        case PatternHandler():
+            return _kind_of_answer(kept_value(handler.ask.schema) if handler.ask.schema else None)
+        case ToolHandler():
+            return ValueKind.RESULT
+        case RetrieveHandler():
+            return handler.gives
+        case RerankHandler():
+            return ValueKind.CANDIDATES
+        case ValidateHandler():
+            return fed
+    return ""
+
+
+def _kind_of_answer(schema: JsonObject | None) -> str:
+    if schema is None:
+        return ValueKind.TEXT
+    return ValueKind.OBJECT if schema.get("type") == "object" else ValueKind.JSON
+
+
+def _nodes(step: Step, feed: Feed, handler: Handler, timeout_ms: int) -> list[Node]:
+    execute = LifecycleState.EXECUTE
+    pattern = _inferring(step, handler) if isinstance(handler, InferHandler) else handler
+    if isinstance(pattern, PatternHandler):
+        model = pattern.engine.model_info().name
+        ask = replace(pattern.ask, instruction=instruction_of(step, pattern.ask.instruction))
+        child = Node(step.name, NodeKind.CHILD, execute, ask=ask, inner=pattern.graph, model=model)
+        return [replace(child, timeout_ms=timeout_ms, feed=feed)]
+    if isinstance(handler, ToolHandler):
+        return _call_nodes(step, feed, handler, timeout_ms)
+    kind = _KINDS.get(type(handler), NodeKind.DECIDE)
+    lifecycle = LifecycleState.VALIDATE if kind is NodeKind.VALIDATE else execute
+    code = f"{STEP_MARK}{step.type}"
+    prompt = instruction_of(step)
+    return [Node(step.name, kind, lifecycle, code=code, prompt=prompt, timeout_ms=timeout_ms, feed=feed)]
+
+
+def _inferring(step: Step, handler: InferHandler) -> PatternHandler | InferHandler:
+    """What an infer step runs: a chat with the handler's tools, or a structured call where the step has a schema."""
+    if handler.engine is None:
+        return handler
+    tools = tuple(tool.name for tool in handler.tools)
+    schema = "" if step.schema is None else schema_text(step.schema)
+    rounds = ITERATIONS_MAX_DEFAULT if tools else 0
+    graph = structured_graph(schema, tool_rounds_max=rounds, is_prepared=True) if schema else chat_graph()
+    ask = Ask(handler.system_prompt, tools, schema=schema, max_tokens=handler.max_tokens)
+    return PatternHandler(graph, handler.engine, Mode.STRUCTURED if schema else Mode.CHAT, ask)
+
+
+def _call_nodes(step: Step, feed: Feed, handler: ToolHandler, timeout_ms: int) -> list[Node]:
+    execute = LifecycleState.EXECUTE
+    rules = replace(STANDARD_RULES, timeout_ms=timeout_ms) if timeout_ms else STANDARD_RULES
+    if handler.tools is not None:
+        check_call(step, handler.tools)
+    # Without tools there is nothing to propose; the handler's own code says so when the step runs.
+    code = f"{STEP_MARK}{step.type}" if handler.tools is None else f"{CALL_MARK}{step.tool}"
+    entrance = Node(f"{step.name}{ARGUMENTS}", NodeKind.DECIDE, execute, code=code, timeout_ms=timeout_ms, feed=feed)
+    given = Feed(gives=ValueKind.RESULT, step_type=step.type)
+    return [entrance, Node(step.name, NodeKind.TOOL, execute, rules=rules, feed=given)]
+
+
+def _edges(step: Step, handlers: Handlers, after: str, maker: Step | None, visits_max: int) -> list[Edge]:
+    edges: list[Edge] = []
+    entrance = _entrance(step, handlers)
+    if entrance != step.name:
+        edges.append(Edge(entrance, step.name))
+    if isinstance(handlers[step.type], ValidateHandler):
+        if step.retries and maker is None:
+            raise invalid(step, f"has retries={step.retries}, and no model did a step before it that could mend it")
+        if step.retries and maker is not None:
+            edges.append(Edge(step.name, maker.name, NodeOutcome.REPAIRABLE))
+    elif step.retries:
+        edges.append(Edge(step.name, entrance, NodeOutcome.FAILED, f"visits < {visits_max}"))
+    edges.append(Edge(step.name, after))
+    return edges
+
+
+def _maker(steps: tuple[Step, ...], place: int, handlers: Handlers) -> Step | None:
+    """The step that made what a validate step looks at: the last one, back along what feeds it, that a model did."""
+    places = {step.name: number for number, step in enumerate(steps)}
+    while steps[place].input is None and (steps[place].source or place):
+        place = places[steps[place].source] if steps[place].source else place - 1
+        if isinstance(handlers[steps[place].type], InferHandler | PatternHandler):
+            return steps[place]
+    return None
+
+
+def _bounds(plan: ExecutionPlan, handlers: Handlers) -> dict[str, int]:
+    """How often each step may be entered: once, again for its retries, and again when a validate step sends it back."""
+    names = [step.name for step in plan.steps]
+    sent_back = dict.fromkeys(names, 0)
+    for place, step in enumerate(plan.steps):
+        maker = _maker(plan.steps, place, handlers) if isinstance(handlers[step.type], ValidateHandler) else None
+        if maker is not None:
+            for between in names[names.index(maker.name) : place]:
+                sent_back[between] += step.retries
+    return {step.name: 1 + step.retries + sent_back[step.name] for step in plan.steps}

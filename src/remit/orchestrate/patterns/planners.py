@@ -1,0 +1,188 @@
+"""Planners: who makes a plan of a request, before the run begins.
+
+Rule 1: a planner only makes plans; executing them is the graph's business, and a plan that is given needs no planner.
+Rule 2: a plan says who made it, why, when, and how many steps it has; the manifest pins that.
+Rule 3: what a planner made is looked at like anything from outside: a model may have written it.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from remit.core.failure import RequestRejected
+from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.limits.boundary import Boundary, DecisionRight
+from remit.core.limits.budget import LEASABLE
+from remit.core.record import replace
+from remit.core.run.contract import SystemRequest
+from remit.core.work.graph import NODES_MAX
+from remit.core.work.plan import PLAN_STEP_INVALID, STEP_TIMEOUT_MS_MAX, ExecutionPlan, PlanPolicy, PlanTrace, Step
+from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.facts.texts import clean
+from remit.orchestrate.loop.deadlines import TimeRanOut, within
+
+PLAN_MISSING = "PLAN_MISSING"
+PLANNER_FAILED = "PLANNER_FAILED"
+PLAN_INVALID = "PLAN_INVALID"
+PLAN_POLICY_INVALID = "PLAN_POLICY_INVALID"
+PLANNING_DENIED = "PLANNING_DENIED"
+
+# Under this key of its metadata a request names the plan it wants.
+PLAN_KEY = "plan"
+# Who is named when a plan was handed in as it is.
+DIRECT = "direct"
+_RATIONALE_CHARS_MAX = 1000
+_NAME_CHARS_MAX = 80
+# As long as the command line waits for a whole run; a planner may have asked a model.
+PLANNER_TIMEOUT_MS = 120_000
+# A tool step takes two nodes, and the plan some of its own.
+PLAN_STEPS_MAX = NODES_MAX // 2 - 10
+
+# What stands in the fields of a step that no check of a plan could do without. Inputs and schemas may be anything.
+_FIELDS: Mapping[str, type] = MappingProxyType(
+    {"name": str, "type": str, "source": str, "tool": str, "instruction": str, "retries": int, "timeout_ms": int}
+)
+
+
+class Planner(Protocol):
+    """Makes plans."""
+
+    def create_plan(self, request: SystemRequest) -> Any:
+        """An ExecutionPlan for the request, or something to await that gives one."""
+
+
+def check_planning(boundary: Boundary, *, has_plan: bool) -> None:
+    """Refuse a run whose plan would have to be made under a boundary that grants nobody the right to make one."""
+    is_granted = boundary.decisions is None or DecisionRight.MAKE_PLANS in boundary.decisions
+    if not has_plan and not is_granted:
+        message = (
+            f"boundary {boundary.name} does not grant the right to {DecisionRight.MAKE_PLANS}; "
+            "give the run a plan, or another boundary"
+        )
+        raise RequestRejected(PLANNING_DENIED, message, {"boundary": boundary.name})
+
+
+class StaticPlanner:
+    """Plans from a table, by the name that the request gives in its metadata; or one plan for every request."""
+
+    planner_id = "static"
+
+    def __init__(self, plans: Mapping[str, ExecutionPlan] | ExecutionPlan) -> None:
+        self._plans = plans
+
+    def create_plan(self, request: SystemRequest) -> ExecutionPlan:
+        """The plan that the request names."""
+        if isinstance(self._plans, ExecutionPlan):
+            return _traced(self._plans, "the only plan there is")
+        wanted = request.metadata.get(PLAN_KEY)
+        plan = self._plans.get(wanted) if isinstance(wanted, str) else None
+        if plan is None:
+            known = ", ".join(self._plans) or "none"
+            message = f"metadata.{PLAN_KEY}={str(wanted)[:80]!r} names no plan; there are {known}"
+            raise RequestRejected(PLAN_MISSING, message, {"plan": str(wanted)[:80]})
+        return _traced(plan, f"metadata.{PLAN_KEY} is {wanted!r}")
+
+
+def _traced(plan: ExecutionPlan, rationale: str) -> ExecutionPlan:
+    trace = plan.trace or PlanTrace(StaticPlanner.planner_id, rationale)
+    return replace(plan, trace=trace)
+
+
+def plan_of(given: ExecutionPlan | Sequence[Step]) -> ExecutionPlan:
+    """The plan that is given, or the plan of these steps; raises RequestRejected where there are none."""
+    plan = given if isinstance(given, ExecutionPlan) else ExecutionPlan(given)  # type: ignore[arg-type]  # looked at below
+    # Whatever the types say: a planner may be written without them.
+    steps: object = plan.steps
+    trace: object = plan.trace
+    if not isinstance(steps, list | tuple):
+        message = f"a {type(steps).__name__} is no plan; give an ExecutionPlan, or a list of steps"
+        raise RequestRejected(PLAN_INVALID, message)
+    if not isinstance(trace, PlanTrace | None):
+        message = f"the trace of the plan is a {type(trace).__name__}; give a PlanTrace, or leave it out"
+        raise RequestRejected(PLAN_INVALID, message)
+    for place, step in enumerate(plan.steps):
+        _check_fields(place, step)
+    return replace(plan, steps=tuple(_written(step) for step in plan.steps))
+
+
+def _written(step: Step) -> Step:
+    """The step with every text fit to be written; a member of StepType is its text."""
+    texts = {field: clean(str(getattr(step, field))) for field, kind in _FIELDS.items() if kind is str}
+    return replace(step, **texts)
+
+
+def _check_fields(place: int, step: object) -> None:
+    if not isinstance(step, Step):
+        raise RequestRejected(PLAN_STEP_INVALID, f"step {place} of the plan is a {type(step).__name__}; give a Step")
+    for field, kind in _FIELDS.items():
+        value = getattr(step, field)
+        # A bool is an int to Python, and a count to nobody.
+        if not isinstance(value, kind) or isinstance(value, bool):
+            message = f"step {place} of the plan has a {type(value).__name__} as its {field}; give a {kind.__name__}"
+            raise RequestRejected(PLAN_STEP_INVALID, message, {"step": place, "field": field})
+
+
+def check_policy(policy: PlanPolicy) -> None:
+    """Refuse a policy under which no plan could be judged."""
+    given: object = policy
+    if not isinstance(given, PlanPolicy):
+        raise RequestRejected(PLAN_POLICY_INVALID, f"policy={given!r:.80} is no policy; give a PlanPolicy")
+    steps, timeout_ms = policy.max_steps, policy.timeout_per_step_ms
+    types: object = policy.allowed_step_types
+    if type(steps) is not int or not 1 <= steps <= PLAN_STEPS_MAX:
+        problem = f"max_steps={steps!r:.80} is not from 1 to {PLAN_STEPS_MAX}"
+    elif type(timeout_ms) is not int or not 0 <= timeout_ms <= STEP_TIMEOUT_MS_MAX:
+        problem = f"timeout_per_step_ms={timeout_ms!r:.80} is not from 0 to {STEP_TIMEOUT_MS_MAX}"
+    elif not isinstance(types, list | tuple) or not all(isinstance(one, str) for one in types):
+        problem = f"allowed_step_types={types!r:.80} is no list of types; give all of them in one tuple"
+    else:
+        return
+    raise RequestRejected(PLAN_POLICY_INVALID, f"the policy cannot be used: {problem}")
+
+
+async def plan_for(
+    request: SystemRequest, given: ExecutionPlan | None, planner: Planner | None, at_ms: int
+) -> ExecutionPlan:
+    """The plan of a request: the one that was given, else what the planner makes. Its trace is complete."""
+    if given is not None:
+        return _completed(plan_of(given), DIRECT, at_ms)
+    if planner is None:
+        message = "mode 'plan' needs a plan or a planner, and there is neither; give one of them"
+        raise RequestRejected(PLAN_MISSING, message)
+    name = str(getattr(planner, "planner_id", "") or type(planner).__name__)[:_NAME_CHARS_MAX]
+    try:
+        made = await within(PLANNER_TIMEOUT_MS, called(planner.create_plan, request))
+    except RequestRejected:
+        raise
+    except TimeRanOut as error:
+        message = f"planner {name!r} took longer than planner_timeout_ms={PLANNER_TIMEOUT_MS}"
+        raise RequestRejected(PLANNER_FAILED, message, {"planner": name}) from error
+    except Exception as error:
+        message = f"planner {name!r} raised {type(error).__name__}: {error}"[:_RATIONALE_CHARS_MAX]
+        raise RequestRejected(PLANNER_FAILED, message, {"planner": name}) from error
+    if not isinstance(made, ExecutionPlan):
+        message = f"planner {name!r} returned a {type(made).__name__}; it must return an ExecutionPlan"
+        raise RequestRejected(PLANNER_FAILED, message, {"planner": name})
+    return _completed(plan_of(made), name, at_ms)
+
+
+def _completed(plan: ExecutionPlan, planner_id: str, at_ms: int) -> ExecutionPlan:
+    """The plan with a trace that says everything, however much its maker said."""
+    trace = plan.trace or PlanTrace(planner_id)
+    created = trace.created_at_ms
+    is_told = type(created) is int and 0 < created <= INTEGER_MAX
+    rationale = clean(str(trace.rationale)[:_RATIONALE_CHARS_MAX])
+    maker = clean(str(trace.planner_id or planner_id)[:_NAME_CHARS_MAX])
+    made = PlanTrace(maker, rationale, created if is_told else at_ms, len(plan.steps), _estimate(trace))
+    return replace(plan, trace=made)
+
+
+def _estimate(trace: PlanTrace) -> tuple[tuple[str, int], ...]:
+    """What a planner thinks that its plan takes, as far as that can be meant: counters of the budget, and amounts."""
+    given: object = trace.estimate
+    found: list[tuple[str, int]] = []
+    for pair in given if isinstance(given, tuple | list) else ():
+        match pair:
+            case (str() as name, int() as amount) if name in LEASABLE and 0 <= amount <= INTEGER_MAX:
+                found.append((name, int(amount)))
+    return tuple(found)

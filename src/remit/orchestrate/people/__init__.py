@@ -1,0 +1,1 @@
+"""Queues of people, and what callers are told of a run."""

@@ -1,0 +1,214 @@
+"""The queues of a store: what each holds, whether it may hold more, and who has taken note of what.
+
+Rule 1: what a queue holds is read off the journals whenever somebody asks; nothing is counted beside them.
+Rule 2: a queue that is full lets no question in but what is grave: the others wait outside, their runs stay suspended,
+        and the first of them enters as soon as there is room. Who wants to approve one before is sent away with a code;
+        a no is heard at any time.
+Rule 3: an ending is acknowledged once, by somebody with a name. That is a receipt of the store and no turn of the run:
+        a journal is closed with its ending, and whether people have seen it changes nothing in it.
+Rule 4: a queue that names who answers it hears nobody else, whether they say yes, say no or take note.
+Rule 5: a queue has its room for each tenant by itself, and whoever acts for a principal finds what is of its tenant.
+Rule 6: a run that cannot be read stands in nobody's way; `remit verify` tells what is wrong with it.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from remit.core.failure import Ending, InvariantBroken, RequestRejected
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.commands import AskHuman
+from remit.core.journal.storage import RunEntry
+from remit.core.limits.escalation import TRIGGER_OF
+from remit.core.limits.queue import QueueLimits, Receipt, ReceiptKind, check_limits
+from remit.core.record import replace
+from remit.core.run.person import check_person, is_among, look_alike
+from remit.core.run.principal import LOCAL, Principal, Scope, expect_scope, person_for
+from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
+from remit.kernel.state import RunState, pinned
+from remit.observe.history import fold, read_history
+from remit.observe.logs import run_fields
+from remit.observe.people.queue_items import (
+    QueueItem,
+    QueueShown,
+    aged,
+    ended_by,
+    escalation_asked,
+    item_ended,
+    items_asked,
+    overview,
+)
+from remit.observe.views.late_outcomes import NOTHING_FOUND, Found, found_since
+from remit.orchestrate.loop.child_doubts import doubts_below
+from remit.orchestrate.loop.orphans import orphan_above
+from remit.orchestrate.ports import Catalogue, Clock, Receipts, Turns
+from remit.tool.secrets.vault import NO_SECRETS
+
+NOTHING_HANDED_ON = "NOTHING_HANDED_ON"
+QUEUE_FULL = "QUEUE_FULL"
+QUEUE_FOREIGN = "QUEUE_FOREIGN"
+
+# The ending of a run is among its last turns; few things arrive after it.
+_LAST_TURNS = 16
+# An ending that hands nothing on need not be looked at; one by a cancel or a deadline does where it left a call in doubt.
+_HANDING_ON = frozenset(ending.value for ending in (*TRIGGER_OF, Ending.TIMEOUT, Ending.USER_CANCEL))
+
+_log = logging.getLogger(__name__)
+
+
+class Shelf(Protocol):
+    """What there is to read, and where receipts are kept."""
+
+    @property
+    def journal(self) -> Turns:
+        """Turns."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Which runs there are."""
+
+    @property
+    def receipts(self) -> Receipts:
+        """What was done about items."""
+
+
+class Queues:
+    """Reads the queues of a store."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        clock: Clock,
+        limits: Iterable[QueueLimits] = (),
+        check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
+        principal: Principal = LOCAL,
+    ) -> None:
+        self.limits = check_limits(limits)
+        self._shelf = shelf
+        self._clock = clock
+        # Refuses a name that is a secret.
+        self._check_name = check_name
+        self._principal = principal
+
+    def acting_for(self, principal: Principal, shelf: Shelf) -> "Queues":
+        """The same queues for a principal, who finds there what is on this shelf."""
+        return Queues(shelf, self._clock, self.limits, self._check_name, principal)
+
+    def limits_of(self, name: str) -> QueueLimits:
+        """The limits of a queue; none where nobody has set any."""
+        return next((one for one in self.limits if one.name == name), QueueLimits(name))
+
+    async def items(self, name: str = "", *, tenant_id: str | None = None) -> list[QueueItem]:
+        """What a queue holds, or what all hold, as people should look at it; of one tenant, or of all."""
+        every = [*await self._asked(tenant_id), *await self._ended(tenant_id)]
+        found = [item for item in every if not name or item.queue == name]
+        return aged(found, self.limits, self._clock.now_ms())
+
+    async def overview(self) -> list[QueueShown]:
+        """Every queue at a glance."""
+        return overview(await self.items(), self.limits)
+
+    async def acknowledge(self, run_id: str, by: str) -> Receipt:
+        """Take note of the ending of a run, which leaves its queue; gives the receipt, somebody else's if they were first.
+
+        Raises RequestRejected where the run has not ended, or its ending hands nothing on.
+        """
+        expect_scope(self._principal, Scope.APPROVE, "acknowledging")
+        by = person_for(self._principal, by)
+        self._check_name("by", check_person(by))
+        entry = await self._shelf.catalogue.entry(run_id)
+        item = None if entry is None or not entry.ending else await self._ending(entry)
+        if item is None:
+            how = "does not exist" if entry is None else f"ended as {entry.ending}" if entry.ending else "is open"
+            message = f"run {run_id} {how}, which hands nothing on; `remit queues` lists what waits for people"
+            raise RequestRejected(NOTHING_HANDED_ON, message, {"run_id": run_id})
+        self._check_person(item.queue, by)
+        receipt = Receipt(ReceiptKind.ACKNOWLEDGED, item.id, run_id, by, self._clock.now_ms())
+        await self._shelf.receipts.keep(receipt)
+        kept = await self._shelf.receipts.kept(ReceiptKind.ACKNOWLEDGED)
+        return next(one for one in kept if one.item == item.id)
+
+    async def check_answer(self, state: RunState, signal: UserSignal) -> None:
+        """Refuse an answer by somebody whom the queue of the question does not name, and a yes to one that waits outside."""
+        if not self.limits or signal.type not in (Signal.APPROVE, Signal.REJECT):
+            return
+        command_id = packet_named(str(signal.payload["packet_id"]), signal.run_id)
+        question = state.open.get(command_id)
+        if not isinstance(question, AskHuman):
+            return  # Who answers nothing is told so by the run.
+        queue = escalation_asked(question).queue
+        self._check_person(queue, signal.user_id)
+        if signal.type is Signal.APPROVE and self.limits_of(queue).load_max:
+            await self._check_inside(queue, packet_id(state.run_id, command_id), pinned(state).request.tenant_id)
+
+    def _check_person(self, queue: str, by: str) -> None:
+        people = self.limits_of(queue).answered_by
+        if not people or is_among(by, people):
+            return
+        alike = f"; it can be read for {other!r}" if (other := look_alike(by, people)) else ""
+        message = f"queue {queue} is answered by {', '.join(people)}, and not by {by!r}{alike}"
+        raise RequestRejected(QUEUE_FOREIGN, message, {"queue": queue, "by": by})
+
+    async def _check_inside(self, queue: str, item_id: str, tenant_id: str) -> None:
+        items = await self.items(queue, tenant_id=tenant_id)
+        asked = next((item for item in items if item.id == item_id), None)
+        if asked is None or not asked.is_outside:
+            return
+        inside = [item.id for item in items if not item.is_outside]
+        message = (
+            f"{item_id} waits outside queue {queue}, which holds {len(inside)} items of "
+            f"load_max={self.limits_of(queue).load_max}; answer what is inside first, such as {inside[0]}"
+        )
+        raise RequestRejected(QUEUE_FULL, message, {"queue": queue, "packet_id": item_id})
+
+    async def _asked(self, tenant_id: str | None) -> list[QueueItem]:
+        found: list[QueueItem] = []
+        for entry in await self._shelf.catalogue.entries(tenant_id=tenant_id, waiting_only=True):
+            # Nobody hears an answer to what a run asks whose parent has ended.
+            if await orphan_above(self._shelf.catalogue, entry) is None:
+                items = await self._questions(entry.run_id)
+                found += [replace(item, tenant_id=entry.listing.tenant_id) for item in items]
+        return found
+
+    async def _questions(self, run_id: str) -> list[QueueItem]:
+        try:
+            history = read_history(run_id, await self._shelf.journal.read(run_id))
+            return items_asked(fold(history), history.turns)
+        except InvariantBroken as error:
+            _log.warning("what a run asks cannot be read: %s", error, extra=run_fields(run_id))
+            return []
+
+    async def _ended(self, tenant_id: str | None) -> list[QueueItem]:
+        seen = {one.item for one in await self._shelf.receipts.kept(ReceiptKind.ACKNOWLEDGED)}
+        entries = await self._shelf.catalogue.entries(tenant_id=tenant_id)
+        candidates = [entry for entry in entries if entry.ending in _HANDING_ON and entry.run_id not in seen]
+        found = [await self._ending(entry) for entry in candidates]
+        return [item for item in found if item is not None]
+
+    async def _ending(self, entry: RunEntry) -> QueueItem | None:
+        # Of a long run only the end is read.
+        for after in dict.fromkeys((max(-1, entry.turns - 1 - _LAST_TURNS), -1)):
+            try:
+                turns = [decode_turn(data) for data in await self._shelf.journal.read(entry.run_id, after=after)]
+            except InvariantBroken as error:
+                _log.warning("how a run ended cannot be read: %s", error, extra=run_fields(entry.run_id))
+                return None
+            if (ended := ended_by(turns)) is not None:
+                found = await self._found(entry.run_id) if ended[0].doubted else NOTHING_FOUND
+                item = item_ended(entry.run_id, turns, is_child=bool(entry.listing.parent_id), found=found)
+                return None if item is None else replace(item, tenant_id=entry.listing.tenant_id)
+        return None
+
+    async def _found(self, run_id: str) -> Mapping[str, Found]:
+        """What was found out after its ending of effects that a run left in doubt: its own, and those of runs beneath it."""
+        state = await self._read(run_id)
+        if state is None:
+            return NOTHING_FOUND
+        return {**found_since(state), **(await doubts_below(state, self._read)).found}
+
+    async def _read(self, run_id: str) -> RunState | None:
+        try:
+            return fold(read_history(run_id, await self._shelf.journal.read(run_id)))
+        except InvariantBroken as error:
+            _log.warning("what became of a run's calls cannot be read: %s", error, extra=run_fields(run_id))
+            return None

@@ -1,0 +1,241 @@
+"""A run in the hands of its user: its id, what happens in it, what people tell it, and what it came to.
+
+Rule 1: a handle holds no truth. Whatever is asked of it is asked of the system, wherever the run is driven.
+Rule 2: to wait for a handle is to wait until its run has ended or waits for people; who stops waiting stops nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import uuid4
+
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject, replace
+from remit.core.run.contract import SystemResponse
+from remit.core.run.run_events import RunEvent, Subject
+from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, SIGNAL_INVALID, Signal, UserSignal
+from remit.orchestrate.setup.kit import Kit
+
+if TYPE_CHECKING:
+    from remit.orchestrate.bus.subscription import Subscription
+    from remit.orchestrate.facade import System
+
+# Who speaks for a program that names nobody.
+CALLER = "caller"
+# A run of which nothing was heard for so long may have been paused, or its driver be gone: then it is asked who drives it.
+QUIET_MS = 500
+
+T = TypeVar("T")
+U = TypeVar("U")
+# Makes of the response of a run that rests what was asked for, while its store is open.
+Read = Callable[[SystemResponse], Awaitable[T]]
+
+
+class Run(Generic[T]):
+    """One run. `await run` gives its response once it rests, `async for event in run` what happens until then."""
+
+    def __init__(
+        self,
+        system: "System",
+        run_id: str,
+        read: Read[T],
+        kit: Kit | None = None,
+        heard: "Subscription | None" = None,
+    ) -> None:
+        self.id = run_id
+        self._system = system
+        self._kit = kit
+        self._read = read
+        # What was heard since before it began, for the first who follows it.
+        self._heard = heard
+        # What it came to, once it has ended: its store may be closed then.
+        self._ended: tuple[SystemResponse, T] | None = None
+
+    def __await__(self) -> Generator[Any, None, SystemResponse]:
+        return self._response().__await__()
+
+    def __aiter__(self) -> "Events":
+        heard, self._heard = self._heard, None
+        return Events(self._system, self.id, -1, chunks=False, then=self._rested, heard=heard)
+
+    def read_by(self, read: Read[U]) -> "Run[U]":
+        """The same run, of which something else is made."""
+        return Run(self._system, self.id, read, self._kit, self._heard)
+
+    async def result(self) -> T:
+        """What the run came to, as whoever started it gives it: a response, or what a pattern makes of it."""
+        return (await self._rested())[1]
+
+    def events(self, *, since: str | int | None = -1, chunks: bool = False) -> "Events":
+        """What happens in the run until it rests: from its first turn on, behind a turn or a cursor, or (None) from now on.
+
+        With `chunks`, what its model says comes too, from the next answer on: who wants the first one starts the run so.
+        """
+        return Events(self._system, self.id, since, chunks=chunks, then=self._rested)
+
+    async def approve(
+        self, packet_id: str = "", *, by: str = "", arguments: JsonObject | None = None
+    ) -> SystemResponse:
+        """Say yes to what the run or a child of it asks, perhaps with other arguments; gives how it then rests.
+
+        The packet may be left out where only one is open, and `by` where the system acts for somebody.
+        """
+        name = packet_id or await self._only_packet()
+        return await self._answered(approval(name, by=by or self._own, arguments=arguments))
+
+    async def reject(self, packet_id: str = "", *, by: str = "", reason: str = "") -> SystemResponse:
+        """Say no to what the run or a child of it asks."""
+        name = packet_id or await self._only_packet()
+        return await self._answered(rejection(name, by=by or self._own, reason=reason))
+
+    async def answer(self, text: str, packet_id: str = "", *, by: str = "") -> SystemResponse:
+        """Answer what the run or a child of it wants to know."""
+        name = packet_id or await self._only_packet()
+        return await self._answered(
+            said(Signal.APPROVE, run_of(name), by or self._own, {"text": text, "packet_id": name})
+        )
+
+    async def cancel(self, *, by: str = "", reason: str = "") -> None:
+        """End the run at once, and its children."""
+        await self._tell(cancellation(self.id, by=self._by(by), reason=reason))
+
+    async def pause(self, *, by: str = "") -> None:
+        """Let the run begin nothing more."""
+        await self._tell(said(Signal.PAUSE, self.id, self._by(by), {}))
+
+    async def resume(self, *, by: str = "") -> None:
+        """Let a run that was paused go on."""
+        await self._tell(said(Signal.RESUME, self.id, self._by(by), {}))
+
+    async def feedback(self, text: str, *, by: str = "") -> None:
+        """Tell the model something before its next step."""
+        await self._tell(said(Signal.FEEDBACK, self.id, self._by(by), {"text": text}))
+
+    @property
+    def _own(self) -> str:
+        return self._system.principal.user_id
+
+    def _by(self, by: str) -> str:
+        return by or self._own or CALLER
+
+    async def _tell(self, signal: UserSignal) -> None:
+        await self._system.signal(signal, kit=self._kit)
+
+    async def _answered(self, signal: UserSignal) -> SystemResponse:
+        await answer(self._system, self.id, signal, self._kit)
+        return await self
+
+    async def _response(self) -> SystemResponse:
+        return (await self._rested())[0]
+
+    async def _rested(self) -> tuple[SystemResponse, T]:
+        if self._ended is None:
+            async for _ in Events(self._system, self.id, None, chunks=False):
+                pass
+            response = await self._system.result(self.id)
+            rested = response, await self._read(response)
+            if response.waiting_for is not None or response.terminal_code is None:
+                return rested
+            self._ended = rested
+        return self._ended
+
+    async def _only_packet(self) -> str:
+        waiting = (await self._system.result(self.id)).waiting_for
+        packets = () if waiting is None else waiting.packet_ids
+        if len(packets) != 1:
+            named = f"{len(packets)} packets: {', '.join(packets)}; name the one you mean" if packets else "nothing"
+            raise RequestRejected(PACKET_UNKNOWN, f"run {self.id} asks {named}", {"run_id": self.id})
+        return packets[0]
+
+
+class Events:
+    """What happens in one run, here or elsewhere, until it has ended or nobody drives it."""
+
+    def __init__(
+        self,
+        system: "System",
+        run_id: str,
+        since: str | int | None,
+        *,
+        chunks: bool,
+        then: Callable[[], Awaitable[Any]] | None = None,
+        heard: "Subscription | None" = None,
+    ) -> None:
+        self._system, self._run_id, self._since, self._chunks, self._then = system, run_id, since, chunks, then
+        self._heard = heard
+        self._is_quiet = self._is_left = False
+
+    def __aiter__(self) -> "Events":
+        return self
+
+    async def __anext__(self) -> RunEvent:
+        if self._heard is None:
+            await self._system.find(self._run_id)
+            self._heard = self._system.subscribe(Subject(self._run_id), since=self._since, chunks=self._chunks)
+        while True:
+            if (event := await self._heard.taken()) is not None:
+                self._is_quiet = self._is_left = False
+                return event
+            # It is left when nothing more came since that was seen.
+            if self._is_left or self._heard.is_over:
+                break
+            self._is_left = await self._system.is_left(self._run_id, is_quiet=self._is_quiet)
+            if not self._is_left:
+                self._is_quiet = not await self._heard.more(QUIET_MS / 1000)
+        await self.aclose()
+        if self._then is not None:
+            await self._then()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Hear nothing more."""
+        if self._heard is not None:
+            self._heard.close()
+
+
+async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | None) -> None:
+    """Let a run hear what a person says to something that it or a child of it asks, and wait until it rests."""
+    asking = said.run_id or run_id
+    if not await system.lineages.is_beneath(asking, run_id):
+        packet_id = str(said.payload["packet_id"])[:80]
+        message = f"packet {packet_id!r} is none of the open exchange, run {run_id}"
+        raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id})
+    await system.signal(replace(said, run_id=asking), kit=kit)
+    await system.settle(run_id)
+
+
+def approval(packet_id: str, *, by: str, arguments: JsonObject | None = None) -> UserSignal:
+    """A yes to a packet, perhaps with other arguments. It names no run when the packet is a command's name alone."""
+    changed: JsonObject = {} if arguments is None else {"arguments": arguments}
+    return said(Signal.APPROVE, run_of(packet_id), by, {**changed, "packet_id": packet_id})
+
+
+def rejection(packet_id: str, *, by: str, reason: str = "") -> UserSignal:
+    """A no to a packet. It names no run when the packet is a command's name alone."""
+    return said(Signal.REJECT, run_of(packet_id), by, {**_because(reason), "packet_id": packet_id})
+
+
+def cancellation(run_id: str, *, by: str, reason: str = "") -> UserSignal:
+    """The order to end a run at once."""
+    return said(Signal.CANCEL, run_id, by, _because(reason))
+
+
+def run_of(packet_id: str) -> str:
+    """The run that asks with a packet, refused where it is no text; empty when the packet is a command's name alone."""
+    given: object = packet_id
+    if not isinstance(given, str):
+        message = f"packet {given!r:.80} is no name of a packet; take one of `waiting_for.packet_ids`"
+        raise RequestRejected(PACKET_UNKNOWN, message)
+    return packet_id.rpartition(PACKET_MARK)[0]
+
+
+def said(kind: Signal, run_id: str, by: str, payload: JsonObject) -> UserSignal:
+    """A signal of a person to a run."""
+    given: object = by
+    if not isinstance(given, str):
+        message = f"by={given!r:.80} is no name of a person; say in words who signals {kind.value!r}"
+        raise RequestRejected(SIGNAL_INVALID, message)
+    return UserSignal(str(uuid4()), kind, run_id, by, payload=payload)
+
+
+def _because(reason: str) -> JsonObject:
+    return {"reason": reason} if reason else {}

@@ -1,0 +1,129 @@
+"""Goals from YAML and JSON files and from Python mappings, in the shape docs/goals.md describes.
+
+Rule 1: a key or value that nobody knows is refused by its place, never skipped.
+Rule 2: what no code could verify is refused when the file is read, not when the run has answered.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from remit.core.failure import RequestRejected
+from remit.core.journal.codec import read_json
+from remit.core.limits.tools import ToolCategory
+from remit.core.schema.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, parse_yaml, spelled, text_of
+from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
+from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
+from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, Reader
+
+_KEYS = ("statement", "task_class", "grounds", "required_actions", "criteria", "critical", "confidence")
+_CRITERION_KEYS = ("name", "guard", "judge", "only_warns")
+_ACTION_KEYS = ("tool", "times_min")
+_JSON = ".json"
+_PPM = 1_000_000
+# More than any run does in a day.
+TIMES_MAX = 10_000
+STATEMENT_DEFAULT = "the goal in the file"
+
+
+def goal_at(said: object) -> Goal | None:
+    """The goal that is handed over, that a mapping describes, or that stands in this file; None for none."""
+    if said is None:
+        return None
+    if isinstance(said, Goal):
+        check_goal(said)
+        return said
+    if isinstance(said, Mapping):
+        return _goal(Reader("goal", {}, GOAL_INVALID, "goal"), dict(said))
+    if isinstance(said, str | Path) and str(said):
+        return read_goal(Path(said))
+    raise RequestRejected(GOAL_INVALID, f"goal={said!r:.80} is no goal; give a Goal, a mapping, or the path of a file")
+
+
+def read_goal(path: Path) -> Goal:
+    """The goal in a YAML or JSON file."""
+    name = str(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(YAML_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        problem = f"cannot be read: {why}; check its path and its permissions"
+        raise RequestRejected(YamlFault.UNREADABLE, f"{name}: {problem}", {"source": name}) from error
+    return parse_goal(text_of(data, name), name, is_json=path.suffix.lower() == _JSON)
+
+
+def parse_goal(text: str, source_name: str, *, is_json: bool = False) -> Goal:
+    """The goal in a text; the name stands for it in errors."""
+    if not is_json:
+        document = parse_yaml(text, source_name)
+        return _goal(Reader(source_name, document.lines, GOAL_INVALID, "goal"), document.value)
+    reader = Reader(source_name, {}, GOAL_INVALID, "goal")
+    try:
+        value = read_json(text)
+    except (ValueError, RecursionError) as error:
+        raise reader.refusal((), f"is not JSON: {error}; correct it, or write YAML") from None
+    return _goal(reader, value)
+
+
+def _goal(reader: Reader, said: object) -> Goal:
+    block = reader.block(said, _KEYS, ())
+    if not block:
+        raise reader.refusal((), f"the goal says nothing; give it one of {', '.join(_KEYS)}")
+    statement = reader.text(block.get("statement", STATEMENT_DEFAULT), ("statement",), MESSAGE_CHARS_MAX)
+    task_class = block.get("task_class")
+    goal = Goal(
+        statement,
+        _criteria(reader, block.get("criteria", [])),
+        _actions(reader, block.get("required_actions", [])),
+        None if task_class is None else reader.choice(task_class, TaskClass, ("task_class",)),
+        reader.texts(block.get("critical", []), ("critical",)),
+        _confidence(reader, block.get("confidence", 0)),
+        grounds=reader.choices(block.get("grounds", []), ToolCategory, ("grounds",)),
+    )
+    try:
+        check_goal(goal)
+    except RequestRejected as error:
+        raise reader.refusal(("criteria",), error.message, {"cause": str(error.code)}) from None
+    return goal
+
+
+def _criteria(reader: Reader, value: Any) -> tuple[Criterion, ...]:
+    found: list[Criterion] = []
+    for at, item in enumerate(reader.items(value, ("criteria",))):
+        place: Place = ("criteria", at)
+        block = reader.block(item, _CRITERION_KEYS, place)
+        if "name" not in block:
+            raise reader.refusal(place, f"{spelled(place)} has no 'name'; add it")
+        name = reader.text(block["name"], (*place, "name"))
+        if any(other.name == name for other in found):
+            raise reader.refusal((*place, "name"), f"criterion {name!r} is there twice; rename one of them")
+        texts = {
+            key: reader.text(block[key], (*place, key), MESSAGE_CHARS_MAX) for key in ("guard", "judge") if key in block
+        }
+        only_warns = reader.flag(block.get("only_warns", False), (*place, "only_warns"))
+        if only_warns and "guard" in texts:
+            raise reader.refusal(
+                (*place, "only_warns"), f"criterion {name!r} has a guard, which decides; only a judge may warn"
+            )
+        found.append(Criterion(name, **texts, only_warns=only_warns))
+    return tuple(found)
+
+
+def _actions(reader: Reader, value: Any) -> tuple[RequiredAction, ...]:
+    found: list[RequiredAction] = []
+    for at, item in enumerate(reader.items(value, ("required_actions",))):
+        place: Place = ("required_actions", at)
+        block = {"tool": item} if isinstance(item, str) else reader.block(item, _ACTION_KEYS, place)
+        tool = reader.text(block.get("tool"), (*place, "tool"))
+        times = reader.whole(block.get("times_min", 1), (*place, "times_min"), 1, TIMES_MAX)
+        if any(other.tool == tool for other in found):
+            raise reader.refusal(place, f"action {tool!r} is required twice; say times_min instead")
+        found.append(RequiredAction(tool, times))
+    return tuple(found)
+
+
+def _confidence(reader: Reader, value: Any) -> int:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return round(value * _PPM)
+    raise reader.unfit(("confidence",), value, "a number from 0 to 1")

@@ -1,0 +1,125 @@
+"""What a run works with, and on which terms: the parts that are objects, and the parts that are data.
+
+Rule 1: a kit holds what cannot be written down: engines, functions, handlers. Losing it loses nothing of the run;
+        a kit that was loaded from files can be made again from the manifest.
+Rule 2: terms are data and are pinned in the manifest.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Budget
+from remit.core.limits.profiles import STANDARD
+from remit.core.limits.tools import ToolCall
+from remit.core.record import Record
+from remit.core.run.inference import Routing
+from remit.core.run.lifecycle import AgentRole
+from remit.core.run.manifest import Source
+from remit.core.run.messages import Message
+from remit.core.work.goal import Goal
+from remit.core.work.graph import Graph
+from remit.core.work.plan import ExecutionPlan, PlanPolicy
+from remit.inference.engine import Engine
+from remit.orchestrate.patterns.planners import Planner
+from remit.orchestrate.patterns.redundant_graph import Redundancy
+from remit.rerank.router import Router
+from remit.tool.registry import Registry
+
+if TYPE_CHECKING:
+    from remit.orchestrate.patterns.handlers import Handler
+    from remit.tool.declare.decorator import Function, Tool
+
+# Named code of the user. A validator gets a text and says what is wrong with it (several texts), gives a value (one text)
+# or is content (None); a step of a plan gets a Step; a voter is a strategy.
+Code = Any
+
+
+class FilterContext(Record):
+    """Where a call was proposed that a filter is shown: in which run, for whom, at which node, and beside which others.
+
+    `calls` are all calls of the answer that no filter has turned away, as they would be made, the one that is shown among
+    them. `why` says how a call came about that the model did not propose so: a person gave it other arguments, or it is
+    called in the place of a tool that is unavailable; such a call can be turned away and not be changed.
+    """
+
+    run_id: str
+    tenant_id: str
+    user_id: str
+    session_id: str
+    node: str
+    calls: tuple[ToolCall, ...]
+    why: str = ""
+
+
+# Looks at a proposed call before it is judged: None lets it pass as it is, a ToolCall has other arguments, and a text
+# says why it is not to be made. One that takes two arguments is shown the context, too.
+Sifted = ToolCall | str | None
+ToolCallFilter = (
+    Callable[[ToolCall], Sifted | Awaitable[Sifted]] | Callable[[ToolCall, FilterContext], Sifted | Awaitable[Sifted]]
+)
+
+
+class ContextProvider(Protocol):
+    """Finds evidence for an exchange."""
+
+    async def build(self, query: str) -> Sequence[Message]:
+        """Messages with what was found for the user's words; none when there is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """The engines by the name of their model, the first being the one that is used; tools; code."""
+
+    engines: Mapping[str, Engine]
+    tools: Registry = field(default_factory=lambda: Registry(()))
+    code: Mapping[str, Code] = field(default_factory=dict)
+    context: ContextProvider | None = None
+    # A router of the caller's own; without it the run's terms say who shortlists its tools.
+    router: Router | None = None
+    # For mode plan: what each type of step does, and who makes a plan of a request that brings none.
+    handlers: "Mapping[str, Handler]" = field(default_factory=dict)
+    planner: Planner | None = None
+    # By name, in the order in which they look at proposed calls.
+    filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
+    # Those that look at the calls of one step alone; the graph names them there.
+    step_filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
+    # How many engines after the first are cheaper ones, to be asked in its place when money runs short.
+    cheaper: int = 0
+    # The files of its code and handlers, which the manifest names so that another process makes the same kit again.
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def every_filter(self) -> Mapping[str, ToolCallFilter]:
+        """The filters of the run and of its steps."""
+        return {**self.filters, **self.step_filters}
+
+
+def kit_of(engine: Engine, tools: "Registry | Iterable[Tool | Function]" = ()) -> Kit:
+    """A kit with one engine, and these tools and plain functions."""
+    return Kit({engine.model_info().name: engine}, tools if isinstance(tools, Registry) else Registry(tools))
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run may do and must achieve."""
+
+    boundary: Boundary = STANDARD
+    budget: Budget = Budget()
+    goal: Goal | None = None
+    # None stands for the graph of the request's mode.
+    graph: Graph | None = None
+    role: AgentRole = AgentRole.GENERAL
+    # Who shortlists the tools before a model is asked.
+    router: Routing = Routing.AUTO
+    # How often an answer that does not pass is asked for again; None stands for the pattern's own number.
+    reasks_max: int | None = None
+    # For mode redundant.
+    redundancy: Redundancy = Redundancy()
+    # For mode plan: the plan, unless the kit's planner is to make one, and what a plan may be.
+    plan: ExecutionPlan | None = None
+    policy: PlanPolicy = PlanPolicy()
+
+
+STANDARD_TERMS = Terms()

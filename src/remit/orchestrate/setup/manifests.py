@@ -1,0 +1,180 @@
+"""Manifests: everything a run is started with, checked and pinned.
+
+Rule 1: ids that a request lacks are given here; whatever cannot become a run is refused here, before anything began.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from os import urandom
+from uuid import uuid4
+
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.roles import instructed, narrowed_to
+from remit.core.limits.tools import ToolCall, validate_tools_allowed
+from remit.core.record import replace
+from remit.core.run.contract import Mode, SystemRequest
+from remit.core.run.envelope import ID_FIELDS, check_request
+from remit.core.run.manifest import Manifest, SessionLink, acting_for, make_manifest
+from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
+from remit.core.work.goal import Task, TaskSource
+from remit.inference.specs import engine_spec
+from remit.kernel.authority.graph_tier import check_tier
+from remit.kernel.authority.intake import check_intake, prompt_of, task_named
+from remit.kernel.authority.policy import check_tools
+from remit.kernel.results.feasible import check_named
+from remit.orchestrate.exchange.sessions import check_entries, last_run, linked
+from remit.orchestrate.exchange.shaping import check_shapes
+from remit.orchestrate.facts.intent import intent_of
+from remit.orchestrate.history.custody import Custody
+from remit.orchestrate.loop.halt_switch import Halts
+from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.patterns.choosing import check_room, graph_for
+from remit.orchestrate.patterns.planners import check_planning, plan_for
+from remit.orchestrate.ports import Catalogue
+from remit.orchestrate.setup.foreseeing import Foreseer
+from remit.orchestrate.setup.kit import Kit, Terms
+from remit.orchestrate.setup.kits import engine_sources
+from remit.orchestrate.tenants.policies import Policies
+from remit.rerank.router import check_routing
+from remit.tool.secrets.vault import NO_SECRETS, Vault
+
+# What the headers that carry traces have room for.
+_TRACE_BYTES = 16
+
+
+class Manifests:
+    """Makes the manifests of new runs."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        catalogue: Catalogue,
+        new_id: Callable[[], str],
+        halts: Halts,
+        vault: Vault = NO_SECRETS,
+        owner: str = "",
+        custody: Custody | None = None,
+        policies: Policies | None = None,
+    ) -> None:
+        self._runner = runner
+        self._halts = halts
+        self._vault = vault
+        self._catalogue = catalogue
+        self._new_id = new_id
+        self._owner = owner
+        self._custody = custody
+        self._policies = policies
+        self._foreseer = Foreseer(catalogue, runner.journal)
+
+    async def of(
+        self,
+        request: SystemRequest,
+        kit: Kit,
+        terms: Terms,
+        entries: Mapping[str, str],
+        principal: Principal = LOCAL,
+    ) -> Manifest:
+        """Everything the run is started with, checked and pinned, in the name of its principal."""
+        entered = check_request(_identified(_signed_by(request, principal)))
+        terms, fault = await self._policed(terms, principal)
+        for field in ID_FIELDS:
+            self._vault.check_name(field, getattr(entered, field))
+        first = next(iter(kit.engines.values()), None)
+        asked = ("", "") if first is None else (first.model_info().name, engine_spec(first))
+        entered = replace(entered, messages=instructed(terms.role, entered.messages))
+        terms = dataclasses.replace(terms, boundary=narrowed_to(terms.role, terms.boundary))
+        _check_tools(entered, kit, terms.boundary)
+        await self._halts.refresh()
+        self._halts.check_start(entered.tenant_id, *asked)
+        for tool in kit.tools.definitions:
+            if tool.secrets:
+                self._vault.check_usable(tool.name, [name for _, name in tool.secrets])
+        plan = None
+        if entered.mode is Mode.PLAN and terms.graph is None:
+            check_planning(terms.boundary, has_plan=terms.plan is not None)
+            plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
+        graph = terms.graph or graph_for(entered, kit, terms, plan)
+        check_room(graph, terms)
+        check_shapes(entered.output.grammar or "", graph)
+        check_routing(terms.router)
+        entered, session = await self._linked(entered, entries)
+        manifest = make_manifest(
+            run_id=self._new_id(),
+            request=entered,
+            boundary=terms.boundary,
+            budget=terms.budget,
+            graph=graph,
+            models=tuple(engine.model_info() for engine in kit.engines.values()),
+            engines=tuple(engine_spec(engine) for engine in kit.engines.values()),
+            tools=kit.tools.definitions,
+            sources=(*kit.tools.sources, *engine_sources(kit.engines.values()), *kit.sources),
+            goal=terms.goal,
+            role=terms.role,
+            retrieves_context=kit.context is not None,
+            router=terms.router,
+            session=session,
+            plan=None if plan is None else plan.trace,
+            filters=tuple(kit.filters),
+            cheaper=kit.cheaper,
+            owner=self._owner,
+        )
+        manifest = manifest if principal is LOCAL else acting_for(manifest, principal, fault)
+        check_tier(manifest)
+        check_tools(manifest)
+        check_named(manifest)
+        now_ms = self._runner.clock.now_ms()
+        check_intake(manifest, now_ms)
+        return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+
+    async def _policed(self, terms: Terms, principal: Principal) -> tuple[Terms, str]:
+        """The terms with the boundary that holds for the principal, and why its policy could not be read, if so."""
+        if principal is LOCAL or self._policies is None:
+            return terms, ""
+        boundary, fault = await self._policies.of(principal)
+        return dataclasses.replace(terms, boundary=boundary), fault
+
+    async def _linked(
+        self, request: SystemRequest, entries: Mapping[str, str]
+    ) -> tuple[SystemRequest, SessionLink | None]:
+        """The request with the history of its session, and its place there; as it is where it has none."""
+        if not request.session_id:
+            return request, None
+        last = await last_run(self._catalogue, self._runner, request.session_id, request.tenant_id)
+        if last is not None and self._custody is not None:
+            await self._custody.expect_vouched(last.run.run_id)
+        read = () if last is None else await self._runner.labels_of(last.run)
+        return linked(request, last, check_entries(entries.items()), read)
+
+
+def _signed_by(request: SystemRequest, principal: Principal) -> SystemRequest:
+    """The request in the name of its principal; refuses one that says another tenant or user."""
+    if principal is LOCAL:
+        return request
+    user_id = person_for(principal, request.user_id, "user_id")
+    return replace(request, tenant_id=tenant_for(principal, request.tenant_id), user_id=user_id)
+
+
+def _identified(request: SystemRequest) -> SystemRequest:
+    """The request with the ids it lacks."""
+    return replace(
+        request, request_id=request.request_id or str(uuid4()), trace_id=request.trace_id or urandom(_TRACE_BYTES).hex()
+    )
+
+
+def _check_tools(request: SystemRequest, kit: Kit, boundary: Boundary) -> None:
+    """Refuse a request that names tools which are not there, or not on the list of its boundary."""
+    named = [*request.tools, *([request.tool_choice.function_name] if request.tool_choice.function_name else [])]
+    allowed = boundary.allowed_tools
+    known = [tool.name for tool in kit.tools.definitions if allowed is None or tool.name in allowed]
+    validate_tools_allowed([ToolCall(name, name) for name in named], known)
+
+
+def _task(manifest: Manifest, at_ms: int) -> Task | None:
+    """What kind of task a run is whose caller does not say: as the boundary says, or as the user's words look."""
+    goal = manifest.goal
+    if goal is not None and goal.task_class is not None:
+        return None
+    if (named := task_named(manifest, at_ms)) is not None:
+        return named
+    intent, grounds = intent_of(prompt_of(manifest)), () if goal is None else goal.grounds
+    return None if intent is None else Task(intent.task_class, TaskSource.INFERRED, intent.words, grounds)

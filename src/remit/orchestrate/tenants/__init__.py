@@ -1,0 +1,1 @@
+"""What exists for a principal, and what a tenant may spend."""

@@ -1,0 +1,245 @@
+"""What of a store exists for a principal: the runs of its tenant, and whatever hangs on them.
+
+Rule 1: everything that is looked up for a principal is looked up here. Whatever is not of its tenant is not found, by the
+        same words and the same way as what nobody ever started.
+Rule 2: nothing here writes but receipts of what was found here.
+Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is for whoever operates the store.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from remit.core.failure import RequestRejected
+from remit.core.journal.signing import SignedDeletion
+from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
+from remit.core.limits.queue import Receipt, ReceiptKind
+from remit.core.limits.quota import QuotaStanding
+from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, sees, tenant_for
+from remit.orchestrate.history.custody import Custody, Signers, why_absent
+from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
+
+
+class Standings(Protocol):
+    """Tells how tenants stand in their quotas."""
+
+    async def standings(self, tenant_id: str) -> list[QuotaStanding]:
+        """How a tenant stands in each of its quotas."""
+
+    async def tenants(self) -> list[str]:
+        """Every tenant that has a quota."""
+
+
+class Seen:
+    """What a principal may read of a store; each look takes the scope for it."""
+
+    def __init__(self, store: Store, principal: Principal) -> None:
+        self._principal = principal
+        self._blobs = store.blobs
+        # For those who look on behalf of a verb that takes another scope.
+        self.runs: Catalogue = store.catalogue
+        self._journal: Turns = store.journal
+        self._log: HeadLog = store.log
+        self._halts: PastHalts = store.halts
+        self._receipts: Receipts = store.receipts
+        if principal.tenant_id != EVERY_TENANT:
+            self.runs = runs = TenantCatalogue(store.catalogue, principal.tenant_id)
+            self._journal = TenantTurns(store.journal, runs)
+            self._log = TenantHeadLog(store.log, runs)
+            self._halts = NoHalts()
+            self._receipts = TenantReceipts(store.receipts, runs)
+
+    def custody(self, signers: Signers | None) -> Custody:
+        """Who looks after the runs that are seen."""
+        return Custody(self._journal, self.runs, self._log, signers)
+
+    async def absent(self, name: str) -> RequestRejected:
+        """Why a run is not there."""
+        return await why_absent(self._log, name)
+
+    @property
+    def journal(self) -> Turns:
+        """Turns."""
+        self._expect_reader()
+        return self._journal
+
+    @property
+    def blobs(self) -> Blobs:
+        """Long texts, for whoever has read of them in a turn."""
+        self._expect_reader()
+        return self._blobs
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Which runs there are."""
+        self._expect_reader()
+        return self.runs
+
+    @property
+    def log(self) -> HeadLog:
+        """What was signed."""
+        self._expect_reader()
+        return self._log
+
+    @property
+    def halts(self) -> PastHalts:
+        """The journal of halts, which is the operator's to verify."""
+        self._expect_reader()
+        return self._halts
+
+    @property
+    def receipts(self) -> Receipts:
+        """What was done about the items of queues."""
+        self._expect_reader()
+        return self._receipts
+
+    def _expect_reader(self) -> None:
+        expect_scope(self._principal, Scope.READ, "reading")
+
+
+class TenantCatalogue:
+    """The runs of a tenant."""
+
+    def __init__(self, catalogue: Catalogue, tenant_id: str) -> None:
+        self._every = catalogue
+        self._tenant_id = tenant_id
+
+    async def entry(self, run_id: str) -> RunEntry | None:
+        """One run, or None when nobody of the tenant started it."""
+        found = await self._every.entry(run_id)
+        return None if found is None or found.listing.tenant_id != self._tenant_id else found
+
+    async def entries(
+        self,
+        *,
+        tenant_id: str | None = None,
+        parent_id: str | None = None,
+        begins: str = "",
+        open_only: bool = False,
+        waiting_only: bool = False,
+        before: str = "",
+        limit: int = 0,
+    ) -> Sequence[RunEntry]:
+        """The runs, newest first; of another tenant there are none."""
+        is_foreign = tenant_id not in (None, self._tenant_id)
+        if is_foreign or (before and await self.entry(before) is None):
+            return ()
+        return await self._every.entries(
+            tenant_id=self._tenant_id,
+            parent_id=parent_id,
+            begins=begins,
+            open_only=open_only,
+            waiting_only=waiting_only,
+            before=before,
+            limit=limit,
+        )
+
+    async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
+        """The runs of a session, in order."""
+        is_foreign = tenant_id not in (None, self._tenant_id)
+        return () if is_foreign else await self._every.session(session_id, tenant_id=self._tenant_id)
+
+    async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:
+        """The open runs that agents elsewhere name so."""
+        return () if tenant_id != self._tenant_id else await self._every.named(name, tenant_id)
+
+    async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
+        """Runs that are alike; those of other tenants never are."""
+        found = await self._every.alike(likeness, limit=limit)
+        return [entry for entry in found if entry.listing.tenant_id == self._tenant_id]
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The signed heads kept with a run."""
+        return () if await self.entry(run_id) is None else await self._every.heads(run_id)
+
+    async def last_head(self, run_id: str) -> SignedHead | None:
+        """The last of them."""
+        return None if await self.entry(run_id) is None else await self._every.last_head(run_id)
+
+
+class TenantTurns:
+    """The turns of the runs of a tenant."""
+
+    def __init__(self, journal: Turns, runs: TenantCatalogue) -> None:
+        self._every = journal
+        self._runs = runs
+
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
+        """The turns that follow turn number `after`; none of a run of nobody here."""
+        return Stretch() if await self._runs.entry(run_id) is None else await self._every.read(run_id, after=after)
+
+
+class TenantHeadLog:
+    """What was signed of the runs of a tenant."""
+
+    def __init__(self, log: HeadLog, runs: TenantCatalogue) -> None:
+        self._every = log
+        self._runs = runs
+
+    async def last(self, run_id: str) -> SignedHead | None:
+        """The head of the highest turn of a run that its signer signed."""
+        return await self._every.last(run_id) if await self._is_ours(run_id) else None
+
+    async def doubt(self, run_id: str, last: int) -> str:
+        """Why a later turn of a run may have been known."""
+        return await self._every.doubt(run_id, last) if await self._is_ours(run_id) else ""
+
+    async def losses(self) -> Losses:
+        """The runs of which turns are missing; what is gone altogether, nobody knows whose it was."""
+        lost = await self._every.losses()
+        return Losses(tuple([run_id for run_id in lost.behind if await self._is_ours(run_id)]))
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The heads of a run, in the order of their turns."""
+        return await self._every.heads(run_id) if await self._is_ours(run_id) else ()
+
+    async def deletion(self, run_id: str) -> SignedDeletion | None:
+        """Nothing: a run that was deleted is of no tenant."""
+        return None
+
+    async def _is_ours(self, run_id: str) -> bool:
+        return await self._runs.entry(run_id) is not None
+
+
+class TenantReceipts:
+    """What was done about the items of a tenant."""
+
+    def __init__(self, receipts: Receipts, runs: TenantCatalogue) -> None:
+        self._every = receipts
+        self._runs = runs
+
+    async def keep(self, receipt: Receipt) -> None:
+        """Keep a receipt about what was found here."""
+        await self._every.keep(receipt)
+
+    async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:
+        """The receipts of a kind, oldest first."""
+        return [one for one in await self._every.kept(kind) if await self._runs.entry(one.run_id) is not None]
+
+
+class NoHalts:
+    """The journal of halts, for those who do not operate the store: nothing of it."""
+
+    def since(self, number: int) -> Sequence[bytes]:
+        """None."""
+        return ()
+
+
+class TenantStandings:
+    """How the tenant of a principal stands in its quotas."""
+
+    def __init__(self, quotas: Standings, principal: Principal) -> None:
+        self._every = quotas
+        self._principal = principal
+
+    async def standings(self, tenant_id: str = "") -> list[QuotaStanding]:
+        """How the tenant stands in each of its quotas; how others do is refused, whether or not there are any."""
+        self._expect_reader()
+        return await self._every.standings(tenant_for(self._principal, tenant_id))
+
+    async def tenants(self) -> list[str]:
+        """The tenant, if it has a quota."""
+        self._expect_reader()
+        return [name for name in await self._every.tenants() if sees(self._principal, name)]
+
+    def _expect_reader(self) -> None:
+        expect_scope(self._principal, Scope.READ, "reading quotas")

@@ -1,0 +1,221 @@
+"""Calls: what became of each call: let through, held, approved or rejected; and what a lookup's arguments rest on.
+
+Rule 1: an approval is named by the hash of tool and arguments, is spent once, and says who gave it.
+Rule 2: the wire is tripped by the first call that is held and re-armed by the answer to that call.
+Rule 3: a host may run an approved call at once and report its result, or propose it again; either spends the approval.
+Rule 4: a result belongs to its call by id; without one, to the latest call of its tool that waits for a result. Where
+        two calls could be meant, the result belongs to one of them and selects nothing.
+"""
+
+from enum import StrEnum
+
+from remit.core.limits.tools import Effect
+from remit.core.record import Record, replace
+from remit.provenance.declarations import Declaration
+from remit.provenance.gate_verdict import Argument
+from remit.provenance.grounds import Evidence
+from remit.provenance.kinds import ANY, LABEL, TEXT, is_target
+from remit.provenance.repeats import Uses
+from remit.provenance.vocabulary import word_stems
+
+# Calls whose results never came. A run that has more of them open has lost its results; the oldest are forgotten.
+OPEN_CALLS_MAX = 1_000
+# Kinds that say nothing about what a value is.
+_LOOSE = frozenset({ANY, LABEL, TEXT})
+# What vouches for a value of the words: of this exchange, or of an earlier one.
+_SAID = frozenset({"words", "earlier"})
+
+
+class Scope(StrEnum):
+    """What an approval covers: this call once, or its unbound values for this tool and kind for the whole run too."""
+
+    CALL = "call"
+    VALUE = "value"
+
+
+class Call(Record):
+    """One call: its bytes by hash, its targets, and what its arguments rest on."""
+
+    call_id: str
+    tool: str
+    digest: str
+    targets: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    unbound: tuple[tuple[str, str], ...] = ()
+    chosen: bool = False
+    ranged: bool = False
+    located: bool = False
+    asked: bool = False
+    names: tuple[str, ...] = ()
+
+
+class Ledger:
+    """The calls of one run and what people said about them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.tripped = ""
+        self.open: dict[str, Call] = {}
+        self.waiting: dict[str, Call] = {}
+        self.approvals: dict[str, str] = {}
+        self.rejected: dict[str, str] = {}
+        self.uses: dict[str, Uses] = {}
+
+    def name_call(self, call_id: str | None) -> str:
+        """The id of a call; one that has none gets the next free name."""
+        self.count += 1
+        return call_id if isinstance(call_id, str) and call_id else f"call-{self.count}"
+
+    def uses_of(self, tool: str) -> Uses:
+        """How often a tool was let through so far."""
+        found = self.uses.get(tool)
+        if found is None:
+            found = self.uses[tool] = Uses()
+        return found
+
+    def let_through(self, call: Call) -> None:
+        """Note that a call may happen, and await its result."""
+        known = self.open.get(call.call_id)
+        self.open[call.call_id] = call if known is None or known.digest == call.digest else _aimless(call)
+        if len(self.open) > OPEN_CALLS_MAX:
+            self.open.pop(next(iter(self.open)))
+
+    def hold(self, call: Call, *, trips: bool) -> None:
+        """Hold a call for a person."""
+        self.waiting[call.call_id] = call
+        if trips and not self.tripped:
+            self.tripped = call.call_id
+
+    def held(self, call_id: str) -> Call | None:
+        """The held call of this id."""
+        return self.waiting.get(call_id)
+
+    def held_ids(self) -> tuple[str, ...]:
+        """The ids of all calls that wait for a person."""
+        return tuple(self.waiting)
+
+    def approve(self, call: Call, by: str) -> None:
+        """Let exactly these bytes pass once."""
+        self._answered(call)
+        self.approvals[call.digest] = by
+        self.rejected.pop(call.digest, None)
+        self.open[call.call_id] = call
+
+    def reject(self, call: Call, by: str) -> None:
+        """Turn these bytes away for the rest of the run."""
+        self._answered(call)
+        self.rejected[call.digest] = by
+
+    def _answered(self, call: Call) -> None:
+        del self.waiting[call.call_id]
+        if self.tripped == call.call_id:
+            self.tripped = ""
+
+    def take_back(self, call_id: str, *, is_counted: bool) -> None:
+        """Forget a call that was let through or held and will not be made; `is_counted` says that it counts as used."""
+        call = self.open.pop(call_id, None) or self.waiting.pop(call_id, None)
+        if self.tripped == call_id:
+            self.tripped = ""
+        if call is not None and is_counted:
+            self.uses_of(call.tool).take_back(call.targets)
+
+    def spend_approval(self, call: Call) -> str:
+        """Who approved these bytes, if somebody did and it was not used yet."""
+        return self.approvals.pop(call.digest, "")
+
+    def returned(self, call_id: str | None, tool: str) -> Call | None:
+        """The call that a result belongs to, if it was let through; an approval that the host acted on is spent."""
+        call = self._latest(tool) if call_id is None else self.open.get(call_id)
+        if call is None or call.tool != tool:
+            return None
+        self.open.pop(call.call_id, None)
+        if self.spend_approval(call):
+            self.uses_of(tool).add(call.targets)
+        return call
+
+    def _latest(self, tool: str) -> Call | None:
+        waiting = [call for call in self.open.values() if call.tool == tool]
+        for call in waiting:
+            del self.open[call.call_id]
+        if not waiting:
+            return None
+        return waiting[-1] if len(waiting) == 1 else _aimless(waiting[-1])
+
+
+def _aimless(call: Call) -> Call:
+    """A call whose result may be another's: nothing is known of what its arguments rest on."""
+    return replace(call, chosen=False, ranged=False, located=False, asked=False, names=())
+
+
+def lookup_of(
+    call: Call,
+    declaration: Declaration,
+    arguments: tuple[Argument, ...],
+    evidence: Evidence,
+    *,
+    targets: tuple[str, ...] = (),
+) -> Call:
+    """The call with what its arguments rest on, which decides what its result may select."""
+    by_words = [one for one in arguments if one.bound_by == "words"]
+    unbound = [one.value for one in arguments if one.code is not None and not _is_made_of_words(one, evidence)]
+    said = [one for one in arguments if one.bound_by in _SAID]
+    unbound += [one.value for one in said if isinstance(one.value, str) and evidence.says_nothing(one.value)]
+    is_earlier = any(one.bound_by == "earlier" for one in arguments)
+    given = tuple([one.path for one in arguments if one.bound_by != "default"])
+    chosen = not unbound
+    return Call(
+        call.call_id,
+        call.tool,
+        call.digest,
+        targets=targets,
+        arguments=given,
+        chosen=chosen,
+        ranged=chosen or all(isinstance(one, int) and not isinstance(one, bool) for one in unbound),
+        located=bool(declaration.locator_args)
+        and set(declaration.locator_args) <= {one.path.partition("[")[0] for one in by_words},
+        asked=_is_asked(declaration, evidence, arguments if chosen and not is_earlier else ()),
+        names=_names_in(said, declaration, evidence),
+    )
+
+
+def _names_in(said: list[Argument], declaration: Declaration, evidence: Evidence) -> tuple[str, ...]:
+    """What a call was given that the words use as a name."""
+    if not said:
+        return ()
+    words, hints = evidence.words, word_stems(declaration.name)
+    return tuple([value for value in [str(one.value) for one in said] if words.is_name(value, hints)])
+
+
+def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
+    """A query of words of the user side by side, or none: enough to look something up, not to name a value."""
+    if argument.value in (None, "", [], {}):
+        return True
+    if not isinstance(argument.value, str) or argument.kind:
+        return False
+    parts = argument.value.lower().split()
+    known = evidence.words.lower
+    return known.issuperset(parts) and not evidence.says_nothing(argument.value)
+
+
+def _is_asked(declaration: Declaration, evidence: Evidence, named: tuple[Argument, ...]) -> bool:
+    """Whether the words ask for what is read: they speak of it, name where it stands, or name it and ask for the tool.
+
+    `named` are the arguments of a call whose every argument came from the user. That alone asks for nothing: any word of
+    a request can be looked up in anything, and a verb that many tools share ("read") asks for none of them.
+    """
+    if declaration.effect is not Effect.READ:
+        return True
+    said, tools = evidence.asking.stems, evidence.tool_words
+    if not said.isdisjoint(tools.about[declaration.name]):
+        return True
+    given = [one for one in named if one.bound_by != "default"]
+    if any(one.code is None and _is_thing(one, declaration) for one in given):
+        return True
+    return bool(given) and not said.isdisjoint(tools.alone[declaration.name])
+
+
+def _is_thing(argument: Argument, declaration: Declaration) -> bool:
+    """Whether an argument names one thing: its kind is declared, or it says where something stands."""
+    if argument.path.partition("[")[0] in declaration.locator_args:
+        return True
+    return argument.kind not in _LOOSE and is_target(argument.kind)

@@ -1,0 +1,1 @@
+"""Call a tool's function: arguments, threads, cancellation, outcomes."""

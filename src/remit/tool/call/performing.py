@@ -1,0 +1,192 @@
+"""Performing calls: one door for functions on the event loop, in threads and in processes of their own.
+
+Rule 1: a call ends as Performed, as a ToolFault, or by the cancellation of whoever awaits it.
+Rule 2: what is cancelled is told to stop. A coroutine is cancelled, a process is killed, a thread has its token set.
+Rule 3: a thread that does not listen is abandoned: it goes on, and its outcome is handed over when it comes, because
+        the effect of a call is the same whether anybody waited for it or not.
+Rule 4: whether a call has begun is known at any moment: of one that has not, nothing has happened.
+Rule 5: its gate is asked last whether the call may begin, and whether it had to wait for something since it was asked for.
+Rule 6: secrets are fetched just before the call; one that is missing or expires too soon means that it is not begun.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from remit.core.failure import ErrorCode
+from remit.core.record import JsonObject, replace
+from remit.tool.call.arguments import NO_SECRETS_LENT, called, prepared, rendered
+from remit.tool.call.cancel_token import CancelToken
+from remit.tool.call.hooks import check_available, raise_if_ours, verdict
+from remit.tool.call.outcomes import Performed, ToolFault, fault_of
+from remit.tool.call.threads import threads
+from remit.tool.declare.decorator import Tool
+from remit.tool.process.isolating import Killed, Leash, Lent, call_isolated
+from remit.tool.process.sandbox import WAY_OUT, sandbox_problem
+from remit.tool.secrets.secret import Secret
+from remit.tool.secrets.vault import NO_SECRETS, Vault
+
+# A tool that looks at its token between two steps looks every few dozen milliseconds; who cancels waits no longer.
+CANCEL_GRACE_MS = 100
+# A killed process is gone in milliseconds, unless the kernel itself waits for a device.
+KILL_GRACE_MS = 2_000
+
+# The outcome of a call that nobody waits for any more; None if it has none, since its process was killed.
+Late: TypeAlias = "asyncio.Future[Performed | ToolFault | None]"
+
+
+# Raises where a call may not begin any more; it is told whether the call had to wait.
+Gate: TypeAlias = Callable[[bool], Awaitable[None]]
+
+
+class Attempt:
+    """One call: whether it has begun, how it is told to stop, and what is left of it when nobody waits any more."""
+
+    __slots__ = ("arguments", "gate", "has_begun", "key", "late", "leash", "secrets", "token", "tool", "vault")
+
+    def __init__(
+        self,
+        tool: Tool,
+        arguments: JsonObject,
+        key: str,
+        vault: Vault = NO_SECRETS,
+        gate: Gate | None = None,
+    ) -> None:
+        self.tool = tool
+        self.gate = gate
+        self.vault = vault
+        self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
+        self.arguments = arguments
+        self.key = key
+        # Only a function that takes a token can be told by it, only a process is held by a leash; both hold a lock.
+        self.token = CancelToken() if tool.signature.token_names else None
+        self.leash = Leash() if tool.isolate else None
+        self.has_begun = False
+        # Of a call that was cancelled after it had begun: what has its outcome, or will.
+        self.late: Late | None = None
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the call was told to stop and still goes on."""
+        return self.late is not None and not self.late.done()
+
+    @property
+    def last_word(self) -> "Performed | ToolFault | None":
+        """What the call came to after it was told to stop, if that is known."""
+        late = self.late
+        return late.result() if late is not None and late.done() and not late.cancelled() else None
+
+
+async def perform(attempt: Attempt) -> Performed:
+    """Perform one call, or raise the ToolFault it came to. Whoever cancels this finds in the attempt what is left."""
+    tool = attempt.tool
+    if tool.available is not None:
+        await check_available(tool)
+    if tool.sandbox and (problem := await asyncio.to_thread(sandbox_problem)):
+        message = f"it demands a sandbox, and {problem}; {WAY_OUT}"
+        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message)
+    if tool.definition.secrets:
+        wanted, timeout_ms = tool.definition.secrets, tool.definition.timeout_ms
+        attempt.secrets = await attempt.vault.fill(tool.name, wanted, timeout_ms=timeout_ms)
+    if attempt.gate is not None:
+        await attempt.gate(bool(tool.available is not None or tool.definition.secrets))
+    attempt.has_begun = True
+    if attempt.leash is not None:
+        lent = Lent(attempt.secrets, attempt.vault)
+        work = partial(call_isolated, tool, attempt.arguments, attempt.key, attempt.leash, lent)
+        return await _in_thread(attempt, work)
+    if tool.is_async:
+        return await _on_loop(attempt)
+    return await _in_thread(attempt, partial(_blocking, attempt))
+
+
+async def _on_loop(attempt: Attempt) -> Performed:
+    tool, arguments = attempt.tool, attempt.arguments
+    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets)
+    try:
+        value = await tool.function(**values)
+    except BaseException as error:
+        raise_if_ours(error)
+        fault = fault_of(error)
+        _keep_last_word(attempt, fault)
+        raise fault from error
+    performed = rendered(tool, value)
+    performed = performed if tool.verify is None else await _verified(tool, arguments, (value, performed))
+    _keep_last_word(attempt, performed)
+    return performed
+
+
+def _keep_last_word(attempt: Attempt, said: Performed | ToolFault) -> None:
+    """Keep what a function on the loop said although it was cancelled: whoever cancelled it does not hear it otherwise."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        attempt.late = asyncio.get_running_loop().create_future()
+        attempt.late.set_result(said)
+
+
+def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
+    value = called(attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets)
+    return value, rendered(attempt.tool, value)
+
+
+async def _in_thread(attempt: Attempt, work: Callable[[], Any]) -> Performed:
+    """Have work done in a thread. When whoever awaits is cancelled, the work is told to stop and given a short grace."""
+    future = threads().submit(partial(_outcome, work))
+    waiter = asyncio.wrap_future(future)
+    try:
+        outcome = await asyncio.shield(waiter)
+    except asyncio.CancelledError:
+        if future.cancel():
+            # It waited for a thread, and none was free.
+            attempt.has_begun = False
+            raise
+        await _stopped(attempt, waiter)
+        raise
+    return await _settled(attempt, outcome)
+
+
+async def _stopped(attempt: Attempt, waiter: "asyncio.Future[Any]") -> None:
+    """Tell work to stop, and give it a short while to do so."""
+    if attempt.token is not None:
+        attempt.token.cancel()
+    if attempt.leash is not None:
+        attempt.leash.cut()
+    late = attempt.late = asyncio.create_task(_late(attempt, waiter))
+    grace_ms = KILL_GRACE_MS if attempt.tool.isolate else CANCEL_GRACE_MS
+    await asyncio.wait([late], timeout=grace_ms / 1000)
+
+
+def _outcome(work: Callable[[], Any]) -> Any:
+    """What work came to, as a value: some errors cannot cross from a thread to the loop by being raised."""
+    try:
+        return work()
+    except (ToolFault, Killed) as fault:
+        return fault
+    except BaseException as error:  # noqa: BLE001  # a call that breaks in an unknown way is an observation, too
+        return fault_of(error)
+
+
+async def _settled(attempt: Attempt, outcome: Any) -> Performed:
+    match outcome:
+        case Performed():
+            return outcome
+        case ToolFault() | Killed():
+            raise outcome
+    return await _verified(attempt.tool, attempt.arguments, outcome)
+
+
+async def _verified(tool: Tool, arguments: JsonObject, returned: tuple[Any, Performed]) -> Performed:
+    value, performed = returned
+    if tool.verify is None:
+        return performed
+    return replace(performed, refuted=await verdict(tool, arguments, value))
+
+
+async def _late(attempt: Attempt, waiter: "asyncio.Future[Any]") -> Performed | ToolFault | None:
+    try:
+        return await _settled(attempt, await waiter)
+    except ToolFault as fault:
+        return fault
+    except Killed:
+        return None

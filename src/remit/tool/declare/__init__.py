@@ -1,0 +1,1 @@
+"""Declare a tool on a typed function."""

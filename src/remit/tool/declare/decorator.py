@@ -1,0 +1,173 @@
+"""Declaring tools: a decorator on a typed function, and the tool that it makes.
+
+Rule 1: what is not declared counts as the worst: an external effect, untrusted output, not idempotent.
+Rule 2: a declaration that no run could use is refused at once, with the code TOOL_DEFINITION_INVALID.
+Rule 3: a tool is still its function: calling it calls the function, and asks nobody.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeAlias, Unpack, overload
+
+from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
+from remit.core.record import replace
+from remit.core.run.manifest import Source
+from remit.tool.declare.declared_options import (
+    ORDINARY,
+    Available,
+    Declared,
+    OwnProcess,
+    Reconcile,
+    Verify,
+    check_known,
+    fields_of,
+    own_process_of,
+)
+from remit.tool.declare.docstrings import summary_of
+from remit.tool.declare.signature import Signature, invalid, read_signature
+from remit.tool.source import source_of
+
+Function: TypeAlias = Callable[..., Any]
+Companions: TypeAlias = tuple[Available | None, Verify | None, Reconcile | None]
+
+
+class Tool:
+    """A function with its definition, its source and the functions that go with it."""
+
+    __slots__ = (
+        "__wrapped__",
+        "available",
+        "definition",
+        "environment",
+        "is_async",
+        "isolate",
+        "limits",
+        "reconcile",
+        "sandbox",
+        "signature",
+        "source",
+        "verify",
+    )
+
+    def __init__(
+        self,
+        function: Function,
+        definition: ToolDefinition,
+        signature: Signature,
+        source: Source,
+        *,
+        isolate: bool = False,
+        process: OwnProcess = ORDINARY,
+        companions: Companions = (None, None, None),
+    ) -> None:
+        # The name that inspect and others look for; `function` reads better in the house.
+        self.__wrapped__ = function
+        self.definition = definition
+        self.signature = signature
+        self.source = source
+        # A sandbox is a process of its own, too.
+        self.isolate = isolate or process.sandbox
+        self.sandbox, self.limits, self.environment = process
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.available, self.verify, self.reconcile = companions
+
+    @property
+    def function(self) -> Function:
+        """The function as it was written."""
+        return self.__wrapped__
+
+    @property
+    def name(self) -> str:
+        """The name by which a model calls it."""
+        return self.definition.name
+
+    @property
+    def __call__(self) -> Function:
+        """The function itself; a property, so that a call has exactly its signature."""
+        return self.__wrapped__
+
+    def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        return f"Tool({self.name!r}, effect={self.definition.effect.value!r}, place={self.source.place!r})"
+
+
+@overload
+def tool(function: Function, /) -> Tool: ...
+
+
+@overload
+def tool(**declared: Unpack[Declared]) -> Callable[[Function], Tool]: ...
+
+
+def tool(function: Function | None = None, /, **declared: Unpack[Declared]) -> Tool | Callable[[Function], Tool]:
+    """Make a tool of a typed function: bare, or with what it declares of its effects, limits and values."""
+    check_known(declared)
+
+    def declare(function: Function) -> Tool:
+        name = str(declared.get("name") or getattr(function, "__name__", type(function).__name__))
+        companions = (declared.get("available"), declared.get("verify"), declared.get("reconcile"))
+        _check_companions(name, *companions)
+        description = declared.get("description")
+        fields = fields_of(name, declared)
+        signature = read_signature(function, name, fields["secrets"])
+        definition = ToolDefinition(
+            name=name,
+            description=summary_of(function.__doc__ or "") if description is None else description,
+            parameters=signature.parameters,
+            result=signature.result,
+            **fields,
+        )
+        process = own_process_of(name, declared)
+        return _declared(function, definition, signature, companions, process, isolate=declared.get("isolate", False))
+
+    return declare if function is None else declare(function)
+
+
+def _declared(
+    function: Function,
+    definition: ToolDefinition,
+    signature: Signature,
+    companions: Companions,
+    process: OwnProcess,
+    *,
+    isolate: bool,
+) -> Tool:
+    check_definition(definition)
+    source = source_of(function, definition.name)
+    if process != ORDINARY and not (isolate or process.sandbox):
+        raise invalid(
+            definition.name, "limits and environment need isolate=True or sandbox=True, whose process they are for"
+        )
+    if (isolate or process.sandbox) and not source.place:
+        raise invalid(
+            definition.name,
+            f"{'sandbox' if process.sandbox else 'isolate'}=True needs a function at the top level of a file or module, which a subprocess can load",
+        )
+    versioned = replace(definition, version=tool_version(definition))
+    return Tool(function, versioned, signature, source, isolate=isolate, process=process, companions=companions)
+
+
+def _check_companions(
+    name: str, available: Available | None, verify: Verify | None, reconcile: Reconcile | None
+) -> None:
+    """Each is asked with so many values, and must be able to take them."""
+    _check_takes(name, "available", available, (0,), "nothing")
+    _check_takes(name, "verify", verify, (2,), "the arguments and the result")
+    _check_takes(name, "reconcile", reconcile, (1, 2), "the key, or the key and the arguments")
+
+
+def _check_takes(name: str, option: str, function: Function | None, counts: tuple[int, ...], what: str) -> None:
+    if function is None:
+        return
+    if not callable(function):
+        raise invalid(name, f"{option} is a {type(function).__name__}; give a function that takes {what}")
+    if not any(takes(function, count) for count in counts):
+        raise invalid(name, f"{option} must take {what}, by position; its signature is another")
+
+
+def takes(function: Function, count: int) -> bool:
+    """Whether a function can be called with so many values by position."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except (TypeError, ValueError):
+        return False
+    return True

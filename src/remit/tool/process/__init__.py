@@ -1,0 +1,1 @@
+"""Tools in processes of their own: isolated, sandboxed, limited."""

@@ -1,0 +1,1 @@
+"""Secrets that tools are given by name, and their redaction."""
