@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.small_ports import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
 from remit.core.failure import ErrorCode
 from remit.core.journal import commands

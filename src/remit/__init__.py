@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
-    from remit.backend.memory.blobs import MemoryBlobs
     from remit.backend.memory.journal import MemoryJournal
+    from remit.backend.memory.small_ports import MemoryBlobs
     from remit.backend.memory.store import MemoryStore
     from remit.constraint.gbnf_schema import gbnf_of, schema_grammar
     from remit.constraint.stack import Demand, constrain

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from remit.backend import run_ids
 from remit.backend.clock import WallClock
+from remit.backend.clock import new_run_id as _new_run_id
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.core.limits.boundary import Boundary
@@ -129,14 +129,14 @@ def quotas_for(settings: Settings) -> tuple[Quota, ...]:
     path = settings.home / QUOTAS
     if not path.exists():
         return ()
-    from remit.orchestrate.tenants.quota_file import read_quotas
+    from remit.orchestrate.tenants.quota_ledger import read_quotas
 
     return read_quotas(path)
 
 
 def new_run_id() -> str:
     """A new id: ids of later runs sort behind those of earlier ones."""
-    return run_ids.new_run_id()
+    return _new_run_id()
 
 
 def kit_for(
@@ -220,7 +220,7 @@ def ruled_work(work: Work, rules: Path, judge: str = "", *, base: Path, settings
 
 def check_work(work: Work, request: SystemRequest) -> None:
     """Refuse, before a store is opened, what the facade would refuse of a request with this work."""
-    from remit.orchestrate.setup.readiness import check_ready
+    from remit.orchestrate.setup.manifests import check_ready
 
     check_ready(request, work.kit, work.terms)
 
@@ -382,7 +382,7 @@ def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
     path = settings.home / QUEUES_FILE
     if not path.exists():
         return ()
-    from remit.orchestrate.people.queue_file import read_queues
+    from remit.orchestrate.people.queues import read_queues
 
     return read_queues(path)
 

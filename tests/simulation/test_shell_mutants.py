@@ -9,7 +9,7 @@ import pytest
 
 from remit.backend.folded.inbox import FoldedInbox
 from remit.backend.folded.spans import Spans
-from remit.backend.memory.quotas import MemoryLedger
+from remit.backend.memory.journal import MemoryLedger
 from remit.core.failure import ArrivalFault, IllegalArrival, RemitError
 from remit.core.journal.arrivals import PauseRequested, ResumeRequested
 from remit.core.journal.codec import decode_signal

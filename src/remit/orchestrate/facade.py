@@ -49,15 +49,15 @@ from remit.orchestrate.facts.sealing import Sealer
 from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.history.copies import Copies
 from remit.orchestrate.history.custody import Signers
-from remit.orchestrate.history.lineages import Lineages
-from remit.orchestrate.history.rebuild_index import Rebuilt, rebuild
+from remit.orchestrate.history.repair import Rebuilt, rebuild
 from remit.orchestrate.history.replay import Audit, audit
+from remit.orchestrate.loop.child_runs import left_behind, orphan_above, orphans
 from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.loop.halt_switch import Halted, Halts, HaltWatch, is_told, scope_for, told_to
 from remit.orchestrate.loop.holdings import fenced_journal
 from remit.orchestrate.loop.hub import Driver, FindKit, Hub
 from remit.orchestrate.loop.in_process import InProcessDispatch
-from remit.orchestrate.loop.orphans import left_behind, orphan_above, orphans
+from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
 from remit.orchestrate.people.full_response import Responses
@@ -66,10 +66,9 @@ from remit.orchestrate.ports import Clock, Store
 from remit.orchestrate.run_handle import Events, Run
 from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.setup.manifests import Manifests
-from remit.orchestrate.tenants.acting import Acting
 from remit.orchestrate.tenants.policies import Policies
 from remit.orchestrate.tenants.quota_ledger import Quotas
-from remit.orchestrate.tenants.tenancy import Seen, Standings, TenantStandings
+from remit.orchestrate.tenants.tenancy import Acting, Seen, Standings, TenantStandings
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import BOUNDARY_UNKNOWN, GUARDED, KNOWN
 from remit.core.limits.tools import Effect
 from remit.core.record import replace
-from remit.orchestrate.guard.guard_boundary import GUARD_BOUNDARY_INVALID, boundary_of
+from remit.orchestrate.guard.ground import GUARD_BOUNDARY_INVALID, boundary_of
 
 
 def test_a_run_that_brings_no_boundary_is_guarded() -> None:

@@ -10,8 +10,8 @@ from remit.core.journal.arrivals import CancelRequested
 from remit.core.journal.storage import Barrier, Listing, RunEntry
 from remit.core.run.signals import Signal
 from remit.orchestrate.facade import System
+from remit.orchestrate.loop.child_runs import PARENT_ENDED, orphan_above, orphans
 from remit.orchestrate.loop.in_process import InProcessDispatch
-from remit.orchestrate.loop.orphans import PARENT_ENDED, orphan_above, orphans
 from remit.orchestrate.loop.runner import Runner
 from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import (

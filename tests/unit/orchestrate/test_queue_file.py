@@ -7,7 +7,7 @@ import pytest
 from remit.core.failure import RequestRejected
 from remit.core.limits.queue import QUEUE_INVALID, QueueLimits
 from remit.core.schema.strict_yaml import YamlFault
-from remit.orchestrate.people.queue_file import read_queues
+from remit.orchestrate.people.queues import read_queues
 
 
 def test_a_file_and_python_name_the_same_queues(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from remit.assemble import Settings, quotas_for
 from remit.core.failure import RequestRejected
 from remit.core.limits.budget import Budget
 from remit.core.limits.quota import Period, Quota
-from remit.orchestrate.tenants import quota_file
-from remit.orchestrate.tenants.quota_file import read_quotas
+from remit.orchestrate.tenants import quota_ledger
+from remit.orchestrate.tenants.quota_ledger import read_quotas
 
 GOOD = """
 quotas:
@@ -77,6 +77,6 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str, code: 
 
 
 def test_a_file_of_more_quotas_than_people_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quota_file, "QUOTAS_MAX", 1)
+    monkeypatch.setattr(quota_ledger, "QUOTAS_MAX", 1)
     with pytest.raises(RequestRejected, match="quotas has 2 entries, more than quotas_max=1"):
         read_quotas(written(tmp_path, GOOD))

@@ -18,7 +18,7 @@ from remit.orchestrate.executors.reports import (
     ToolBroke,
     ToolSaid,
 )
-from remit.orchestrate.facts.redacting import OF_TOOLS, received, redacted
+from remit.orchestrate.facts.sealing import OF_TOOLS, received, redacted
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 VALUE = "token-0123456789"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.arrivals import ModelAnswered, RunStarted
 from remit.core.journal.codec import decode_turn, encode_turn, hash_turn

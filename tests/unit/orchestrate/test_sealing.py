@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.assemble import system_in_memory
-from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.small_ports import MemorySeals
 from remit.backend.redacted_turns import MARK
 from remit.core.failure import Ending
 from remit.core.limits.profiles import KNOWN

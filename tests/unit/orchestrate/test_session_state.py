@@ -2,7 +2,7 @@
 
 import asyncio
 
-from remit.orchestrate.exchange.session_state import SessionState
+from remit.orchestrate.exchange.sessions import SessionState
 from tests.unit.orchestrate.stage import play
 
 

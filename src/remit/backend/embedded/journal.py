@@ -15,9 +15,8 @@ from functools import partial
 from remit.backend.embedded.disk.database import Reader
 from remit.backend.embedded.disk.tables import joined_lineage
 from remit.backend.embedded.disk.writer import Act, Awaited, Outcome, Unawaited, Writer
-from remit.backend.embedded.inbox import IS_SETTLED, SETTLE
-from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.quotas import check_room, reserve, settle
+from remit.backend.embedded.small_ports import IS_SETTLED, SETTLE, FileLeases
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     START,

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from remit.backend.embedded.disk.database import DATABASE
-from remit.backend.embedded.retention import SQLiteRetention
-from remit.backend.embedded.sweep import transaction
+from remit.backend.embedded.retention import SQLiteRetention, transaction
 from remit.backend.redacted_turns import found_in, holds, longest_first, without
 from remit.core.journal.codec import digests_in, encode_redacted
 from remit.core.journal.signing import Signer, sign_redaction

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
 from remit.backend.embedded.bell import SocketBell
-from remit.backend.embedded.blobs import SQLiteBlobs
 from remit.backend.embedded.catalogue import SQLiteCatalogue
 from remit.backend.embedded.disk.checkpoints import Checkpointer
 from remit.backend.embedded.disk.database import (
@@ -31,20 +30,23 @@ from remit.backend.embedded.disk.permissions import refuse_exposed, refuse_links
 from remit.backend.embedded.disk.syncer import Syncer
 from remit.backend.embedded.disk.tables import refuse_later_version, show_as_newest, version_of
 from remit.backend.embedded.disk.writer import Writer
-from remit.backend.embedded.halts import SQLiteHalts
 from remit.backend.embedded.head_log import HeadsLog
-from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.index import SQLiteIndex
 from remit.backend.embedded.journal import SQLiteFeed, SQLiteJournal
-from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.owner.keys import FileKey, refuse_lost_key
 from remit.backend.embedded.owner.losses import FileHeadLog, is_log_lost, refuse_cleared, refuse_emptied
 from remit.backend.embedded.quotas import SQLiteLedger
-from remit.backend.embedded.receipts import SQLiteReceipts
 from remit.backend.embedded.redactions import SQLiteRedactions
 from remit.backend.embedded.retention import SQLiteRetention
 from remit.backend.embedded.seals import FileSeals
-from remit.backend.embedded.snapshots import SQLiteSnapshots
+from remit.backend.embedded.small_ports import (
+    FileLeases,
+    SQLiteBlobs,
+    SQLiteHalts,
+    SQLiteInbox,
+    SQLiteReceipts,
+    SQLiteSnapshots,
+)
 from remit.core.journal.signing import Signer
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from remit.backend.folded.log import (
     Taken,
     Written,
 )
-from remit.backend.memory.halts import MemoryHalts
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.receipts import MemoryReceipts
+from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
 from remit.core.journal.codec import decode_record
 from remit.core.journal.storage import START, InboxEntry, Place, Warrant
 from remit.core.limits.queue import Receipt

@@ -7,23 +7,33 @@ Rule 4: a step works with what stands behind a handle; a validator, a filter and
 Rule 5: a voter chooses among the answers that there are. One that breaks or makes something up leaves no consensus.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from remit.context.evidence_message import relevance_of
 from remit.core.failure import ErrorCode, RemitError
-from remit.core.journal.arrivals import CodeFailed, CodeReturned, Election, ProposedCall
+from remit.core.journal.arrivals import CodeFailed, CodeReturned, ContextFailed, Election, ProposedCall
 from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import CallCode
 from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
+from remit.core.run.messages import Message
+from remit.core.work.candidate import Candidate
 from remit.core.work.plan import Step
 from remit.core.work.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.orchestrate.exchange.filters import context_of, looked
 from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.executors.errands import JudgeErrand, ProposeErrand, SiftErrand, StepErrand, VoteErrand
-from remit.orchestrate.executors.reports import CodeProposed, FilterSaid, Report, SiftedCall
+from remit.orchestrate.executors.errands import (
+    JudgeErrand,
+    ProposeErrand,
+    RetrieveErrand,
+    SiftErrand,
+    StepErrand,
+    VoteErrand,
+)
+from remit.orchestrate.executors.reports import CodeProposed, ContextSaid, FilterSaid, Report, SiftedCall
 from remit.orchestrate.executors.user_code import called
 from remit.orchestrate.facts.sealing import SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
@@ -32,7 +42,7 @@ from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 from remit.orchestrate.patterns.step_values import NoStepValue, converted, query_in, written
 from remit.orchestrate.patterns.voters import STRATEGIES, NoConsensus, elect, settled
-from remit.orchestrate.setup.kit import Kit, ToolCallFilter
+from remit.orchestrate.setup.kit import ContextProvider, Kit, ToolCallFilter
 from remit.validate.breach import breach_text
 from remit.validate.check import Report as RulesReport
 from remit.validate.check import result_of
@@ -203,3 +213,45 @@ def _returned(command: CallCode, said: object) -> Report:
     return CodeFailed(
         command.id, f"{command.name[:80]!r} returned a {kind}; it may return a text, a list of texts or None"
     )
+
+
+# Evidence for an exchange, from the context provider of the run's kit.
+#
+# Rule 1: evidence that cannot be found makes a poorer answer, not a failed run; the failure is recorded.
+# Rule 2: what was found stands before the last message of the request and becomes no history.
+# Rule 3: a provider that has its evidence as candidates is asked for those, so that their relevance is reported with it.
+_UNKNOWN = -1
+
+
+@runtime_checkable
+class _Finder(Protocol):
+    """A provider that can tell what it found apart from the messages that it makes of it."""
+
+    async def find(self, query: str) -> Sequence[Candidate]: ...
+
+    def written(self, found: Sequence[Candidate]) -> Sequence[Message]: ...
+
+
+async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
+    """Ask the provider of the kit for evidence about the user's last words."""
+    command, provider = errand.command, kit.context
+    if provider is None:
+        return ContextFailed(command.id, "nobody here provides context")
+    try:
+        query = await bench.text(errand.query)
+        found, relevance_ppm = await within(command.timeout_ms, _found_evidence(provider, query))
+        texts = [await bench.text(message.content) for message in found]
+    except TimeRanOut:
+        return ContextFailed(command.id, f"the context provider took longer than timeout_ms={command.timeout_ms}")
+    except Exception as error:  # noqa: BLE001  # whatever a provider raises, the run goes on without context
+        return ContextFailed(command.id, f"the context provider raised {type(error).__name__}: {error}")
+    return ContextSaid(command.id, "\n\n".join(text for text in texts if text), relevance_ppm)
+
+
+async def _found_evidence(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:
+    """The messages of a provider, and how relevant the best of them is in millionths, where anybody can say."""
+    if not isinstance(provider, _Finder):
+        return await provider.build(query), _UNKNOWN
+    candidates = await provider.find(query)
+    relevance = relevance_of(candidates)
+    return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * _PPM)

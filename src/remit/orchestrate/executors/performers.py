@@ -12,7 +12,7 @@ from typing import Any
 from remit.core.journal.commands import Command
 from remit.kernel.state import is_safe_to_repeat
 from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.executors.code import run_code
+from remit.orchestrate.executors.code import retrieve, run_code
 from remit.orchestrate.executors.errands import (
     Errand,
     InquiryErrand,
@@ -28,7 +28,6 @@ from remit.orchestrate.executors.errands import (
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.prepare import prepare
 from remit.orchestrate.executors.reports import Report
-from remit.orchestrate.executors.retrieve import retrieve
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.loop.claims import PerformerLost
 from remit.orchestrate.loop.live import Live

@@ -42,7 +42,6 @@ from remit.orchestrate.facts.excerpts import (
     secret_flag,
     ungrounded_in,
 )
-from remit.orchestrate.facts.figures import cut_figure, cut_usage
 from remit.orchestrate.facts.gate_trace import Tracer, reader_of
 from remit.orchestrate.facts.schema_checks import Checks, Mended
 from remit.orchestrate.facts.texts import (
@@ -50,6 +49,8 @@ from remit.orchestrate.facts.texts import (
     RESULT_SHOWN_BYTES_MAX,
     Kept,
     clean,
+    cut_figure,
+    cut_usage,
     encoded,
     name,
     note,

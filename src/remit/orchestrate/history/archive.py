@@ -34,13 +34,11 @@ from remit.observe.views.loop_states import loop_states
 from remit.observe.views.missing_turns import StoreInDoubt
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
+from remit.orchestrate.history.repair import doubts
 from remit.orchestrate.history.replay import Audit, audit, kept_texts
-from remit.orchestrate.history.restored import doubts
-from remit.orchestrate.loop.child_doubts import doubts_below
-from remit.orchestrate.loop.child_waits import held_now, paused_beneath
+from remit.orchestrate.loop.child_runs import doubts_below, held_now, orphan_above, paused_beneath
 from remit.orchestrate.loop.durability import listing_of, standing_after
 from remit.orchestrate.loop.halt_switch import has_met
-from remit.orchestrate.loop.orphans import orphan_above
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
 from remit.orchestrate.setup.kits import changed_sources
 

@@ -19,9 +19,9 @@ from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.facts.sealing import Sealer
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.history.fork_run import FORK_DEFERRED, begin_fork, origin_at, rests_because
-from remit.orchestrate.history.lineages import Lineages
-from remit.orchestrate.history.restored import lost_turns
+from remit.orchestrate.history.repair import lost_turns
 from remit.orchestrate.loop.hub import Hub
+from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.setup.kit import Kit
 
 

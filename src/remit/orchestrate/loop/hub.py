@@ -27,12 +27,12 @@ from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.history.fork_run import awaits_resume, rests_because
-from remit.orchestrate.history.lineages import Lineages
 from remit.orchestrate.loop.aftermath import Aftermath
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.needs import check_needs
+from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.loop.patience import STOP_GRACE_S
 from remit.orchestrate.loop.recover import copy_whole, recover
 from remit.orchestrate.loop.run_snapshots import keep_if_due

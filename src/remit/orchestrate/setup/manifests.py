@@ -178,3 +178,11 @@ def _task(manifest: Manifest, at_ms: int) -> Task | None:
         return named
     intent, grounds = intent_of(prompt_of(manifest)), () if goal is None else goal.grounds
     return None if intent is None else Task(intent.task_class, TaskSource.INFERRED, intent.words, grounds)
+
+
+# Readiness: what can be known of a request before a store is opened for it.
+def check_ready(request: SystemRequest, kit: Kit, terms: Terms) -> None:
+    """Refuse what the facade would refuse of a request with this kit and these terms."""
+    graph = terms.graph or graph_for(request, kit, terms, terms.plan)
+    check_room(graph, terms)
+    check_shapes(request.output.grammar or "", graph)

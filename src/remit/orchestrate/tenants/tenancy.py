@@ -6,7 +6,7 @@ Rule 2: nothing here writes but receipts of what was found here.
 Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is for whoever operates the store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from remit.core.failure import RequestRejected
@@ -14,7 +14,9 @@ from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import QuotaStanding
-from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, sees, tenant_for
+from remit.core.record import replace
+from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, person_for, sees, tenant_for
+from remit.core.run.run_events import Subject
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
 
@@ -243,3 +245,35 @@ class TenantStandings:
 
     def _expect_reader(self) -> None:
         expect_scope(self._principal, Scope.READ, "reading quotas")
+
+
+# For whom a system acts: what they may do, in whose name, and which runs exist for them.
+class Acting:
+    """Acts for a principal, to whom nothing exists but what is of its tenant."""
+
+    principal: Principal
+    _seen: Seen
+    _check_name: Callable[[str, str], None]
+
+    def _expect_scope(self, scope: Scope, verb: str) -> None:
+        expect_scope(self.principal, scope, verb)
+
+    async def _expect(self, run_id: str, scope: Scope, verb: str) -> RunEntry:
+        """A run that exists for the principal, who may do this with it."""
+        self._expect_scope(scope, verb)
+        entry = await self._seen.runs.entry(run_id)
+        # A run that is listed and has no turn was damaged; there is nothing to go on with.
+        if entry is None or not entry.turns:
+            raise await self._seen.absent(run_id)
+        return entry
+
+    def _person(self, by: str) -> str:
+        """In whose name something is done; no secret is one."""
+        by = person_for(self.principal, by)
+        self._check_name("by", by)
+        return by
+
+    def _subject(self, subject: Subject, verb: str) -> Subject:
+        """What of a subject exists for the principal."""
+        self._expect_scope(Scope.READ, verb)
+        return replace(subject, tenant_id=tenant_for(self.principal, subject.tenant_id))

@@ -1,0 +1,322 @@
+"""The inbox: what people say to a run, carried to whichever process holds it.
+
+Rule 1: an entry is settled once; the first word about it stays.
+Rule 2: an entry that a turn answers is settled in the transaction of that turn (journal.py), so it is heard exactly
+        when the turn exists. Where it was settled before, the turn is not written.
+"""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Sequence
+from functools import cached_property, partial
+from itertools import count
+from pathlib import Path
+
+from remit.backend.embedded.bell import SocketBell
+from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.disk_failures import BUSY, unusable
+from remit.backend.embedded.disk.locks import FileLocks
+from remit.backend.embedded.disk.writer import Outcome, Writer
+from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.journal import SQLiteJournal
+from remit.core.journal.storage import (
+    Barrier,
+    BlobMissing,
+    InboxEntry,
+    SignedHead,
+    Snapshot,
+    StoreUnusable,
+    Topic,
+    Warrant,
+)
+from remit.core.limits.queue import Receipt, ReceiptKind
+from remit.core.regular_file import open_to_append
+from remit.core.run.halt import HALTS
+
+# More than people say to one run before somebody hears them; what exceeds it is a program gone wild.
+UNHEARD_MAX = 1_000
+
+SETTLE = "UPDATE inbox SET code = ?2, message = ?3, settled_at_ms = ?4 WHERE number = ?1 AND settled_at_ms IS NULL"
+IS_SETTLED = "SELECT 1 FROM inbox WHERE number = ? AND settled_at_ms IS NOT NULL"
+_UNHEARD = "SELECT count(*) FROM inbox WHERE settled_at_ms IS NULL AND run_id = ?"
+_PUT = "INSERT INTO inbox (run_id, data) VALUES (?, ?)"
+_PENDING = "SELECT number, run_id, data FROM inbox WHERE settled_at_ms IS NULL AND number > ? ORDER BY number"
+_OUTCOME = "SELECT code, message FROM inbox WHERE number = ? AND settled_at_ms IS NOT NULL"
+
+
+class SQLiteInbox:
+    """Entries in the database of a store."""
+
+    def __init__(self, writer: Writer, reader: Reader, bell: SocketBell) -> None:
+        self._writer = writer
+        self._bell = bell
+        self._reader = reader
+
+    async def put(self, run_id: str, data: bytes) -> int:
+        """Leave something for a run; the number names the entry."""
+        number: int = await self._writer.submit(partial(_put, run_id, data), len(data))
+        self._bell.ring(Topic.POST)
+        return number
+
+    async def pending(self, *, after: int) -> Sequence[InboxEntry]:
+        """Entries with a larger number than `after` that nobody has settled, oldest first."""
+        return [InboxEntry(number, run_id, data) for number, run_id, data in self._reader.rows(_PENDING, (after,))]
+
+    async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
+        """Say that an entry was heard (empty code) or refused; the first word stays."""
+        await self._writer.submit(partial(_settle, (number, code, message, self._writer.now_ms())))
+
+    async def outcome(self, number: int) -> tuple[str, str] | None:
+        """Code and message of a settled entry, once that outlives the power; None while it waits."""
+        found = self._reader.rows(_OUTCOME, (number,))
+        if not found:
+            return None
+        # It is read as soon as its holder has committed, which is before the holder has synced.
+        await self._writer.synced()
+        return found[0][0], found[0][1]
+
+
+def _put(run_id: str, data: bytes, cursor: sqlite3.Cursor) -> Outcome:
+    (unheard,) = cursor.execute(_UNHEARD, (run_id,)).fetchone()
+    if unheard >= UNHEARD_MAX:
+        message = (
+            f"run {run_id} has {unheard} entries in its inbox that nobody heard, of at most {UNHEARD_MAX}; resume it"
+        )
+        raise StoreUnusable(BUSY, message, {"run_id": run_id, "unheard": unheard})
+    return cursor.execute(_PUT, (run_id, data)).lastrowid, None
+
+
+def _settle(values: tuple[int, str, str, int], cursor: sqlite3.Cursor) -> Outcome:
+    cursor.execute(SETTLE, values)
+    return None, None
+
+
+# Blobs: long texts, once each, by digest.
+#
+# Rule 1: a put returns when its text is queued in front of whatever is appended after it (writer.py).
+_GET = "SELECT data FROM blobs WHERE digest = ?"
+
+
+class SQLiteBlobs:
+    """Texts in the database of a store."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def put(self, digest: bytes, data: bytes) -> None:
+        """Keep these bytes under their digest; keeping them twice keeps them once."""
+        await self._writer.keep(digest, data)
+
+    async def get(self, digest: bytes) -> bytes:
+        """The bytes with this digest, or raise BlobMissing."""
+        queued = self._writer.texts.get(digest)
+        if queued is not None:
+            return queued
+        found = self._reader.rows(_GET, (digest,))
+        if not found:
+            raise BlobMissing(digest)
+        data: bytes = found[0][0]
+        return data
+
+
+# The journal of halts, kept as a run is kept: its entries are turns, chained, with signed heads in database and log.
+#
+# Rule 1: it is no run: the index does not list it, and nothing that works on runs meets it.
+# Rule 2: whoever asks sees what is committed, by whichever process.
+# Rule 3: a query before every command would cost more than the rest of the dispatch. A file beside the database grows by a
+# byte with every entry, and only who finds it grown asks the database. It says that there is news, never what: a
+# process that died between entry and byte has not told anybody that its halt stands, and whoever drives runs asks
+# the database every while, whatever the file says.
+# Rule 4: an entry that was signed and is not here was lost, as with a database that was put back. The log of heads says so.
+# Grows with every entry.
+NEWS = "halts.news"
+
+_SINCE = "SELECT data FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq >= ? ORDER BY seq"
+_NEVER_LOOKED = -1
+
+
+class SQLiteHalts:
+    """Entries in the database of a store."""
+
+    def __init__(self, home: Path, journal: SQLiteJournal, reader: Reader, log: HeadsLog, bell: SocketBell) -> None:
+        self._bell = bell
+        self._log = log
+        self._path = home / NEWS
+        self._news = str(self._path)
+        self._journal = journal
+        self._reader = reader
+        self._seen_bytes = _NEVER_LOOKED
+
+    async def refresh(self) -> None:
+        """Everything is at hand: the database is asked each time."""
+
+    def news(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, where there may be any: as long as the file has not grown there are none."""
+        try:
+            size_bytes = os.stat(self._news).st_size  # noqa: PTH116  # a path object takes longer than the look itself
+        except FileNotFoundError:
+            size_bytes = 0
+        except OSError as error:
+            raise unusable(error, self._path) from error
+        if size_bytes == self._seen_bytes:
+            return ()
+        found = self.since(number)
+        self._seen_bytes = size_bytes
+        return found
+
+    def since(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, oldest first."""
+        return [data for (data,) in self._reader.rows(_SINCE, (HALTS, number))]
+
+    def signed(self) -> tuple[int, bytes]:
+        """The highest entry that the log of heads knows; without one, that there were some, where the file of news says so."""
+        if (head := self._log.found_last(HALTS)) is not None:
+            return head.seq + 1, head.head
+        return int(self._path.exists() and self._path.stat().st_size > 0 and not self.since(0)), b""
+
+    async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
+        """Write the entry that follows this number, and its head; it outlives the power once this returns."""
+        await self._journal.append(HALTS, data, after - 1, Barrier(), warrant=Warrant(head=head))
+        try:
+            descriptor = open_to_append(self._path)
+            try:
+                os.write(descriptor, b"\n")
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise unusable(error, self._path) from error
+        self._bell.ring(Topic.POST)
+
+
+# Leases of the embedded store: each is a lock of the operating system, which dies with its process and never before.
+#
+# So a token need not be written: whoever holds the lock is the only one who can have a current token of the run.
+class FileLeases:
+    """The leases that one open store holds."""
+
+    # A lock does not expire under a process that lives.
+    lasts_ms = 0
+
+    def __init__(self, locks: FileLocks) -> None:
+        self._locks = locks
+        self._tokens: dict[str, int] = {}
+        self._numbers = count(1)
+
+    async def take(self, run_id: str) -> int | None:
+        """Take a run; None when it is held, here or by another process."""
+        if not self._locks.take(run_id):
+            return None
+        token = self._tokens[run_id] = next(self._numbers)
+        return token
+
+    async def renew(self, run_id: str, token: int) -> bool:
+        """Whether the run is still held under this token."""
+        return self.is_current(run_id, token)
+
+    async def release(self, run_id: str, token: int) -> None:
+        """Let a run go."""
+        if self.is_current(run_id, token):
+            del self._tokens[run_id]
+            self._locks.release(run_id)
+
+    async def is_held(self, run_id: str) -> bool:
+        """Whether anybody holds a run, in whatever process."""
+        return self._locks.is_held(run_id)
+
+    def is_current(self, run_id: str, token: int) -> bool:
+        """Whether a turn may be written under this token."""
+        return self._tokens.get(run_id) == token
+
+
+# Receipts: who took note of what queues hold, and what was delivered where, in the database of a store.
+#
+# Rule 1: the first receipt of a kind for an item and a place stays.
+# Rule 2: they are no part of a run: its journal is closed with its ending, and nothing that is decided depends on them.
+# They go with their run when it is deleted.
+# Only of a run that is there: one that was deleted meanwhile must leave nothing behind.
+_KEEP = (
+    "INSERT OR IGNORE INTO receipts (kind, item, run_id, by, place, at_ms)"
+    " SELECT ?1, ?2, run_id, ?4, ?5, ?6 FROM runs WHERE run_id = ?3"
+)
+_KEPT = "SELECT item, run_id, by, at_ms FROM receipts WHERE kind = ? ORDER BY at_ms, item"
+_TABLE = "SELECT name FROM sqlite_schema WHERE name = 'receipts'"
+
+
+class SQLiteReceipts:
+    """Receipts in the database of a store."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def keep(self, receipt: Receipt) -> None:
+        """Keep a receipt, unless there is one for the same item and place; it outlives the power once this returns."""
+        await self._writer.submit(partial(_keep, receipt))
+        await self._writer.synced()
+
+    async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:
+        """The receipts of a kind, oldest first."""
+        rows = self._reader.rows(_KEPT, (kind.value,)) if self._are_kept_here else []
+        return [Receipt(kind, *row) for row in rows]
+
+    @cached_property
+    def _are_kept_here(self) -> bool:
+        """Untrue of a store of an earlier version that is only read: nobody has brought it to this one."""
+        return bool(self._reader.rows(_TABLE))
+
+
+def _keep(receipt: Receipt, cursor: sqlite3.Cursor) -> Outcome:
+    # Several people may acknowledge an ending and only the first is kept; a delivery is one for each address.
+    place = receipt.by if receipt.kind is ReceiptKind.DELIVERED else ""
+    values = (receipt.kind.value, receipt.item, receipt.run_id, receipt.by, place, receipt.at_ms)
+    cursor.execute(_KEEP, values)
+    return None, None
+
+
+# Snapshots: one state of a run in the database of a store, so that a long run need not be folded whole.
+#
+# Rule 1: a cache. Delete the rows, and every run is as before, only slower to take up.
+# Rule 2: a snapshot is signed with the key of this deployment. Whatever is not signed so is no snapshot, since a state
+# that somebody else made would be believed where turns are checked.
+# Rule 3: reading writes nothing, and makes no key.
+# Only of a run that is there: a run that was deleted meanwhile must not leave its state behind.
+_KEEP_STATE = (
+    "INSERT OR REPLACE INTO snapshots (run_no, seq, head, data, signature)"
+    " SELECT run_no, ?2, ?3, ?4, ?5 FROM runs WHERE run_id = ?1"
+)
+_LATEST_STATE = (
+    "SELECT seq, head, data, signature FROM snapshots WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)"
+    " AND typeof(seq) = 'integer' AND typeof(head) = 'blob' AND typeof(data) = 'blob' AND typeof(signature) = 'blob'"
+)
+_SNAPSHOTS_TABLE = "SELECT name FROM sqlite_schema WHERE name = 'snapshots'"
+
+_log = logging.getLogger(__name__)
+
+
+class SQLiteSnapshots:
+    """States in the database of a store."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
+        """Keep a state instead of any that was kept before."""
+        await self._writer.submit(partial(_keep_state, (run_id, seq, head, data, signature)), len(data))
+
+    async def latest(self, run_id: str) -> Snapshot | None:
+        """What was kept last."""
+        found = self._reader.rows(_LATEST_STATE, (run_id,)) if self._is_kept_here else []
+        return Snapshot(run_id, *found[0]) if found else None
+
+    @cached_property
+    def _is_kept_here(self) -> bool:
+        """Untrue of a store of an earlier version that is only read: nobody has brought it to this one."""
+        return bool(self._reader.rows(_SNAPSHOTS_TABLE))
+
+
+def _keep_state(values: tuple[str, int, bytes, bytes, bytes], cursor: sqlite3.Cursor) -> Outcome:
+    cursor.execute(_KEEP_STATE, values)
+    return None, None
