@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.bus.bus import Listener
     from remit.orchestrate.bus.subscription import Subscription
     from remit.orchestrate.facade import System
-    from remit.orchestrate.guard.judge import Guard
+    from remit.orchestrate.guard.guard import Guard
     from remit.orchestrate.patterns.chat_graph import chat_graph
     from remit.orchestrate.patterns.handlers import (
         InferHandler,
@@ -295,7 +295,7 @@ _HOMES = {
         "orchestrate.boundaries.boundary_file": "boundary_at boundary_of",
         "orchestrate.bus.bus": "Listener",
         "orchestrate.facade": "System",
-        "orchestrate.guard.judge": "Guard",
+        "orchestrate.guard.guard": "Guard",
         "orchestrate.patterns.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
         "orchestrate.setup.kit": "FilterContext Kit Terms kit_of",
         "orchestrate.patterns.chat_graph": "chat_graph",

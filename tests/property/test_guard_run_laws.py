@@ -222,9 +222,9 @@ class Company(Stage):
         needed = question.packet.approvals_needed
         if self.steps[self.place].is_approved:
             for by in ("bea", "bob")[:needed]:
-                await self.runner.judge(live, PersonApproved(question.id, by))
+                await self.runner.rule_on(live, PersonApproved(question.id, by))
         else:
-            await self.runner.judge(live, ApprovalRefused(question.id, "bea"))
+            await self.runner.rule_on(live, ApprovalRefused(question.id, "bea"))
         await self.runner.drive(live)
 
 

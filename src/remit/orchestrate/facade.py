@@ -52,10 +52,11 @@ from remit.orchestrate.history.custody import Signers
 from remit.orchestrate.history.repair import Rebuilt, rebuild
 from remit.orchestrate.history.replay import Audit, audit
 from remit.orchestrate.loop.child_runs import left_behind, orphan_above, orphans
+from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.loop.halt_switch import Halted, Halts, HaltWatch, is_told, scope_for, told_to
 from remit.orchestrate.loop.holdings import fenced_journal
-from remit.orchestrate.loop.hub import Driver, FindKit, Hub
+from remit.orchestrate.loop.hub import FindKit, Hub
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.loop.runner import Runner
@@ -72,7 +73,7 @@ from remit.orchestrate.tenants.tenancy import Acting, Seen, Standings, TenantSta
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
-    from remit.orchestrate.guard.judge import Guard
+    from remit.orchestrate.guard.guard import Guard
 
 # How often whoever waits for another process to let a run go looks whether it has.
 REST_POLL_MS = 50
@@ -190,9 +191,9 @@ class System(Acting):
         """
         asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
         manifest = await self._drafted(asked, kit, terms, entries)
-        heard = self.subscribe(Subject(manifest.run_id), since=-1, chunks=True) if chunks else None
+        subscription = self.subscribe(Subject(manifest.run_id), since=-1, chunks=True) if chunks else None
         await self._begin(manifest, kit, listener)
-        return Run(self, manifest.run_id, _as_it_is, kit, heard)
+        return Run(self, manifest.run_id, _as_it_is, kit, subscription)
 
     async def submit(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
@@ -414,7 +415,7 @@ class System(Acting):
         """Judges the calls of agents that run elsewhere, each conversation a run of this store."""
         self._expect_scope(Scope.OPERATE, "guard")
         # Only those who guard other people's agents pay for the protocol.
-        from remit.orchestrate.guard.judge import guard_beside
+        from remit.orchestrate.guard.guard import guard_beside
 
         halts, begin = (lambda: self._halts.standing), self._quotas.begin
         return guard_beside(self._post, self._new_id, halts, begin, self._check_name, self._owner)

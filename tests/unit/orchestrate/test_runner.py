@@ -120,7 +120,7 @@ def test_whoever_wants_to_know_is_told_why_they_were_not_heard() -> None:
         stage = Stage()
         live = await stage.runner.start(manifest_of())
         with pytest.raises(IllegalArrival) as caught:
-            await stage.runner.judge(live, arrivals.ResumeRequested("ada"))
+            await stage.runner.rule_on(live, arrivals.ResumeRequested("ada"))
         assert caught.value.fault is ArrivalFault.NOT_PAUSED
 
     play(scene())
@@ -143,7 +143,7 @@ def test_a_report_about_a_command_that_is_not_open_names_its_fault(report: Repor
         stage = Stage()
         live = await stage.runner.start(manifest_of())
         with pytest.raises(IllegalArrival) as caught:
-            await stage.runner.judge(live, report)
+            await stage.runner.rule_on(live, report)
         assert caught.value.fault is fault
 
     play(scene())
@@ -154,7 +154,7 @@ def test_a_report_for_a_run_that_is_not_there_is_refused() -> None:
         stage = Stage()
         live = await stage.runner.load("nobody")
         with pytest.raises(IllegalArrival) as caught:
-            await stage.runner.judge(live, PersonSaid("ada", "hello?"))
+            await stage.runner.rule_on(live, PersonSaid("ada", "hello?"))
         assert caught.value.fault is ArrivalFault.NOT_STARTED
 
     play(scene())

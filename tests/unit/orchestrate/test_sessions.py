@@ -280,7 +280,7 @@ def test_a_retry_that_has_not_begun_changes_nothing_in_its_session() -> None:
             run_id = await failed(system)
             clock, store = WallClock(), system.store
             dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
-            await dead.judge(await dead.load(run_id), RetryRequested("ada"))
+            await dead.rule_on(await dead.load(run_id), RetryRequested("ada"))
             assert (await system.session("s")).run_id == run_id
 
     play(story())

@@ -185,7 +185,7 @@ class Office(Stage):
 
     async def tell(self, live: Live, report: Report) -> Turn:
         """Tell a run something and drive it until it rests."""
-        turn = await self.runner.judge(live, report)
+        turn = await self.runner.rule_on(live, report)
         await self.runner.drive(live)
         return turn
 

@@ -146,7 +146,7 @@ class Post:
         return report
 
     async def _say_and_rest(
-        self, signal: UserSignal, state: RunState, report: Report, why: str, heard: int = 0
+        self, signal: UserSignal, state: RunState, report: Report, why: str, entry: int = 0
     ) -> tuple[Turn, str]:
         """Let a run hear a no that it does not act on now, and order nothing; gives why it rests, where it does."""
         runner = self.hub.runner
@@ -156,7 +156,7 @@ class Post:
         # Where nothing would be done anyway, because others are still asked or the run ends, it need not stand still.
         is_idle = not any(type(decision) in PERFORMED for decision in turn.decisions)
         before = () if state.paused or is_idle else (PauseRequested(signal.user_id),)
-        turn = await self.hub.note_and_rest(signal.run_id, (*before, report), heard=heard)
+        turn = await self.hub.note_and_rest(signal.run_id, (*before, report), entry=entry)
         return turn, "" if is_idle else why
 
     async def _wait(self, signal: UserSignal, number: int) -> tuple[str, str]:
@@ -222,9 +222,9 @@ class Post:
         try:
             report = await self._report(live.state, decode_signal(data))
             if live.run_id in self.hub.drivers:
-                await self.hub.hear(live.run_id, report, heard=number)
+                await self.hub.hear(live.run_id, report, entry=number)
             else:
-                await self.hub.runner.judge(live, report, heard=number)
+                await self.hub.runner.rule_on(live, report, entry=number)
         except (EntrySettled, RunHeld):
             return  # Somebody else was faster, and what they said of it stays; or the run is theirs, and they hear it.
         except (IllegalArrival, RequestRejected, InvariantBroken) as error:

@@ -35,7 +35,8 @@ from remit.kernel.state import RunState, compiled, pinned, waiting_for
 from remit.observe.views.execution import usage_of
 from remit.orchestrate.executors.reports import ChildSaid, Report
 from remit.orchestrate.history.fork_run import begin_fork, effects_of, is_settled, origin_of
-from remit.orchestrate.loop.hub import Driver, Hub
+from remit.orchestrate.loop.driver import Driver
+from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.offspring import (
     child_manifest,
@@ -157,15 +158,15 @@ class ChildExecutor:
         if node is None or node.inner is None:
             return child_manifest(parent, command, chat_graph(), read=_read_by(live))
         # What people said meanwhile is for the next model that is asked, and here the children ask.
-        heard = tuple(live.state.pending)
+        said_since = tuple(live.state.pending)
         if node.feed is not None:
             fed = shown_to_model(command.kind, await self._hub.runner.text(command.prompt))
             told = (correction(command.problems),) if command.problems else ()
-            request = step_request(parent.request, node, (*fed, *told, *heard))
+            request = step_request(parent.request, node, (*fed, *told, *said_since))
         elif node.prompt:
-            request = step_request(parent.request, node, (user_message(node.prompt), *heard))
+            request = step_request(parent.request, node, (user_message(node.prompt), *said_since))
         else:
-            request = replica_request(parent.request, await self._hub.runner.text(live.state.ephemeral), heard)
+            request = replica_request(parent.request, await self._hub.runner.text(live.state.ephemeral), said_since)
             place = _place_of(live.state, command)
             return child_manifest(parent, command, node.inner, request, replica=place, read=_read_by(live))
         earlier = () if node.feed is None else await self._done_before(live, node)

@@ -264,7 +264,7 @@ class Facts:
         if tracer is None or (len(pinned(state).filters) if filters_left is None else filters_left):
             return calls
         read, seq = reader_of(dict(kept)), state.seq + 1
-        return tuple([tracer.judged(call, read, seq=seq, place=place) for place, call in enumerate(calls)])
+        return tuple([tracer.traced(call, read, seq=seq, place=place) for place, call in enumerate(calls)])
 
     def _code_proposed(self, state: RunState, report: reports.CodeProposed, kept: Kept) -> Arrival:
         call, _ = self._proposed(state, report.call, kept)

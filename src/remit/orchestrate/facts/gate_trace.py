@@ -127,7 +127,7 @@ class Tracer:
         """The links in a text that neither a message nor any result has shown."""
         return self._gate.evidence.unseen_links(text, self._told)
 
-    def judged(self, call: ProposedCall, read: Read, *, seq: int, place: int) -> ProposedCall:
+    def traced(self, call: ProposedCall, read: Read, *, seq: int, place: int) -> ProposedCall:
         """A call with what the gate finds about it: the call at this place of the answer that turn `seq` brings."""
         if call.violations or call.filtered or call.tool not in self._gate.tools:
             return call
@@ -187,7 +187,7 @@ class Tracer:
     def retrace(self, turn: Turn, read: Read) -> None:
         """Follow a turn that was judged elsewhere, from the journal: judge its calls again first."""
         for place, call in enumerate(self._to_judge(turn.arrival)):
-            self.judged(replace(call, provenance=Provenance.UNTRACED), read, seq=turn.seq, place=place)
+            self.traced(replace(call, provenance=Provenance.UNTRACED), read, seq=turn.seq, place=place)
         self.follow(turn, read)
 
     def _judge(self, name: str, tool: str, text: str) -> Verdict:

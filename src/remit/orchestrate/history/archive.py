@@ -214,8 +214,8 @@ class Archive:
         What a run asks whose parent has ended, or of which turns are missing, is left out: no answer to it is taken.
         """
         asking = await self._asking(run_id)
-        heard = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
-        whole = [entry for entry in heard if not await self.in_doubt(entry)]
+        answerable = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
+        whole = [entry for entry in answerable if not await self.in_doubt(entry)]
         return [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
 
     async def in_doubt(self, entry: RunEntry) -> str:

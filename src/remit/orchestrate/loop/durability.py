@@ -34,21 +34,21 @@ GUARD_MODE = "guard"
 _WEIGHTY = WEIGHTY | {CallTool, AskHuman}
 
 
-def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
+def barrier_of(state: RunState, turn: Turn, entry: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
     if state.ending is not None:
-        return Barrier(state.ending.value, heard=heard, answer=answer_of(turn) if heard else "", seq=turn.seq)
+        return Barrier(state.ending.value, heard=entry, answer=answer_of(turn) if entry else "", seq=turn.seq)
     for decision in turn.decisions:
         if type(decision) in _WEIGHTY and (type(decision) is not CallTool or decision.mutating):
             break
     else:
-        if not heard and type(turn.arrival) not in HEAVY:
+        if not entry and type(turn.arrival) not in HEAVY:
             return None
     weighty = [decision for decision in turn.decisions if type(decision) in _WEIGHTY]
     for decision in weighty:
         if isinstance(decision, RunEnded):
-            return Barrier(decision.ending.value, heard=heard, seq=turn.seq)
-    return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=heard, seq=turn.seq)
+            return Barrier(decision.ending.value, heard=entry, seq=turn.seq)
+    return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=entry, seq=turn.seq)
 
 
 def answer_of(turn: Turn) -> str:

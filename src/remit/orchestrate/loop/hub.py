@@ -28,6 +28,7 @@ from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.history.fork_run import awaits_resume, rests_because
 from remit.orchestrate.loop.aftermath import Aftermath
+from remit.orchestrate.loop.driver import Driver, Steps
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.live import Live
@@ -37,7 +38,6 @@ from remit.orchestrate.loop.patience import STOP_GRACE_S
 from remit.orchestrate.loop.recover import copy_whole, recover
 from remit.orchestrate.loop.run_snapshots import keep_if_due
 from remit.orchestrate.loop.runner import Runner
-from remit.orchestrate.loop.shielded import Steps
 from remit.orchestrate.ports import Dispatch, Leases
 from remit.orchestrate.setup.kit import Kit
 
@@ -55,24 +55,6 @@ OnTaken = Callable[[Live], Awaitable[None]]
 # Writes what is missing of a fork, under the warrant of whoever holds it.
 Copy = Callable[[Warrant], Awaitable[None]]
 T = TypeVar("T")
-
-
-class Driver:
-    """Who drives a run here, and how many are saying something to it."""
-
-    __slots__ = ("heard", "is_abandoned", "is_awaited", "is_lost", "live", "speaking", "task", "waiters")
-
-    def __init__(self, live: Live) -> None:
-        self.live = live
-        self.task: asyncio.Task[None] | None = None
-        self.speaking = 0
-        self.heard = asyncio.Event()
-        # Whether a parent waits here for this run to end, and so need not be told.
-        self.is_awaited = False
-        # Whether the lease of the run went to another, or the house was closed although the driver did not stop.
-        self.is_lost = self.is_abandoned = False
-        # Those who wait until the run rests.
-        self.waiters: set[asyncio.Future[None]] = set()
 
 
 class Hub:
@@ -136,9 +118,9 @@ class Hub:
             return driver
         return await self._step(run_id, self._take_up(run_id, kit))
 
-    async def hear(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Driver, Turn]:
+    async def hear(self, run_id: str, report: Report, *, entry: int = 0) -> tuple[Driver, Turn]:
         """Say something to a run and let it go on; raises IllegalArrival when it does not want to hear it."""
-        return await self._step(run_id, self._hear(run_id, report, heard))
+        return await self._step(run_id, self._hear(run_id, report, entry))
 
     async def fork(self, run_id: str, report: ResumeRequested, copy: Copy) -> str:
         """Copy a run as another and let that go on, in one step that nobody comes between; gives why it rests, if it does.
@@ -155,23 +137,23 @@ class Hub:
         live, _ = await self._taken_up(run_id, is_released=False, copy=copy)
         try:
             if awaits_resume(live.state):
-                await self.runner.judge(live, report)
+                await self.runner.rule_on(live, report)
         except BaseException:
             await self._rest(live)
             raise
         self._drive_on(live)
         return rests_because(live.state)
 
-    async def note(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Live, Turn]:
+    async def note(self, run_id: str, report: Report, *, entry: int = 0) -> tuple[Live, Turn]:
         """Say something to a run without letting it go on, unless it is going on here anyway."""
-        return await self._step(run_id, self._note(run_id, report, heard))
+        return await self._step(run_id, self._note(run_id, report, entry))
 
-    async def note_and_rest(self, run_id: str, reports: Sequence[Report], *, heard: int = 0) -> Turn:
+    async def note_and_rest(self, run_id: str, reports: Sequence[Report], *, entry: int = 0) -> Turn:
         """Say something to a run that nobody drives, order nothing and load nothing; gives the turn of the last report.
 
-        `heard` is the entry of the inbox that the last report came from. A parent is not told: it asks when it is resumed.
+        `entry` is the number in the inbox that the last report came from. A parent is not told: it asks when it is resumed.
         """
-        return await self._step(run_id, self._note_and_rest(run_id, reports, heard))
+        return await self._step(run_id, self._note_and_rest(run_id, reports, entry))
 
     async def _step(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
         if self._is_closed:
@@ -179,14 +161,14 @@ class Hub:
             raise _closed_under(run_id)
         return await self.steps.finish(run_id, step)
 
-    async def _note_and_rest(self, run_id: str, reports: Sequence[Report], heard: int) -> Turn:
+    async def _note_and_rest(self, run_id: str, reports: Sequence[Report], entry: int) -> Turn:
         warrant = await self.holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             *first, last = reports
             for report in first:
-                await self.runner.judge(live, report)
-            turn = await self.runner.judge(live, last, heard=heard)
+                await self.runner.rule_on(live, report)
+            turn = await self.runner.rule_on(live, last, entry=entry)
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
@@ -212,14 +194,14 @@ class Hub:
         live, _ = await self._taken_up(run_id, kit)
         return self._drive_on(live)
 
-    async def _hear(self, run_id: str, report: Report, heard: int) -> tuple[Driver, Turn]:
+    async def _hear(self, run_id: str, report: Report, entry: int) -> tuple[Driver, Turn]:
         driver = self.drivers.get(run_id)
         if driver is not None:
-            return driver, await self._tell(driver, report, heard)
+            return driver, await self._tell(driver, report, entry)
         # Who says resume releases the run, from whatever paused it.
         live, has_heard = await self._taken_up(run_id, is_released=not isinstance(report, ResumeRequested))
         try:
-            turn = await self.runner.judge(live, report, heard=heard)
+            turn = await self.runner.rule_on(live, report, entry=entry)
         except RemitError:
             if has_heard:
                 # It goes on because of what it heard before; whoever is refused need not wait for that.
@@ -233,25 +215,25 @@ class Hub:
             raise
         return self._drive_on(live), turn
 
-    async def _tell(self, driver: Driver, report: Report, heard: int) -> Turn:
+    async def _tell(self, driver: Driver, report: Report, entry: int) -> Turn:
         """Say something to a run that is driven here."""
         driver.speaking += 1
         try:
-            return await self.runner.judge(driver.live, report, heard=heard)
+            return await self.runner.rule_on(driver.live, report, entry=entry)
         finally:
             driver.speaking -= 1
-            driver.heard.set()
+            driver.news.set()
             self.dispatch.wake(driver.live)
 
-    async def _note(self, run_id: str, report: Report, heard: int) -> tuple[Live, Turn]:
+    async def _note(self, run_id: str, report: Report, entry: int) -> tuple[Live, Turn]:
         driver = self.drivers.get(run_id)
         if driver is not None:
-            return driver.live, await self._tell(driver, report, heard)
+            return driver.live, await self._tell(driver, report, entry)
         warrant = await self.holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             was_open = live.state.ending is None
-            turn = await self.runner.judge(live, report, heard=heard)
+            turn = await self.runner.rule_on(live, report, entry=entry)
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
@@ -389,7 +371,7 @@ class Hub:
         if self._halts is None or live.state.halted is None or self._halts.stopping_run(live.state) is not None:
             return
         by = self._halts.standing.lifted_by or live.state.halted.by
-        await self.runner.judge(live, ResumeRequested(by))
+        await self.runner.rule_on(live, ResumeRequested(by))
 
     def call_off(self) -> None:
         """Call off whatever is under way here and halted by now."""
@@ -448,8 +430,8 @@ class Hub:
                     # Before it is asked who is speaking: whoever begins while this is written has to be waited for.
                     await keep_if_due(live, self.runner.snapshots)
                 while driver.speaking:
-                    driver.heard.clear()
-                    await driver.heard.wait()
+                    driver.news.clear()
+                    await driver.news.wait()
                 if live.state.seq == seq:
                     break
         finally:

@@ -114,11 +114,11 @@ def beneath(request: SystemRequest, messages: tuple[Message, ...]) -> SystemRequ
     )
 
 
-def replica_request(parent: SystemRequest, evidence: str, heard: tuple[Message, ...] = ()) -> SystemRequest:
+def replica_request(parent: SystemRequest, evidence: str, said_since: tuple[Message, ...] = ()) -> SystemRequest:
     """The parent's own request, asked once more, with the evidence that was found for it and what people said since."""
     *earlier, last = parent.messages
     shown = (system_message(evidence),) if evidence else ()
-    messages = (*earlier, *shown, last, *heard)
+    messages = (*earlier, *shown, last, *said_since)
     asked = beneath(parent, messages)
     hints = parent.hints
     if hints.temperature is None:

@@ -12,17 +12,15 @@ Rule 6: where leases expire, the driver before may still be at work. So a turn w
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.arrivals import RunTaken, ToolOutcomeLost
-from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
+from remit.core.journal.commands import CallTool, Command
 from remit.core.run.recovery import Recovery
 from remit.kernel.state import is_safe_to_repeat, pinned
+from remit.orchestrate.executors.reports import PERFORMED
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.offspring import copy_turns
 from remit.orchestrate.loop.runner import Runner
 
 RUN_NOT_FOUND = "RUN_NOT_FOUND"
-
-# Questions and timers are no calls: a person is not asked twice, and a timer costs nothing.
-_CALLS = (CallModel, CallTool, ReconcileTool, CallCode, Retrieve, StartChild)
 
 
 async def recover(runner: Runner, run_id: str, live: Live | None = None, *, token: int = 0) -> Live:
@@ -37,7 +35,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         raise RequestRejected(RUN_NOT_FOUND, f"run {run_id!r} has no turn in this journal; start it, or correct its id")
     await copy_whole(runner, live)
     if token and live.state.ending is None:
-        await runner.judge(live, RunTaken(token))
+        await runner.rule_on(live, RunTaken(token))
     live.recovered_seq = live.state.seq
     repeated: list[Command] = []
     lost, was_open = 0, live.state.ending is None
@@ -70,5 +68,6 @@ async def copy_whole(runner: Runner, live: Live) -> None:
 def _told(live: Live, repeated: list[Command], lost: int) -> Recovery:
     mutating = [command for command in repeated if isinstance(command, CallTool) and command.mutating]
     keyed = sum(live.state.tools[command.tool].idempotent for command in mutating)
-    calls = sum(isinstance(command, _CALLS) for command in repeated)
+    # Questions and timers are no calls: a person is not asked twice, and a timer costs nothing.
+    calls = sum(type(command) in PERFORMED for command in repeated)
     return Recovery(live.recovered_seq, calls - len(mutating), keyed, len(mutating) - keyed, lost)

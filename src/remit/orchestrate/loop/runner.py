@@ -1,8 +1,8 @@
 """The runner: load, decide, append, dispatch. The only loop in the house.
 
 Rule 1: a turn is written before anyone acts on it.
-Rule 2: when another runner was faster, the run is brought up to date and the report judged anew.
-Rule 3: a report that cannot be judged makes no turn; only the newest state of the run may say so.
+Rule 2: when another runner was faster, the run is brought up to date and the report ruled on anew.
+Rule 3: a report that cannot be ruled on makes no turn; only the newest state of the run may say so.
 Rule 4: no secret stands in what is written: whatever looks like one is sealed before facts are made of it.
 Rule 5: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
 """
@@ -97,7 +97,7 @@ class Runner:
         read = reader_of(dict(kept))
         # What the gate cannot be told of refuses the run here, before anything of it is written.
         tracer = Tracer(arrival.manifest, read) if derived_of(arrival.manifest).is_traced else None
-        turn = await self.judge(live, arrival)
+        turn = await self.rule_on(live, arrival)
         if tracer is not None and live.state.seq == turn.seq:
             tracer.retrace(turn, read)
             live.tracer = tracer
@@ -131,23 +131,23 @@ class Runner:
                 if report is None:
                     return
                 try:
-                    await self.judge(live, report, insists=_tells_of_an_effect(state, report))
+                    await self.rule_on(live, report, insists=_tells_of_an_effect(state, report))
                 except IllegalArrival:
                     continue  # A duplicate, or no longer of interest.
         finally:
             dispatch.forget(live)
 
     async def advance(self, live: Live, report: Report) -> Turn | None:
-        """Take one turn, or None when the report cannot be judged: a duplicate, or no longer of interest."""
+        """Take one turn, or None when the report cannot be ruled on: a duplicate, or no longer of interest."""
         try:
-            return await self.judge(live, report)
+            return await self.rule_on(live, report)
         except IllegalArrival:
             return None
 
-    async def judge(self, live: Live, report: Report, heard: int = 0, *, insists: bool = False) -> Turn:
+    async def rule_on(self, live: Live, report: Report, entry: int = 0, *, insists: bool = False) -> Turn:
         """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard.
 
-        `heard` is the entry of the inbox that the report came from. Who insists waits
+        `entry` is the number in the inbox that the report came from, 0 for none. With `insists` it waits
         until a store that cannot be written just now can be.
         """
         state, conflicts = live.state, 0
@@ -175,10 +175,10 @@ class Runner:
                     raise
                 conflicts += 1
                 continue
-            turn = tally.turn if not heard else replace(tally.turn, heard=heard)
+            turn = tally.turn if not entry else replace(tally.turn, heard=entry)
             data = encode_turn(turn)
-            is_relied_on = tally.is_weighty or heard or type(arrival) in HEAVY
-            barrier = barrier_of(state, turn, heard) if is_relied_on else None
+            is_relied_on = tally.is_weighty or entry or type(arrival) in HEAVY
+            barrier = barrier_of(state, turn, entry) if is_relied_on else None
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
             listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
             written = (live.run_id, data, live.place, barrier, listing, live.warrant, tally.orders)

@@ -57,12 +57,12 @@ def judging_of(rules: Rules, judge: Engine | None, agent: Engine) -> Judging:
     if judge is not None:
         _check_told_apart(agent, judge)
     code = {f"{RULES_MARK}{rule_set.name}": rules.validator()} if rule_set.rules else {}
-    heard = tuple(Criterion(name, validator=name) for name in code)
+    by_code = tuple(Criterion(name, validator=name) for name in code)
     asked = tuple(
         Criterion(check.name, judge=check.question, only_warns=check.severity is Severity.WARN)
         for check in rule_set.semantic
     )
-    return Judging((*heard, *asked), code, judge, rule_set.retry.reasks_max)
+    return Judging((*by_code, *asked), code, judge, rule_set.retry.reasks_max)
 
 
 def _check_told_apart(agent: Engine, judge: Engine) -> None:

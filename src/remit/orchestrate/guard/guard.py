@@ -162,7 +162,7 @@ class Guard:
         if room is None or room.is_lost or room.is_broken or room.state.ending is not None:
             return
         try:
-            await self._runner.judge(room.live, TextShown(is_lost=True))
+            await self._runner.rule_on(room.live, TextShown(is_lost=True))
         except RemitError:
             room.is_broken = True  # That something was read that nobody knows could not be written down either.
 
@@ -235,7 +235,7 @@ class Guard:
         if (held := room.held.get(call_id)) is not None:
             return {"id": call_id, **self._again(room, held, ToolCall(call_id, tool, tracer.resolved(arguments)))}
         tracer.verdict = None
-        turn = await self._runner.judge(live, HostProposed(ToolCall(call_id, tool, arguments)))
+        turn = await self._runner.rule_on(live, HostProposed(ToolCall(call_id, tool, arguments)))
         tracer = live.tracer or tracer
         shown = verdict_of(turn, tracer.verdict, tracer.gate)
         if "arguments" in shown and self._runner.sealer is not None:
@@ -280,10 +280,10 @@ class Guard:
                 code = ErrorCode.TOOL_EXECUTION_FAILED
                 report = ToolBroke(command.id, code, text, is_unknown=is_unknown, is_shared=is_shared)
             with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
-                await self._runner.judge(room.live, report, insists=command.mutating)
+                await self._runner.rule_on(room.live, report, insists=command.mutating)
         if len(answered) != 1 and room.state.ending is None:
             # Of several calls that could be meant nobody knows which; of none, it is text.
-            await self._runner.judge(room.live, TextShown(tool, text, is_shared and not is_error))
+            await self._runner.rule_on(room.live, TextShown(tool, text, is_shared and not is_error))
 
     async def _answer(self, name: str, operation: JsonObject) -> JsonObject:
         room = self._room(name)
@@ -303,7 +303,7 @@ class Guard:
             kind = Signal.APPROVE if approve else Signal.REJECT
             await self._ground.check_answer(state, UserSignal("", kind, state.run_id, by, payload=said))
         if not approve:
-            await self._runner.judge(room.live, ApprovalRefused(held.question.id, by))
+            await self._runner.rule_on(room.live, ApprovalRefused(held.question.id, by))
             return dict(_DONE)
         return await self._approved(
             room, call_id, held, PersonApproved(held.question.id, by, for_values=scope == Scope.VALUE, is_awaited=True)
@@ -312,7 +312,7 @@ class Guard:
     async def _approved(self, room: Room, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
         """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""
         try:
-            turn = await self._runner.judge(room.live, report)
+            turn = await self._runner.rule_on(room.live, report)
         except IllegalArrival as error:
             code = error.details.get("refusal") or error.code
             raise RequestRejected(str(code), f"call {call_id!r}: {error.message}") from error
@@ -330,7 +330,7 @@ class Guard:
         if not room.is_broken:
             await self._pass_time(room, moment_in(operation))
         if not room.is_broken and room.state.ending is None:
-            await self._runner.judge(room.live, HostFinished())
+            await self._runner.rule_on(room.live, HostFinished())
         del self._rooms[name]
         self._size_bytes -= room.size_bytes
         await self._ground.holdings.let_go(room.live.run_id, room.live.warrant)
@@ -344,7 +344,7 @@ class Guard:
         now_ms = self._runner.clock.now_ms() if moment_ms is None else moment_ms
         for timer_id in room.due(max(now_ms, room.state.at_ms)):
             with suppress(IllegalArrival):  # The question before it has ended the run, and this one with it.
-                await self._runner.judge(room.live, TimerFired(timer_id))
+                await self._runner.rule_on(room.live, TimerFired(timer_id))
 
     def _check_halts(self, name: str, run_id: str, tenant: str, tool: str = "") -> None:
         """Raise where something that stands in the way of this call is halted."""
