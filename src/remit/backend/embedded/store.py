@@ -32,7 +32,7 @@ from remit.backend.embedded.disk.tables import refuse_later_version, show_as_new
 from remit.backend.embedded.disk.writer import Writer
 from remit.backend.embedded.head_log import HeadsLog
 from remit.backend.embedded.index import SQLiteIndex
-from remit.backend.embedded.journal import SQLiteFeed, SQLiteJournal
+from remit.backend.embedded.journal import SQLiteFeed, SQLiteHalts, SQLiteJournal
 from remit.backend.embedded.owner.keys import FileKey, refuse_lost_key
 from remit.backend.embedded.owner.losses import FileHeadLog, is_log_lost, refuse_cleared, refuse_emptied
 from remit.backend.embedded.quotas import SQLiteLedger
@@ -42,7 +42,6 @@ from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.small_ports import (
     FileLeases,
     SQLiteBlobs,
-    SQLiteHalts,
     SQLiteInbox,
     SQLiteReceipts,
     SQLiteSnapshots,
