@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from remit.backend.folded.inbox import FoldedInbox
+from remit.backend.folded.store import FoldedInbox
 from remit.backend.folded.spans import Spans
 from remit.backend.memory.journal import MemoryLedger
 from remit.core.failure import ArrivalFault, IllegalArrival, RemitError

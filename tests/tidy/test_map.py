@@ -83,14 +83,20 @@ def is_document(path: str) -> bool:
 
 def undrawn(tree: str, folders: Iterable[str]) -> list[str]:
     """Folders that the tree of rooms does not show: a room at the margin, a sub-room below it or on its line."""
-    drawn: dict[str, str] = {}
+    drawn: set[str] = set()
     room = ""
     for line in tree.splitlines():
         if not line.startswith(" "):
-            room = line.split()[0]
-        for name in re.findall(r"(\w+)/", line):
-            drawn[f"{room.rstrip('/')}/{name}"] = drawn[name] = line
-    return [folder for folder in folders if "/".join((folder.split("/")[0], folder.split("/")[-1])) not in drawn]
+            room = line.split()[0].rstrip("/")
+            drawn |= set(re.findall(r"(?:^|   )(\w+)/", line))
+        drawn |= {f"{room}/{name}" for name in re.findall(r"(\w+)/", line)}
+    return [folder for folder in folders if _shown(folder) not in drawn]
+
+
+def _shown(folder: str) -> str:
+    """A folder as it is drawn: its room and its own name."""
+    parts = folder.split("/")
+    return folder if len(parts) == 1 else f"{parts[0]}/{parts[-1]}"
 
 
 def texts_of(rows: Collection[Row]) -> dict[str, str]:
