@@ -1,7 +1,7 @@
 """The only place that picks concrete parts and wires them, and the only one that reads the environment.
 
 Rule 1: settings are one typed record, read once.
-Rule 2: nothing is opened before it is needed, and whoever opens a system closes it.
+Rule 2: nothing is opened before it is needed, and the caller that opens a system closes it.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class Settings:
 
 
 def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
-    """The settings that the environment asks for; a home that somebody names wins over it."""
+    """The settings that the environment asks for; a home that the caller names wins over it."""
     environment = os.environ if environment is None else environment
     where = home or Path(environment.get(HOME_VARIABLE) or HOME_DEFAULT)
     engines, secrets = _engine_settings(environment), _secrets_in(environment)
@@ -237,7 +237,7 @@ def os_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # A container may run under a number that nobody gave a name.
+        # A container may run under a number that has no name.
         return f"uid-{os.getuid()}"
 
 
@@ -388,7 +388,7 @@ def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
 
 
 async def drain_for(system: System, settings: Settings, queue: str, url: str, key_file: Path | None) -> "Drain":
-    """Somebody who delivers the items of a queue, signed with the key in a file, else with the store's secret for it."""
+    """What delivers the items of a queue, signed with the key in a file, else with the store's secret for it."""
     from remit.orchestrate.people.draining import Drain, webhook_key
 
     key = await webhook_key(vault_for(settings), key_file)
@@ -440,7 +440,7 @@ def _reading(settings: Settings) -> System:
     store = EmbeddedStore.open_to_read(settings.home)
     # Reading makes no key where there is none.
     signer = signer_of(store) if store.key.is_made else None
-    # Nothing is loaded by those who only look, whoever signed it.
+    # Nothing is loaded by a process that only reads, whichever key signed it.
     return system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
 
 

@@ -7,8 +7,8 @@ from unittest import mock
 
 import pytest
 
-from remit.backend.folded.store import FoldedInbox
 from remit.backend.folded.spans import Spans
+from remit.backend.folded.store import FoldedInbox
 from remit.backend.memory.journal import MemoryLedger
 from remit.core.failure import ArrivalFault, IllegalArrival, RemitError
 from remit.core.journal.arrivals import PauseRequested, ResumeRequested

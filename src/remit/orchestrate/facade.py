@@ -2,8 +2,8 @@
 
 Rule 1: a door turns what it is given into a request or a signal, and what comes back into its own form; nothing else.
 Rule 2: a System lives in the event loop it is used in. Closing it stops its drivers; every run can be resumed.
-Rule 3: every verb says which scope it takes. Whoever opened the store acts for itself and has them all; `acting_for` gives
-        the same system for a principal, to whom nothing exists but what is of its tenant.
+Rule 3: every verb says which scope it takes. The process that opened the store acts for itself and has them all;
+        `acting_for` gives the same system for a principal, to whom nothing exists but what is of its tenant.
 """
 
 import asyncio
@@ -75,10 +75,10 @@ from remit.tool.secrets.vault import NO_SECRETS, Vault
 if TYPE_CHECKING:
     from remit.orchestrate.guard.guard import Guard
 
-# How often whoever waits for another process to let a run go looks whether it has.
+# How often a caller that waits for another process to let a run go looks whether it has.
 REST_POLL_MS = 50
 
-# Whoever answered a run that another process drives waits so long for its next rest: a person stays at the terminal.
+# A caller that answered a run that another process drives waits so long for its next rest: a person stays at the terminal.
 REST_WAIT_MS_MAX = 600_000
 RUN_STILL_DRIVEN = "RUN_STILL_DRIVEN"
 
@@ -150,7 +150,7 @@ class System(Acting):
     def acting_for(self, principal: Principal) -> "System":
         """The same system for a principal: nothing but what is of its tenant exists there, and its scopes say what it may do.
 
-        It costs next to nothing, and any number of them work side by side. Whoever opened the system closes it.
+        It costs next to nothing, and any number of them work side by side. The caller that opened the system closes it.
         """
         self._expect_scope(Scope.OPERATE, "acting for others")
         acting = copy(self)
@@ -165,12 +165,12 @@ class System(Acting):
         self.queues = self.queues.acting_for(principal, seen)
         self.quotas: Standings = self._quotas if principal is LOCAL else TenantStandings(self._quotas, principal)
         self.lineages = Lineages(seen.runs)
-        # Whether somebody guessed a secret of the house is nobody's to learn.
+        # A caller must not learn whether it guessed a secret of the house.
         self.covered = self._sealer.covered if principal is LOCAL else covered
 
     @property
     def store(self) -> Store:
-        """Where runs are kept, for whoever operates it."""
+        """Where runs are kept, for its operator."""
         self._expect_scope(Scope.OPERATE, "the store")
         return self._store
 
@@ -346,7 +346,7 @@ class System(Acting):
     async def restore(self, run_id: str, *, by: str = "", why: str, kit: Kit | None = None) -> Heard:
         """Accept that turns of a run are missing, and let a fork of what is left go on, which asks before any change.
 
-        Raises RequestRejected where nothing is missing, or nobody says why.
+        Raises RequestRejected where nothing is missing, or no reason is given.
         """
         await self._expect(run_id, Scope.START, "restore")
         state = await self._copies.may_be_had(run_id, self.principal)
@@ -383,7 +383,7 @@ class System(Acting):
         """Cancel the runs whose parent has ended and could not tell them; gives the ids of those that heard it."""
         ended = []
         for orphan in await orphans(self.store.catalogue):
-            # One that may not be gone on with says so when somebody asks for it, and keeps the others from nothing.
+            # One that may not be gone on with says so when it is asked for, and keeps the others from nothing.
             with suppress(RequestRejected):
                 await self._children.end(orphan.run_id, str(uuid4()))
                 ended.append(orphan.run_id)
@@ -421,14 +421,14 @@ class System(Acting):
         return guard_beside(self._post, self._new_id, halts, begin, self._check_name, self._owner)
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
-        """The turns of a run as they are written, here or elsewhere, until it has ended or nobody drives it."""
+        """The turns of a run as they are written, here or elsewhere, until it has ended or no process drives it."""
         await self._expect(run_id, Scope.READ, "watch")
         async for event in Events(self, run_id, after, chunks=False):
             assert event.turn is not None, "no pieces of answers were asked for"
             yield event.turn
 
     async def is_left(self, run_id: str, *, is_quiet: bool) -> bool:
-        """Whether a run has ended, waits for people or, where nothing was heard of it for a while, is driven by nobody."""
+        """Whether a run has ended, waits for people or, where nothing was heard of it for a while, is driven by no process."""
         self._expect_scope(Scope.READ, "watch")
         entry = await self._seen.runs.entry(run_id)
         is_resting = entry is None or bool(entry.ending or entry.waiting_for)
@@ -465,7 +465,7 @@ class System(Acting):
     async def state_of(self, run_id: str) -> RunState:
         """A run as it stands: once it rests when it is driven here, else as its journal tells.
 
-        Raises what broke its driver, if one did here and nobody has taken the run up since.
+        Raises what broke its driver, if one did here and the run was not taken up since.
         """
         await self._expect(run_id, Scope.READ, "looking at a run")
         if (error := self._hub.broken.get(run_id)) is not None:
@@ -478,7 +478,7 @@ class System(Acting):
                 return state
 
     async def _check_halts(self, run_id: str) -> None:
-        """Refuse to go on with a run that a halt holds back; where nothing is halted, nobody looks at the run."""
+        """Refuse to go on with a run that a halt holds back; where nothing is halted, the run is not read."""
         if self._halts.standing.halts:
             await self._halts.refresh()
             self._halts.check_resume((await self._runner.load(run_id)).state)

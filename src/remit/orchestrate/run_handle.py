@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.bus.subscription import Subscription
     from remit.orchestrate.facade import System
 
-# Who speaks for a program that names nobody.
+# Who speaks for a program that names no person.
 CALLER = "caller"
 # A run of which nothing was heard for so long may have been paused, or its driver be gone: then it is asked who drives it.
 QUIET_MS = 500
@@ -62,7 +62,7 @@ class Run(Generic[T]):
         return Run(self._system, self.id, read, self._kit, self._subscription)
 
     async def result(self) -> T:
-        """What the run came to, as whoever started it gives it: a response, or what a pattern makes of it."""
+        """What the run came to, as the caller that started it gives it: a response, or what a pattern makes of it."""
         return (await self._rested())[1]
 
     def events(self, *, since: str | int | None = -1, chunks: bool = False) -> "Events":
@@ -77,7 +77,7 @@ class Run(Generic[T]):
     ) -> SystemResponse:
         """Say yes to what the run or a child of it asks, perhaps with other arguments; gives how it then rests.
 
-        The packet may be left out where only one is open, and `by` where the system acts for somebody.
+        The packet may be left out where only one is open, and `by` where the system acts for a principal.
         """
         name = packet_id or await self._only_packet()
         return await self._answered(approval(name, by=by or self._own, arguments=arguments))
@@ -148,7 +148,7 @@ class Run(Generic[T]):
 
 
 class Events:
-    """What happens in one run, here or elsewhere, until it has ended or nobody drives it."""
+    """What happens in one run, here or elsewhere, until it has ended or no process drives it."""
 
     def __init__(
         self,

@@ -347,7 +347,7 @@ def test_a_filter_that_nobody_here_has_lets_nothing_through() -> None:
     run.proposes(wants("look"))
     look_at = run.open(CallCode)[0]
     report = play(Performers(Bench(unread)).carrier(lambda run_id: Kit({}))(Live("run", run.state), look_at))
-    assert report == CodeFailed(look_at.id, "nobody here has code named 'filter:mask'")
+    assert report == CodeFailed(look_at.id, "there is no code here named 'filter:mask'")
     run.take(report)
     assert (run.all(CallTool), run.last(ToolCallRefused).code) == ([], Refusal.FILTERED)
 

@@ -49,7 +49,7 @@ async def left_behind(system: System, text: str = "please") -> tuple[str, str]:
     (packet_id,) = response.waiting_for.packet_ids
     clock, store = WallClock(), system.store
     dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
-    await dead.judge(await dead.load(response.run_id), CancelRequested("ada"))
+    await dead.rule_on(await dead.load(response.run_id), CancelRequested("ada"))
     return response.run_id, packet_id
 
 

@@ -3,7 +3,7 @@
 Rule 1: bytes in, bytes out; what a turn means, and whether its chain holds, is not asked here.
 Rule 2: a turn with a barrier is committed together with its signed head, the standing of its run in the index and
         the entry of the inbox that it answers; it is told of once all that outlives the power.
-        A head that comes without a barrier is logged later, and nobody waits for it.
+        A head that comes without a barrier is logged later, and no caller waits for it.
 Rule 3: so is what a first turn reserves of its tenant's quotas, and what an ended run came to. A run that reserves
         nothing asks nothing of them.
 """
@@ -59,7 +59,7 @@ _HEAD = (
 _STANDING = "UPDATE runs SET ending = ?2, waiting_for = ?3, ended_at_ms = ?4 WHERE run_id = ?1"
 _LAST = "SELECT coalesce(max(seq), -1) FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)"
 _VOUCHED = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) LIMIT 1"
-# A run that is not listed, as the journal of halts, is none that anybody follows.
+# A run that is not listed, as the journal of halts, is not followed.
 _SINCE = (
     "SELECT turn_no, run_id, seq, data FROM turns JOIN runs USING (run_no)"
     " WHERE turn_no > ? AND started_at_ms IS NOT NULL ORDER BY turn_no LIMIT ?"
@@ -95,7 +95,7 @@ class SQLiteJournal:
         return after + 1
 
     async def vouch(self, head: SignedHead) -> None:
-        """Keep a head of a run that nobody has signed for yet; where somebody has, nothing."""
+        """Keep a head of a run that is not signed for yet; else nothing."""
         await self._writer.submit(partial(_vouch, head))
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
@@ -187,7 +187,7 @@ def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int 
 
 
 def _settle(cursor: sqlite3.Cursor, barrier: Barrier, at_ms: int, run_id: str) -> None:
-    """Write what is committed together with a turn that somebody will act on."""
+    """Write what is committed together with a turn that is acted on."""
     cursor.execute(_STANDING, (run_id, barrier.ending, barrier.waiting_for, at_ms if barrier.ending else None))
     if barrier.heard:
         cursor.execute(SETTLE, (barrier.heard, "", barrier.answer, at_ms))
@@ -209,10 +209,10 @@ def _vouch(head: SignedHead, cursor: sqlite3.Cursor) -> Outcome:
 # The journal of halts, kept as a run is kept: its entries are turns, chained, with signed heads in database and log.
 #
 # Rule 1: it is no run: the index does not list it, and nothing that works on runs meets it.
-# Rule 2: whoever asks sees what is committed, by whichever process.
+# Rule 2: a reader sees what is committed, by whichever process.
 # Rule 3: a query before every command would cost more than the rest of the dispatch. A file beside the database grows by a
 # byte with every entry, and only who finds it grown asks the database. It says that there is news, never what: a
-# process that died between entry and byte has not told anybody that its halt stands, and whoever drives runs asks
+# process that died between entry and byte has told no caller that its halt stands, and a driver of runs asks
 # the database every while, whatever the file says.
 # Rule 4: an entry that was signed and is not here was lost, as with a database that was put back. The log of heads says so.
 # Grows with every entry.

@@ -3,9 +3,9 @@
 Rule 1: a run goes with the runs beneath it, all of them or none, and every other run verifies as before. A signed line
         in heads.log says that they were deleted on purpose; it is written first, so a run is never gone without it.
 Rule 2: a text goes when no turn refers to it. One that was put within the last TEXT_GRACE_MS may belong to a turn that
-        is about to be written, and stays, unless nobody else has the store open and nothing is driven here.
+        is about to be written, and stays, unless no other process has the store open and nothing is driven here.
 Rule 3: everything happens in a thread and in short transactions, so that runs go on meanwhile.
-Rule 4: what somebody will still ask for stays: a child whose parent is open, and the newest run of a session with all
+Rule 4: what will still be asked for stays: a child whose parent is open, and the newest run of a session with all
         that came from it.
 Rule 5: the values that were sealed for a run go with it.
 Rule 6: what a run cost its tenant stays counted in the period in which it began.
@@ -36,7 +36,7 @@ from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpe
 # Rule 2: nothing is counted when a turn is written, which keeps appending fast. A sweep reads the turns instead: most of
 # them while others write, and the few that came meanwhile inside the transaction that removes.
 
-# Turns and texts per query or transaction: milliseconds each, so that nobody who writes waits longer.
+# Turns and texts per query or transaction: milliseconds each, so that no writer waits longer.
 _TURNS_AT_ONCE = 1_000
 _TEXTS_AT_ONCE = 100
 
@@ -48,7 +48,7 @@ _REMOVE = "DELETE FROM blobs WHERE digest = ? AND put_at_ms < ?"
 
 
 class Sweep:
-    """One pass over a store. `texts` are the candidates: digest and size of those nobody was seen to refer to."""
+    """One pass over a store. `texts` are the candidates: digest and size of those that no turn was seen to refer to."""
 
     def __init__(self, connection: sqlite3.Connection, texts: dict[bytes, int]) -> None:
         self._connection = connection
@@ -123,7 +123,7 @@ _LINEAGES = "SELECT run_id, lineage FROM runs WHERE lineage <> ''"
 # Of each session the run with the highest place: SQLite takes the other columns from the row that has the maximum.
 _NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY tenant_id, session_id"
 _LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
-# The number of the newest turn. SQLite gives the next one to the next turn; whoever follows the turns of a store goes by it.
+# The number of the newest turn. SQLite gives the next one to the next turn; a follower of the turns of a store goes by it.
 _END = "SELECT coalesce(max(turn_no), -1) FROM turns"
 _COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
 _COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
@@ -155,7 +155,7 @@ class SQLiteRetention:
     async def delete(self, run_id: str) -> Removed:
         """Remove a run however it stands, the runs beneath it, and the texts that only they referred to.
 
-        Nothing where nobody started it. A child whose parent is open is refused with PARENT_OPEN, and a family of
+        Nothing where it was not started. A child whose parent is open is refused with PARENT_OPEN, and a family of
         which one is driven with STORE_BUSY; then nothing of it is gone.
         """
         return await asyncio.to_thread(self._delete, run_id)
@@ -186,7 +186,7 @@ class SQLiteRetention:
         """A run and all beneath it, the deepest first, every one of them held."""
         taken: dict[int, str] = {}
         try:
-            # Whoever is held begins no more children, so what is beneath those that are held is all there is.
+            # A run that is held begins no more children, so what is beneath those that are held is all there is.
             while new := [row for row in connection.execute(_FAMILY, (run_id,)).fetchall() if row[0] not in taken]:
                 for run_no, member in new:
                     if not self._locks.take(member):
@@ -203,7 +203,7 @@ class SQLiteRetention:
         with self.cleaning() as connection:
             ended = list(_collectable(connection, ended_before_ms).items())
             for start in range(0, len(ended), _RUNS_AT_ONCE):
-                # Somebody may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
+                # A process may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
                 taken = {no: run_id for no, run_id in ended[start : start + _RUNS_AT_ONCE] if self._locks.take(run_id)}
                 try:
                     removed = self._remove_runs(connection, taken)
@@ -245,7 +245,7 @@ class SQLiteRetention:
             self._locks.end_cleaning()
 
     def _forgotten_before_ms(self) -> int:
-        """Texts put before this time are in nobody's hands. Asked while the write lock is held, the answer stays true."""
+        """Texts put before this time are in no caller's hands. Asked while the write lock is held, the answer stays true."""
         if self._locks.is_alone() and not self._locks.is_driving:
             return self._now_ms() + 1
         return self._now_ms() - TEXT_GRACE_MS
@@ -274,13 +274,13 @@ class SQLiteRetention:
         return turns, entries
 
     def shrink(self, connection: sqlite3.Connection) -> None:
-        """Give space back where that disturbs nobody, and clear the WAL, in which removed texts may still be read."""
+        """Give space back where that disturbs no other process, and clear the WAL, in which removed texts may still be read."""
         try:
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
             (empty,) = connection.execute("PRAGMA freelist_count").fetchone()
             if empty >= pages * _EMPTY_SHARE_MIN and self._locks.is_alone() and not self._locks.is_driving:
                 connection.execute("VACUUM")
-            # It keeps everyone from writing while it waits for readers, so it does not wait long.
+            # It keeps all others from writing while it waits for readers, so it does not wait long.
             connection.execute(f"PRAGMA busy_timeout = {_CLEARING_MS_MAX}")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
@@ -299,7 +299,7 @@ def _remove_turns(connection: sqlite3.Connection, run_no: int) -> int:
 
 
 def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> dict[int, str]:
-    """The runs that ended before a time and that nobody will ask for."""
+    """The runs that ended before a time and that will not be asked for."""
     newest = {run_id for run_id, _ in connection.execute(_NEWEST)}
     ended = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
     lineages = {run_id: split_lineage(told) for run_id, told in connection.execute(_LINEAGES)}

@@ -25,7 +25,7 @@ from remit.core.journal.storage import (
 )
 from remit.core.limits.queue import Receipt, ReceiptKind
 
-# More than people say to one run before somebody hears them; what exceeds it is a program gone wild.
+# More than people say to one run before they are heard; what exceeds it is a program gone wild.
 UNHEARD_MAX = 1_000
 
 SETTLE = "UPDATE inbox SET code = ?2, message = ?3, settled_at_ms = ?4 WHERE number = ?1 AND settled_at_ms IS NULL"
@@ -51,7 +51,7 @@ class SQLiteInbox:
         return number
 
     async def pending(self, *, after: int) -> Sequence[InboxEntry]:
-        """Entries with a larger number than `after` that nobody has settled, oldest first."""
+        """Entries with a larger number than `after` that are not settled, oldest first."""
         return [InboxEntry(number, run_id, data) for number, run_id, data in self._reader.rows(_PENDING, (after,))]
 
     async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
@@ -71,9 +71,7 @@ class SQLiteInbox:
 def _put(run_id: str, data: bytes, cursor: sqlite3.Cursor) -> Outcome:
     (unheard,) = cursor.execute(_UNHEARD, (run_id,)).fetchone()
     if unheard >= UNHEARD_MAX:
-        message = (
-            f"run {run_id} has {unheard} entries in its inbox that nobody heard, of at most {UNHEARD_MAX}; resume it"
-        )
+        message = f"run {run_id} has {unheard} unheard entries in its inbox, of at most {UNHEARD_MAX}; resume it"
         raise StoreUnusable(BUSY, message, {"run_id": run_id, "unheard": unheard})
     return cursor.execute(_PUT, (run_id, data)).lastrowid, None
 
@@ -114,7 +112,7 @@ class SQLiteBlobs:
 
 # Leases of the embedded store: each is a lock of the operating system, which dies with its process and never before.
 #
-# So a token need not be written: whoever holds the lock is the only one who can have a current token of the run.
+# So a token need not be written: only the holder of the lock can have a current token of the run.
 class FileLeases:
     """The leases that one open store holds."""
 
@@ -144,7 +142,7 @@ class FileLeases:
             self._locks.release(run_id)
 
     async def is_held(self, run_id: str) -> bool:
-        """Whether anybody holds a run, in whatever process."""
+        """Whether a run is held, in whatever process."""
         return self._locks.is_held(run_id)
 
     def is_current(self, run_id: str, token: int) -> bool:
@@ -185,7 +183,7 @@ class SQLiteReceipts:
 
     @cached_property
     def _are_kept_here(self) -> bool:
-        """Untrue of a store of an earlier version that is only read: nobody has brought it to this one."""
+        """Untrue of a store of an earlier version that is only read: it was not brought to this one."""
         return bool(self._reader.rows(_TABLE))
 
 
@@ -201,7 +199,7 @@ def _keep(receipt: Receipt, cursor: sqlite3.Cursor) -> Outcome:
 #
 # Rule 1: a cache. Delete the rows, and every run is as before, only slower to take up.
 # Rule 2: a snapshot is signed with the key of this deployment. Whatever is not signed so is no snapshot, since a state
-# that somebody else made would be believed where turns are checked.
+# that another deployment made would be believed where turns are checked.
 # Rule 3: reading writes nothing, and makes no key.
 # Only of a run that is there: a run that was deleted meanwhile must not leave its state behind.
 _KEEP_STATE = (
@@ -235,7 +233,7 @@ class SQLiteSnapshots:
 
     @cached_property
     def _is_kept_here(self) -> bool:
-        """Untrue of a store of an earlier version that is only read: nobody has brought it to this one."""
+        """Untrue of a store of an earlier version that is only read: it was not brought to this one."""
         return bool(self._reader.rows(_SNAPSHOTS_TABLE))
 
 

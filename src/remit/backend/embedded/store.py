@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def _readable(path: Path) -> sqlite3.Connection:
-    """A connection that reads; what nobody has written to yet reads as a store without runs."""
+    """A connection that reads; what was not written to yet reads as a store without runs."""
     with ExitStack() as undo:
         connection = undo.enter_context(closing(connect_to_read(path)))
         if version := version_of(connection, path):
@@ -108,7 +108,7 @@ class EmbeddedStore:
 
     @classmethod
     def open(cls, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms, mends: bool = False) -> "EmbeddedStore":
-        """The store in this folder, made when there is none; one that lost its index only for whoever makes that anew."""
+        """The store in this folder, made when there is none; one that lost its index only for a caller that makes that anew."""
         refuse_exposed(home)
         refuse_emptied(home)
         make_folder(home)
@@ -116,7 +116,7 @@ class EmbeddedStore:
         with ExitStack() as undo:
             locks = undo.enter_context(closing(FileLocks(home)))
             connection = undo.enter_context(closing(open_database(home, locks.is_alone)))
-            # Whoever cannot sign may begin nothing that would have to be signed.
+            # A process that cannot sign may begin nothing that would have to be signed.
             refuse_lost_key(home)
             refuse_cleared(home, connection, mends=mends)
             locks.enter()
@@ -126,7 +126,7 @@ class EmbeddedStore:
                     log.begin_again()
                 elif not log.path.exists():
                     log.create()
-                # On the event loop nobody waits for another process; the writer tries again later instead.
+                # On the event loop no caller waits for another process; the writer tries again later instead.
                 connection.execute("PRAGMA busy_timeout = 0")
                 reader = undo.enter_context(closing(connect(path)))
                 reader.execute("PRAGMA query_only = ON")

@@ -67,7 +67,7 @@ class FoldedInbox:
         return await self._write(run_id, Left(data))
 
     async def pending(self, *, after: int) -> Sequence[InboxEntry]:
-        """Entries after this number that nobody has settled."""
+        """Entries after this number that are not settled."""
         await self._replica.refresh()
         return self._replica.pending(after)
 
@@ -193,7 +193,7 @@ class Holdings(Protocol):
 
     @property
     def lasts_ms(self) -> int:
-        """How long a lease lasts that nobody renews."""
+        """How long a lease lasts that is not renewed."""
 
     async def take(self, run_id: str) -> int | None:
         """Take a run."""
@@ -205,7 +205,7 @@ class Holdings(Protocol):
         """Let it go."""
 
     async def is_held(self, run_id: str) -> bool:
-        """Whether anybody holds it."""
+        """Whether it is held."""
 
 
 class FoldedStore:
@@ -214,7 +214,7 @@ class FoldedStore:
     def __init__(
         self, log: Log, leases: Holdings, blobs: Texts, seals: MemorySeals | None = None, signer: Signer | None = None
     ) -> None:
-        # Nothing is signed here unless somebody brings a signer.
+        # Nothing is signed here without a signer.
         self.key = None if signer is None else MemoryKey(signer)
         replica = Replica(log)
         spans = Spans(replica, leases)

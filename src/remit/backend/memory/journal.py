@@ -200,7 +200,7 @@ class MemoryJournal:
         return [run.run_id for run in as_they_stand]
 
     async def entry(self, run_id: str) -> RunEntry | None:
-        """One run, or None when nobody started it here."""
+        """One run, or None where it was not started here."""
         entry = self._entries.get(run_id)
         return None if entry is None else replace(entry, turns=len(self._runs[run_id]))
 
@@ -261,7 +261,7 @@ class MemoryJournal:
         return [run_id for run_id, turns in self._runs.items() if turns]
 
     def turns_of(self, run_id: str) -> Sequence[bytes]:
-        """The turns of a run, oldest first; none for a run nobody started."""
+        """The turns of a run, oldest first; none for a run that was not started."""
         return tuple(self._runs.get(run_id, ()))
 
     def listed(self) -> Mapping[str, RunEntry]:

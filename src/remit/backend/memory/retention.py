@@ -49,7 +49,7 @@ class Kept(Protocol):
 
 
 class Holding(Protocol):
-    """Who drives which run, for somebody who needs nobody to."""
+    """Who drives which run, for a caller that needs runs at rest."""
 
     @property
     def is_driving(self) -> bool:
@@ -82,7 +82,7 @@ class MemoryRetention:
         async with self.held_family(run_id) as runs:
             mentioned = {digest for member in runs for data in journal.turns_of(member) for digest in digests_in(data)}
             turns, entries = self._remove(runs)
-        # Nobody else has this store open; a text that somebody here may be about to refer to stays.
+        # No other process has this store open; a text that a run here may be about to refer to stays.
         until_ms = self._now_ms() - TEXT_GRACE_MS if self._leases.is_driving else self._now_ms() + 1
         unneeded = {digest for digest in mentioned if self._kept.blobs.found(digest) is not None} - self._referred()
         old = unneeded & self._kept.blobs.put_before(until_ms).keys()
@@ -96,7 +96,7 @@ class MemoryRetention:
         runs = turns = entries = 0
         for run_id in self._collectable(ended_before_ms):
             token = await self._leases.take(run_id)
-            # Somebody may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
+            # A caller may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
             if token is None:
                 continue
             try:
@@ -116,7 +116,7 @@ class MemoryRetention:
         """A run and all beneath it, the deepest first, every one of them held."""
         taken: dict[str, int] = {}
         try:
-            # Whoever is held begins no more children, so what is beneath those that are held is all there is.
+            # A run that is held begins no more children, so what is beneath those that are held is all there is.
             while new := [member for member in self._family(run_id) if member not in taken]:
                 for member in new:
                     token = await self._leases.take(member)
@@ -136,7 +136,7 @@ class MemoryRetention:
         return found
 
     def _collectable(self, ended_before_ms: int) -> list[str]:
-        """The runs that ended before a time and that nobody will ask for."""
+        """The runs that ended before a time and that will not be asked for."""
         entries = self._kept.journal.listed()
         newest: dict[tuple[str, str], tuple[int, str]] = {}
         for entry in entries.values():
@@ -207,7 +207,7 @@ def _driven(run_id: str, root_id: str) -> StoreUnusable:
 
 # Redactions of a store in memory: the laws of backend/embedded/redactions.py, over dictionaries.
 class MemoryRedactions:
-    """Redacts runs of one store, where somebody brought it a key: what is left of a turn is signed."""
+    """Redacts runs of one store, where it has a key: what is left of a turn is signed."""
 
     def __init__(
         self, kept: Kept, retention: MemoryRetention, signer: Signer | None, now_ms: Callable[[], int]

@@ -22,7 +22,7 @@ from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.run.halt import HALTS
 from remit.core.secrets.seal import reference_to
 
-# A bell in memory: it rings for everybody who has the same store, the one who rings among them.
+# A bell in memory: it rings for every listener of the same store, the ringing process included.
 
 # Nothing gets lost here; a listener looks by itself only because every listener does.
 LOOK_MS = 1_000
@@ -47,12 +47,12 @@ class MemoryBell:
             hear(word)
 
     def is_heard(self, topic: Topic) -> bool:
-        """Whether anybody listens to a topic."""
+        """Whether a topic has a listener."""
         return bool(self._ears[topic])
 
 
 class SilentBell:
-    """Never rings: for a backend that cannot tell. Whoever listens looks by itself, as often as people are promised."""
+    """Never rings: for a backend that cannot tell. A listener looks by itself, as often as people are promised."""
 
     look_ms = 100
 
@@ -61,10 +61,10 @@ class SilentBell:
         return lambda: None
 
     def ring(self, topic: Topic, word: bytes = b"") -> None:
-        """Nobody is told."""
+        """Ring for no listener."""
 
     def is_heard(self, topic: Topic) -> bool:
-        """Nobody listens."""
+        """There is no listener."""
         return False
 
 
@@ -87,7 +87,7 @@ class MemoryInbox:
         return self._number
 
     async def pending(self, *, after: int) -> Sequence[InboxEntry]:
-        """Entries after this number that nobody has settled."""
+        """Entries after this number that are not settled."""
         later = self._entries[bisect_right(self._entries, after, key=attrgetter("number")) :]
         return [entry for entry in later if entry.number not in self._outcomes]
 
@@ -170,7 +170,7 @@ class MemoryHeadLog:
         self._deletions: dict[str, SignedDeletion] = {}
 
     def append(self, entry: SignedHead | SignedDeletion) -> None:
-        """Keep what somebody vouched for."""
+        """Keep a signed head."""
         if isinstance(entry, SignedHead):
             self._heads.setdefault(entry.run_id, []).append(entry)
         else:
@@ -256,7 +256,7 @@ class MemoryHalts:
 class MemoryLeases:
     """Who drives which run, among those who share this store."""
 
-    # Nobody can die without the others.
+    # No holder can die without the others.
     lasts_ms = 0
 
     def __init__(self) -> None:
@@ -285,7 +285,7 @@ class MemoryLeases:
             del self._held[run_id]
 
     async def is_held(self, run_id: str) -> bool:
-        """Whether anybody holds a run."""
+        """Whether a run is held."""
         return run_id in self._held
 
     def is_current(self, run_id: str, token: int) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MemoryKey:
-    """A key that somebody brought."""
+    """A key that the caller brought."""
 
     is_made = True
 
@@ -32,7 +32,7 @@ class MemoryKey:
 
 
 class MemoryStore:
-    """Forgets everything with its process. Nothing is signed here unless somebody brings a signer."""
+    """Forgets everything with its process. Nothing is signed here without a signer."""
 
     def __init__(self, signer: Signer | None = None, *, now_ms: Callable[[], int] = wall_clock_ms) -> None:
         self.leases = MemoryLeases()

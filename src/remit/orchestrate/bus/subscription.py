@@ -64,7 +64,7 @@ class Subscription:
         self.close()
 
     def close(self) -> None:
-        """Hear nothing more; whoever waits for the next event is told that there is none."""
+        """Hear nothing more; a caller that waits for the next event is told that there is none."""
         self._is_closed = True
         self._bus.leave(self)
         self.wake()

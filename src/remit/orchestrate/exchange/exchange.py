@@ -1,6 +1,6 @@
 """One exchange of a conversation: the kit it runs with, and who is told what while it goes on.
 
-Rule 1: whoever listens may break, and the run goes on.
+Rule 1: a listener may break, and the run goes on.
 Rule 2: a result is told as the model is shown it, in full, after its turn was written.
 """
 
@@ -105,7 +105,7 @@ class Exchange:
         self.listener = Listener(self._hear, pass_on)
 
     async def finish(self) -> None:
-        """Wait until everybody has been told what there was to tell."""
+        """Wait until every listener has been told what there was to tell."""
         if self._teller is not None:
             await self._teller
 

@@ -97,7 +97,7 @@ def _checked_value(key: str, value: str) -> str:
 async def last_run(catalogue: Catalogue, runner: Runner, session_id: str, tenant_id: str | None = None) -> Last | None:
     """The newest run of a session of a tenant, or what trying it again came to; None when the session has none.
 
-    Raises RequestRejected where several tenants have a session of this name and nobody says whose is meant.
+    Raises RequestRejected where several tenants have a session of this name and it is not said whose is meant.
     """
     runs = await catalogue.session(session_id, tenant_id=tenant_id)
     if not runs:
@@ -156,7 +156,7 @@ def linked(
 
 
 def _check_owner(request: SystemRequest, run: RunState) -> None:
-    """A session is its tenant's and its user's: whoever goes on with it is shown what was said in it."""
+    """A session is its tenant's and its user's: a caller that goes on with it is shown what was said in it."""
     before = pinned(run).request
     if (request.tenant_id, request.user_id) != (before.tenant_id, before.user_id):
         message = (

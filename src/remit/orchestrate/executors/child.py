@@ -1,4 +1,4 @@
-"""Children: a run beneath another, started, awaited, cancelled; and forks, which are nobody's children.
+"""Children: a run beneath another, started, awaited, cancelled; and forks, which have no parent.
 
 Rule 1: a child's id follows from the command that starts it, so starting it twice takes up the one there is.
 Rule 2: a child that only waits for people is left alone, and its parent is told that it waits.
@@ -57,7 +57,7 @@ from remit.validate.semantic import ask_of
 PARENT = "parent"
 # How often a parent looks whether a child that another process drives can be taken up.
 HELD_POLL_MS = 100
-# How long a fork is offered to whoever holds it: copying takes that long only where a process hangs.
+# How long a fork is offered to its holder: copying takes that long only where a process hangs.
 FORK_WAIT_MS_MAX = 10_000
 
 
@@ -84,7 +84,7 @@ class ChildExecutor:
             finally:
                 driver.is_awaited = False
         if state.ending is None:
-            # A child that somebody paused waits under no code; whoever paused it has to look after it.
+            # A child that a person paused waits under no code; that person has to look after it.
             return ChildSuspended(command.id, waiting_for(state) or Ending.REVIEW_REQUIRED)
         return await self._ended(command, state)
 
@@ -102,7 +102,7 @@ class ChildExecutor:
             await self._inbox.put(run_id, encode_signal(UserSignal(signal_id, Signal.CANCEL, run_id, PARENT)))
 
     async def fork(self, live: Live, command: ForkRun) -> None:
-        """Make the fork that a retry orders and let it go on, unless somebody has. Forking it twice forks it once."""
+        """Make the fork that a retry orders and let it go on, unless that was done. Forking it twice forks it once."""
         runner = self._hub.runner
         # Asked for at once: its origin has ended and is about to be let go, and its kit with it.
         kit = self._hub.known_kit(live.run_id)
@@ -124,7 +124,7 @@ class ChildExecutor:
             return
 
     async def _driver_at_last(self, live: Live, command: StartChild) -> Driver | None:
-        """Who drives the child here, once nobody else does; None when it was deleted.
+        """The driver of the child here, once no other process drives it; None when it was deleted.
 
         The deadline of the parent bounds the wait.
         """
@@ -143,7 +143,7 @@ class ChildExecutor:
         manifest = await self._manifest(live, command)
         try:
             return await hub.begin(manifest, hub.kit_of(live.run_id))
-        except IllegalArrival:  # Somebody else began it at the same moment.
+        except IllegalArrival:  # Another process began it at the same moment.
             return await hub.take_up(command.run_id, hub.kit_of(live.run_id))
 
     async def _manifest(self, live: Live, command: StartChild) -> Manifest:
@@ -194,7 +194,7 @@ class ChildExecutor:
 
     async def _was_there(self, live: Live, command: StartChild | ForkRun) -> bool:
         """Whether a run that has no turn here once had some: it was deleted, or lost with a database that was put back."""
-        # The log of heads is long; a run that was only just ordered has never been, so nobody has deleted it.
+        # The log of heads is long; a run that was only just ordered has never been, so it was not deleted.
         if int(command.id.partition(".")[0]) > live.recovered_seq:
             return False
         if isinstance(command, ForkRun) and await self._hub.runner.journal.read(command.run_id):

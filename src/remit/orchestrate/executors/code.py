@@ -59,7 +59,7 @@ async def run_code(errand: CodeErrand, kit: Kit, bench: Bench) -> Report:
     command = errand.command
     work = _found(errand, kit, bench)
     if work is None:
-        return _failed(errand, f"nobody here has code named {command.name[:80]!r}", _FAILED)
+        return _failed(errand, f"there is no code here named {command.name[:80]!r}", _FAILED)
     who = _who(errand)
     try:
         return await within(command.timeout_ms, work)
@@ -184,7 +184,7 @@ def _who(errand: CodeErrand) -> str:
 
 
 def _failed(errand: CodeErrand, message: str, code: ErrorCode) -> Report:
-    """A failure, as it counts for whoever is failed: a vote finds no winner, a validate step objects."""
+    """A failure, as it counts for the node that waits: a vote finds no winner, a validate step objects."""
     command = errand.command
     if command.name.startswith(VOTE_MARK) or (isinstance(errand, StepErrand) and errand.is_check):
         return CodeReturned(command.id, problems=(message,))
@@ -236,7 +236,7 @@ async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
     """Ask the provider of the kit for evidence about the user's last words."""
     command, provider = errand.command, kit.context
     if provider is None:
-        return ContextFailed(command.id, "nobody here provides context")
+        return ContextFailed(command.id, "there is no context provider here")
     try:
         query = await bench.text(errand.query)
         found, relevance_ppm = await within(command.timeout_ms, _found_evidence(provider, query))
@@ -249,7 +249,7 @@ async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
 
 
 async def _found_evidence(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:
-    """The messages of a provider, and how relevant the best of them is in millionths, where anybody can say."""
+    """The messages of a provider, and how relevant the best of them is in millionths, where that is known."""
     if not isinstance(provider, _Finder):
         return await provider.build(query), _UNKNOWN
     candidates = await provider.find(query)

@@ -2,9 +2,9 @@
 
 Rule 1: the request is made from the run's history and its manifest alone, so a call can be repeated elsewhere.
 Rule 2: whatever an engine does, the run gets a report with a code; a call that took too long was cut and is charged so.
-Rule 3: the words of an error nobody expected may hold secrets: they are logged for the operator, never journaled.
+Rule 3: the words of an unexpected error may hold secrets: they are logged for the operator, never journaled.
 Rule 4: streaming passes beside the journal. A listener that breaks loses the rest of the answer, and the run goes on.
-Rule 5: what only looks like an answer is not streamed: a call that a model writes as text is heard by nobody.
+Rule 5: what only looks like an answer is not streamed: a call that a model writes as text is passed on to no listener.
 Rule 6: those who listen hear no secret: a word that may be a part of one is held until it is whole.
 Rule 7: an answer that breaks its shape, or was cut before it was complete, is reported with what is wrong with it where
         the run checks it next: the model is told. Where it does not, the call has failed.
@@ -76,7 +76,7 @@ class ModelExecutor:
         engine = kit.engines.get(command.model)
         if engine is None:
             known = ", ".join(kit.engines) or "none"
-            message = f"nobody here has an engine for model {command.model!r}; there are {known}"
+            message = f"no engine is here for model {command.model!r}; there are {known}"
             return ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, message)
         answer = await self._answer(errand, kit, engine)
         if isinstance(answer, ModelFailed):
@@ -146,7 +146,7 @@ class ModelExecutor:
         return strictly(shape, engine)
 
     def _router(self, errand: ModelErrand, kit: Kit, info: ModelInfo, tools_count: int) -> Router | None:
-        """Who shortlists the tools of this call: the kit's own router, the embedding one, or nobody."""
+        """Who shortlists the tools of this call: the kit's own router, the embedding one, or none."""
         routing = errand.routing
         if routing is Routing.NONE or not tools_count:
             return None
@@ -165,7 +165,7 @@ class ModelExecutor:
         return embedding_router()
 
     def stream(self, errand: ModelErrand) -> Answer | None:
-        """Who passes the pieces of an answer on, if anybody listens; who heard a part of it is told that it begins anew."""
+        """What passes the pieces of an answer on, if there is a listener; one that heard a part is told that it begins anew."""
         run_id, command, bus = errand.sender.run_id, errand.command, self.bench.bus
         answer = None if bus is None else bus.answer(run_id, place_in_journal(command.id)[0])
         if answer is None:

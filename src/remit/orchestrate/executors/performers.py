@@ -1,4 +1,4 @@
-"""Whoever performs errands: one door for every kind, in the process that drives a run or in any other.
+"""Performers of errands: one door for every kind, in the process that drives a run or in any other.
 
 Rule 1: an errand whose performer is gone is performed again where that is safe, under the same id and key, as after a crash of
         the process that drives its run. What may have changed something is left to the claims: not done, or in doubt.
@@ -58,7 +58,7 @@ class Performers:
 
     @property
     def abandoned(self) -> tuple[Abandoned, ...]:
-        """The calls that still go on although nobody waits for them."""
+        """The calls that still go on although no caller waits for them."""
         return self._tools.abandoned
 
     def perform(self, errand: Errand, kit: Kit) -> Awaitable[Report]:

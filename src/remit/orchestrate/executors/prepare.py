@@ -1,6 +1,6 @@
 """Making an errand of a command: beside the state of its run, in the process that drives it, just before it goes out.
 
-Rule 1: whatever performing takes of a run's state is put into the errand; nobody who performs it is given the state.
+Rule 1: whatever performing takes of a run's state is put into the errand; its performer is not given the state.
 Rule 2: what all errands of a run have in common is made once.
 """
 

@@ -63,11 +63,11 @@ from remit.orchestrate.facts.texts import (
 from remit.validate.rule_set import SemanticCheck
 from remit.validate.semantic import verdict_of
 
-# More calls in one answer than anybody could have meant; each of them costs a judgement and a message.
+# More calls in one answer than a model could have meant; each of them costs a judgement and a message.
 CALLS_MAX = 128
 # Enough for a model to correct itself, little enough to stand in a turn.
 PROBLEMS_MAX = 10
-# Ten minutes: whoever wants to be left alone for longer has told a run that it should come another day.
+# Ten minutes: a tool that wants to be left alone for longer has told a run to come another day.
 RETRY_AFTER_MS_MAX = 600_000
 
 # A whole, in millionths.
@@ -76,7 +76,7 @@ _PPM = 1_000_000
 # How the canonical form of an object begins.
 _OBJECT = ord("{")
 
-# Nobody settles a command that is not open, so this arrival is refused; should it be judged all the same, it proves nothing.
+# A command that is not open is never settled, so this arrival is refused; should it be judged all the same, it proves nothing.
 _NOT_OPEN = (Violation("", "command", "the command that this answers was not open"),)
 
 # Arrivals that executors and people report as they stand: which of their fields hold names, and which notes.
@@ -316,11 +316,11 @@ class Facts:
     def _returned(self, state: RunState, report: reports.ToolSaid, kept: Kept) -> Arrival:
         result, command_id = report.result, report.command_id
         if result.error != "":
-            # Whoever tells of an error in a result was called, and does not say that nothing happened.
+            # A tool that reports an error in a result was called, and does not say that nothing happened.
             broke = (command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
             return _broke(state, reports.ToolBroke(*broke, is_unknown=True), kept)
         if not isinstance(result.content, str):
-            # A digest from outside could name a text that is somebody else's.
+            # A digest from outside could name a text of another run.
             raise TypeError("a tool returns a text")
         content, is_stopping = encoded(result.content), result.stop_loop is True
         evidence, size = sha256(content).digest(), len(content)
@@ -403,7 +403,7 @@ def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
     """A failure with the flags that its words raise: an error may tell what was read."""
     code, text = ErrorCode(report.code), note(report.error)
     evidence, bound, took_ms = sha256(text.encode()).digest(), failure_bound(code, text), cut_figure(report.duration_ms)
-    # A host makes its calls itself: nobody here could have kept one from being made.
+    # A host makes its calls itself: no process here could have kept one from being made.
     is_ours = pinned(state).host is None
     is_exposed = report.error.startswith(SECRET_EXPOSED) and not report.is_unknown and is_ours
     flags = secret_flag(pinned(state).boundary, text)

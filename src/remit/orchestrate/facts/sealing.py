@@ -188,7 +188,7 @@ class Sealer:
     def _named(self, look: _Look, name: str, value: Any) -> Any:
         """The value of a field, which may be or hold a secret by the name that it has.
 
-        One that stands in the context as it is was no secret there, and is the same value to whoever compares them.
+        One that stands in the context as it is was no secret there, and is the same value in every comparison.
         """
         if type(value) is not str:
             return self._changed(look, value, name if means_a_secret(name) else "")
@@ -324,7 +324,7 @@ def redacted(report: Report, vault: Vault) -> Report:
 
     def exposed(text: str) -> str:
         if name := redactor.value_in(text):
-            # A model that can say it knows it. That is no suspicion, so nobody gets it any more.
+            # A model that can say it knows it. That is certain, so the secret is revoked.
             vault.revoke(name)
         return redactor.exposed(text)
 

@@ -38,7 +38,7 @@ def clean(text: str) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """The same as bytes: for whoever hashes a text, measures it and stores it, and should read it once."""
+    """The same as bytes: for callers that hash, measure and store a text, and should read it once."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -53,13 +53,13 @@ def name(text: str) -> str:
 
 
 def person(text: str) -> str:
-    """The name of a person, in one spelling and without what nobody sees: two who read alike are one."""
+    """The name of a person, in one spelling and without invisible characters: two who read alike are one."""
     seen = "".join([letter for letter in normalize("NFKC", clean(text)) if letter.isprintable()])
     return name(seen.strip())
 
 
 def note(text: str) -> str:
-    """An error, a reason or a problem, in the words of whoever met it."""
+    """An error, a reason or a problem, as the part that met it says it."""
     return clean(text[:NOTE_CHARS_MAX])
 
 
@@ -126,7 +126,7 @@ def cut_usage(usage: TokenUsage) -> TokenUsage:
 
 
 def cut_figure(duration_ms: int) -> int:
-    """A duration as reported; nothing where it counts none, and cut where nobody would believe it."""
+    """A duration as reported; nothing where it counts none, and cut where it is beyond belief."""
     if type(duration_ms) is not int or duration_ms < 0:
         return 0
     if duration_ms > FIGURE_MAX:

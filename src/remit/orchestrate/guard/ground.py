@@ -45,7 +45,7 @@ from remit.tool.secrets.vault import NO_SECRETS
 # Rule 1: a run that brings no boundary has GUARDED: no effect needs a person for what it is, only for where its values
 # come from; its caps stop a lost loop.
 # Rule 2: an object has the keys of a boundary file, some of them without their group as well, and says how a run differs
-# from GUARDED, or from the boundary it extends; a key or a cap that nobody knows is refused by its name.
+# from GUARDED, or from the boundary it extends; a key or a cap that is unknown is refused by its name.
 # Rule 3: caps of the run's own time and of its model stand in the boundary and are the caller's to keep.
 # Rule 4: the guard is the gate, so a boundary without one has the standard options here.
 
@@ -105,7 +105,7 @@ class Ground:
     halts: Callable[[], Standing]
     # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
     catalogue: Catalogue | None = None
-    # Drops a run that has ended, where nobody could look at it any more.
+    # Drops a run that has ended, where it could not be looked at any more.
     forget: Callable[[str], Awaitable[object]] | None = None
     # Begins a run within the quotas of its tenant.
     begin: Begin = _as_it_is

@@ -65,7 +65,7 @@ def _pending(state: RunState) -> list[str]:
 
 
 def lost_turns(run_id: str, last: int, head: SignedHead | None, why: str, doubt: str = "") -> EarlierEffect:
-    """What the fork of a run with missing turns is told; refuses where nothing is missing, or nobody says why.
+    """What the fork of a run with missing turns is told; refuses where nothing is missing, or no reason is given.
 
     `doubt` says why turns may be missing where that is not known.
     """
@@ -86,10 +86,10 @@ def lost_turns(run_id: str, last: int, head: SignedHead | None, why: str, doubt:
 
 # Whatever a store derives from turns, made anew: the index of runs, places of sessions, quotas, and what became of entries.
 #
-# Rule 1: turns, texts, signed heads, entries of the inbox that nobody settled, refusals, receipts of people and what deleted
+# Rule 1: turns, texts, signed heads, entries of the inbox that were not settled, refusals, receipts of people and what deleted
 # runs cost are inputs. They are read and never made.
 # Rule 2: a run that cannot be folded, or whose place in a session another has, is left as it is, and named.
-# Rule 3: a run that goes on meanwhile is left to whoever drives it.
+# Rule 3: a run that goes on meanwhile is left to its driver.
 # So many runs are written at once, so that others wait for no longer than that takes.
 _AT_ONCE = 100
 
@@ -114,7 +114,9 @@ async def rebuild(store: Store, quotas: Quotas) -> Rebuilt:
             made.append(derived_from(name, await store.journal.read(name)))
         except InvariantBroken:
             unread.append(name)
-    for _ in range(2):  # A place in a session may be free once whoever had it without right is listed as it should be.
+    for _ in range(
+        2
+    ):  # A place in a session may be free once the run that had it without right is listed as it should be.
         left = list[Derived]()
         for start in range(0, len(made), _AT_ONCE):
             some = made[start : start + _AT_ONCE]

@@ -40,7 +40,7 @@ SHOWN_CHARS_MAX = 400
 BlobOf = Callable[[bytes], bytes | None]
 
 
-# What the house raises over a turn that nobody could have taken.
+# What the house raises over a turn that no kernel could have taken.
 _NONSENSE = (RemitError, AssertionError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
 
 
@@ -98,13 +98,13 @@ async def kept_texts(blobs: Blobs, data: Iterable[bytes]) -> dict[bytes, bytes]:
         try:
             turn = decode_turn(stored)
         except InvariantBroken:
-            continue  # Whoever goes through the turns finds it.
+            continue  # It is found when the turns are compared.
         for reference in references(turn):
             if reference.digest not in texts:
                 try:
                     texts[reference.digest] = await blobs.get(reference.digest)
                 except BlobMissing:
-                    continue  # Redacted: whoever asks for it learns that it is gone.
+                    continue  # Redacted: a reader that asks for it learns that it is gone.
     return texts
 
 
@@ -211,7 +211,7 @@ class _Auditor:
     def _decide_again(self, turn: Turn, arrival: Arrival, stored: bytes) -> bool:
         """Whether the turn comes out as the very bytes; if it only reads the same, another version wrote them."""
         try:
-            # By which way somebody was heard is no decision.
+            # From which entry of the inbox a report came is no decision.
             again = replace(take_turn(self._state, arrival, turn.at_ms), heard=turn.heard)
         except _NONSENSE as error:
             raise _Different("decisions", turn.decisions, error) from error

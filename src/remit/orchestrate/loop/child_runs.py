@@ -1,9 +1,9 @@
 """Waits: for what a run waits now that its children ask people.
 
 Rule 1: a parent's turns tell under which code a child waited first; what the child asks since, only its own turns tell.
-Rule 2: a run waits under the gravest of all codes: of its own questions and of what its children ask now, whoever asks first.
-Rule 3: a child that somebody paused, or that heard a no and rests, asks nothing. Where nobody else asks, a run that such a
-        child holds up waits under REVIEW_REQUIRED, and names the child: whoever resumes that lets both go on.
+Rule 2: a run waits under the gravest of all codes: of its own questions and of what its children ask now, whichever asks first.
+Rule 3: a child that a person paused, or that heard a no and rests, asks nothing. Where no other asks, a run that such a
+        child holds up waits under REVIEW_REQUIRED, and names the child: resuming that lets both go on.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ from remit.observe.views.calls_made import children_of
 from remit.observe.views.late_outcomes import Below, Found, joined, late_told
 from remit.orchestrate.ports import Catalogue
 
-# Under which code a run waits for nothing but a child that somebody paused.
+# Under which code a run waits for nothing but a child that a person paused.
 PAUSED_AS = Ending.REVIEW_REQUIRED
 # The state of a run by its id; None where it cannot be read.
 Load = Callable[[str], Awaitable[RunState | None]]
@@ -27,7 +27,7 @@ Load = Callable[[str], Awaitable[RunState | None]]
 async def held_now(state: RunState, load: Load) -> dict[str, Ending]:
     """The children that a run is held by, and under which code each waits now.
 
-    A child that asks nothing any more holds nothing up where somebody else asks; one that cannot be read stands as it was
+    A child that asks nothing any more holds nothing up where another child asks; one that cannot be read stands as it was
     told.
     """
     now = {key: code for key in state.held if (code := await _asked_by(state, key, load)) is not None}
@@ -37,7 +37,7 @@ async def held_now(state: RunState, load: Load) -> dict[str, Ending]:
 
 
 async def _asked_by(state: RunState, command_id: str, load: Load) -> Ending | None:
-    """Under which code a child asks somebody something now, itself or by those beneath it."""
+    """Under which code a child asks a person something now, itself or by those beneath it."""
     child = await load(state.beneath[command_id])
     if child is None:
         return state.held[command_id]
@@ -49,7 +49,7 @@ async def _asked_by(state: RunState, command_id: str, load: Load) -> Ending | No
 
 
 async def paused_beneath(state: RunState, load: Load) -> tuple[str, ...]:
-    """The runs beneath one that is held which somebody has to resume before it can go on."""
+    """The runs beneath one that is held which a person has to resume before it can go on."""
     found: list[str] = []
     for command_id in state.held:
         child = await load(state.beneath[command_id])
@@ -60,7 +60,7 @@ async def paused_beneath(state: RunState, load: Load) -> tuple[str, ...]:
 
 
 def is_paused(state: RunState) -> bool:
-    """Whether a run rests because somebody paused it or said no to it; a halt is lifted and not resumed."""
+    """Whether a run rests because a person paused it or said no to it; a halt is lifted and not resumed."""
     return state.paused and state.halted is None
 
 
@@ -71,7 +71,7 @@ def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> 
     packets.sort(key=lambda packet: stakes_of(packet[0]))
     expiring = [one.expires_at_ms for one in every if one.expires_at_ms]
     return WaitingFor(
-        # Where nobody asks anything now and no child is paused, the run waits as it was told last.
+        # Where nothing is asked now and no child is paused, the run waits as it was told last.
         ending=gravest([code for code, _ in packets] or [one.ending for one in asked])
         or (PAUSED_AS if paused else own.ending),
         packet_ids=tuple(packet for _, packet in packets),
@@ -81,7 +81,7 @@ def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> 
     )
 
 
-# Doubts beneath a run: effects of its children of which nobody knew what became of them, and what was found out since.
+# Doubts beneath a run: effects of its children whose outcome was unknown, and what was found out since.
 #
 # Rule 1: a parent's turns tell what a child left when it ended; what the child's tools told since, only its own turns tell.
 async def doubts_below(state: RunState, load: Load) -> Below:
@@ -122,13 +122,13 @@ async def _outcomes(run_id: str, load: Load) -> tuple[set[str], list[tuple[str, 
 #
 # A run that ends tells its children. When its process dies in between, they are left behind.
 #
-# Rule 1: nobody waits for what an orphan does, so nothing more is done in it: whoever meets one cancels it.
+# Rule 1: no run waits for what an orphan does, so nothing more is done in it: a process that meets one cancels it.
 # Rule 2: what an orphan asks is not shown as asked, and no answer to it is taken.
 PARENT_ENDED = "PARENT_ENDED"
 
 
 async def orphan_above(catalogue: Catalogue, entry: RunEntry) -> RunEntry | None:
-    """Of an open run and the open ones above it the one that was left behind; None when whoever began them is open."""
+    """Of an open run and the open ones above it the one that was left behind; None when the run that began them is open."""
     while not entry.ending and entry.listing.parent_id:
         parent = await catalogue.entry(entry.listing.parent_id)
         if parent is None or parent.ending:
@@ -144,7 +144,7 @@ async def orphans(catalogue: Catalogue) -> list[RunEntry]:
 
 
 def left_behind(run_id: str, orphan: RunEntry) -> RequestRejected:
-    """Why a run hears nobody any more."""
+    """Why a run hears no signal any more."""
     parent_id = orphan.listing.parent_id
     message = (
         f"run {parent_id}, for which run {run_id} worked, has ended; so run {run_id} is cancelled and nothing more is "

@@ -24,7 +24,7 @@ from remit.kernel.tally import WEIGHTY
 from remit.observe.cost.like_runs import likeness_of
 from remit.observe.proof.verify import ANSWERED_BY_THE_WORLD
 
-# What people say. They are told that they were heard, so it has to last; a kind nobody has placed yet counts as theirs.
+# What people say. They are told that they were heard, so it has to last; a kind that is not listed here counts as theirs.
 SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWERED_BY_THE_WORLD
 # After these a run may no longer be listed as waiting.
 HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
@@ -52,7 +52,7 @@ def barrier_of(state: RunState, turn: Turn, entry: int = 0) -> Barrier | None:
 
 
 def answer_of(turn: Turn) -> str:
-    """What whoever was heard is told: the fork that their retry ordered."""
+    """What a sender that was heard is told: the fork that its retry ordered."""
     return next((decision.run_id for decision in turn.decisions if isinstance(decision, ForkRun)), "")
 
 

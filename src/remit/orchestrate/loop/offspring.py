@@ -4,7 +4,7 @@ Rule 1: a child holds its parent's boundary narrowed, its lease as its whole bud
         filters of its own has them in addition.
 Rule 2: a fork is the original up to a turn, under a new id, and names where it was copied from.
 Rule 3: copying can be cut off between any two turns and goes on from there; the manifest says how far it must get.
-Rule 4: a fork begins paused where its origin was left, and goes on when whoever asked for it resumes it.
+Rule 4: a fork begins paused where its origin was left, and goes on when the caller that asked for it resumes it.
 """
 
 from remit.core.failure import NO_DENIALS, InvariantBroken
@@ -33,9 +33,9 @@ from remit.orchestrate.loop.durability import listing_of
 from remit.orchestrate.ports import Catalogue, Journal
 
 _NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
-# How often whoever copies a fork goes on behind others who do; each of them stops at the first turn that is not theirs.
+# How often a process that copies a fork goes on behind others that do; each stops at the first turn that is not its own.
 CONFLICTS_MAX = 10
-# Greedy replicas would all say the same and outvote nobody; this is what most engines take by themselves.
+# Greedy replicas would all say the same and outvote no other; this is what most engines take by themselves.
 REPLICA_TEMPERATURE = 0.7
 
 
@@ -166,7 +166,7 @@ def _choice_beneath(choice: ToolChoice) -> ToolChoice:
 def spent_by(state: RunState) -> Charges:
     """What a child used of its lease: its counters, less what people released to it beyond the lease.
 
-    What an ended child still holds belongs to calls in doubt, whose cost nobody knows: it counts as spent.
+    What an ended child still holds belongs to calls in doubt, whose cost is unknown: it counts as spent.
     """
     caps = pinned(state).caps
     spent = ((int(d), caps[d] - state.left[d]) for d in COUNTERS)
@@ -196,7 +196,7 @@ async def copy_turns(
         try:
             return await _copy_on(journal, origin, fork_id, earlier, warrant)
         except AppendConflict:
-            # Whoever held the fork before was copying it too, and may have begun it: it goes on from what they wrote.
+            # The process that held the fork before was copying it too, and may have begun it: it goes on from what was written.
             if not left:
                 raise
     return None
@@ -262,7 +262,7 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
     """A turn as the fork has it: the keys of effects stay, since the world knows them; children become its own."""
     arrival = turn.arrival
     if isinstance(arrival, RunStarted):
-        # Whatever the origin's parent leased was settled with the origin, so the fork answers to nobody.
+        # Whatever the origin's parent leased was settled with the origin, so the fork has no parent.
         # One that was retried is of the family of its origin; any other fork begins one.
         lineage = (*lineage_of(arrival.manifest), origin.run_id) if origin.command_id else ()
         manifest = replace(
@@ -282,7 +282,7 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
 
 # Lineages: from which runs a run came, asked by its id.
 #
-# A lineage is pinned by the first turn of a run and never changes. The index has it, and so does whoever has the run's manifest.
+# A lineage is pinned by the first turn of a run and never changes. The index has it, and so does the run's manifest.
 # Of so many runs that were begun here it is remembered: the index does not list a run before its first turn is written.
 REMEMBERED_MAX = 4096
 
@@ -301,7 +301,7 @@ class Lineages:
             del self._known[next(iter(self._known))]
 
     async def of(self, run_id: str) -> tuple[str, ...]:
-        """The runs that a run came from as a child or as a retry, the first of them first; none where nobody started it."""
+        """The runs that a run came from as a child or as a retry, the first of them first; none where it was not started."""
         if (known := self._known.get(run_id)) is not None:
             return known
         entry = await self._catalogue.entry(run_id)

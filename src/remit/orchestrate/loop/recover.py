@@ -24,7 +24,7 @@ RUN_NOT_FOUND = "RUN_NOT_FOUND"
 
 
 async def recover(runner: Runner, run_id: str, live: Live | None = None, *, token: int = 0) -> Live:
-    """A run that nobody is driving any more, taken up where its journal ends.
+    """A run that no process drives any more, taken up where its journal ends.
 
     A Live of the caller's is gone on with as it was loaded, and loaded first if it was not. `token` is that of a lease
     that may expire.
@@ -58,7 +58,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
 
 
 async def copy_whole(runner: Runner, live: Live) -> None:
-    """Copy a fork to its end whose copying was cut off; whoever calls holds it. Nothing else may be written before."""
+    """Copy a fork to its end whose copying was cut off; the caller holds it. Nothing else may be written before."""
     origin = None if live.state.manifest is None else live.state.manifest.forked_from
     if origin is not None and live.state.seq <= origin.seq:
         await copy_turns(runner.journal, origin, live.run_id, warrant=live.warrant)

@@ -54,7 +54,7 @@ from remit.orchestrate.tenants.rates import UserRates
 
 # What may end a run while calls of it are under way.
 _CUTTING = frozenset({CancelRequested, TimerFired})
-# Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
+# Each conflict means that another process made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
 
 
@@ -189,7 +189,7 @@ class Runner:
                 conflicts += 1
                 continue
             self.rates.settle(state, tally.orders, at_ms)
-            # Someone else who holds this run may have read the turn as soon as it was written, and gone on.
+            # Another caller that holds this run may have read the turn as soon as it was written, and gone on.
             is_latest = state.seq == seq
             if is_latest:
                 apply(state, turn, hash_turn(data))
@@ -197,7 +197,7 @@ class Runner:
                 if tracer is not None:
                     live.tracer = _followed(tracer, turn, kept)
             self._tell(live, turn)
-            # What an agent elsewhere is to do, it is told by whoever talks to it.
+            # What an agent elsewhere is to do, it is told by the guard.
             for command in tally.orders if tally.manifest.host is None else ():
                 if is_latest or _is_wanted(state, command):
                     self.dispatch.send(live, command)
@@ -211,11 +211,11 @@ class Runner:
             self.bus.turned(live.state, turn)
 
     async def _cut(self, live: Live, report: Report) -> Report:
-        """A report that may end the run, with the calls that it keeps from beginning: of others nobody knows."""
+        """A report that may end the run, with the calls that it keeps from beginning: of others that is unknown."""
         state = live.state
         assert isinstance(report, CancelRequested | TimerFired)
         if state.manifest is not None and state.manifest.host is not None:
-            return report  # Nobody here keeps an agent elsewhere from a call that it was allowed.
+            return report  # Nothing here keeps an agent elsewhere from a call that it was allowed.
         if isinstance(report, TimerFired):
             timer = state.open.get(report.command_id)
             if not isinstance(timer, SetTimer) or not cuts_off(state, timer, max(timer.due_at_ms, self.clock.now_ms())):
@@ -238,7 +238,7 @@ class Runner:
             return await append_at_last(self.journal, *turn)
 
     async def labels_of(self, state: RunState) -> tuple[str, ...]:
-        """Labels of what a run has read, at worst where nobody traced it; those it began with are among them."""
+        """Labels of what a run has read, the worst where it was not traced; those it began with are among them."""
         manifest = pinned(state)
         began_with = manifest.read if manifest.session is None else (*manifest.read, *manifest.session.read)
         if state.is_traced and manifest.boundary.authority is not None:
@@ -305,25 +305,25 @@ def _check_fence(live: Live) -> None:
 def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:
     """Bring a run up to date. The links were all checked: a turn is vouched for by the one that follows it."""
     for step in steps:
-        if step.turn.seq == live.state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
+        if step.turn.seq == live.state.seq + 1:  # Another caller that holds this run may have folded it meanwhile.
             apply(live.state, step.turn, step.link)
-    # Unless someone else has gone further meanwhile.
+    # Unless another caller has gone further meanwhile.
     if not steps or steps[-1].turn.seq == live.state.seq:
         live.place = place
 
 
 def _due_at_ms(state: RunState, fired: TimerFired) -> int:
-    """The moment that a timer was set for: whoever waited for it has, although the clock may have been set back."""
+    """The moment that a timer was set for: it has come, although the clock may have been set back."""
     timer = state.open.get(fired.command_id)
     return timer.due_at_ms if isinstance(timer, SetTimer) else 0
 
 
 def _tells_of_an_effect(state: RunState, report: Report) -> bool:
-    """Whether a report says what became of a call that changes something: nobody else will ever know."""
+    """Whether a report says what became of a call that changes something: nothing else will ever tell."""
     command = state.open.get(getattr(report, "command_id", ""))
     return isinstance(command, CallTool) and command.mutating
 
 
 def _is_wanted(state: RunState, command: Command) -> bool:
-    """Whether a command stands although someone else went on with the run while its turn was being written."""
+    """Whether a command stands although another caller went on with the run while its turn was being written."""
     return command in state.open.values() or command in state.parting

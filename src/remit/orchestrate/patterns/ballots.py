@@ -1,7 +1,7 @@
 """Counting: candidates of a vote read, told apart, put into groups, and who can still be overtaken.
 
 Rule 1: two candidates are equal when their keys are: the canonical form of a JSON answer, the bare text of any other.
-Rule 2: groups and tallies stand in the order in which they were first seen; whoever stands in front wins a tie.
+Rule 2: groups and tallies stand in the order in which they were first seen; the first of them wins a tie.
 Rule 3: sums are exact before they are rounded, so that adding in another order gives the same winner.
 """
 
@@ -92,5 +92,5 @@ def is_beyond_reach(tallies: Sequence[Sequence[float]], left: Sequence[float]) -
         return not any(left)
     leader = sums.index(lead)
     reached = [fsum([*tally, *left]) for tally in tallies]
-    behind = [*reached[leader + 1 :], fsum(left)]  # The last is an answer that nobody gave yet.
+    behind = [*reached[leader + 1 :], fsum(left)]  # The last is an answer that was not given yet.
     return all(rival < lead for rival in reached[:leader]) and all(rival <= lead for rival in behind)

@@ -3,8 +3,8 @@
 Rule 1: a file and Python build equal plans; the file is only the friendlier spelling.
 Rule 2: reading judges the spelling, and whether a plan could be judged by the policy at all. Whether the plan may run is
         for its graph to say.
-Rule 3: a key nobody knows is refused with the nearest one that is known, never skipped.
-Rule 4: paths start at the plan file. What they name must be there; it is loaded by whoever runs the plan.
+Rule 3: an unknown key is refused with the nearest one that is known, never skipped.
+Rule 4: paths start at the plan file. What they name must be there; it is loaded by the process that runs the plan.
 """
 
 from collections.abc import Mapping

@@ -282,10 +282,10 @@ def followed(step: Step, handler: Handler) -> Step:
     if step.schema is not None and not isinstance(handler, InferHandler):
         raise invalid(step, "has a schema and is no infer step; a loop has its own, and code needs none")
     if step.instruction and isinstance(handler, ToolHandler | RetrieveHandler | RerankHandler | ValidateHandler):
-        raise invalid(step, "has an instruction, and nobody there who could follow it; leave it out")
+        raise invalid(step, "has an instruction, and its handler follows none; leave it out")
     if step.schema is not None:
         step = replace(step, schema=_object_schema(step))
-    # Whoever lacks what it works with will not find it by being tried again.
+    # A handler that lacks what it works with does not find it by being tried again.
     return replace(step, retries=0) if is_lacking(handler) else step
 
 
@@ -298,7 +298,7 @@ def _object_schema(step: Step) -> JsonObject:
 
 
 def instruction_of(step: Step, before: str = "") -> str:
-    """What whoever does the step is told: what its handler says, then what the step says."""
+    """What the handler of the step is told: what its handler says, then what the step says."""
     told = "\n\n".join(text for text in (before, step.instruction) if text)
     if len(told) > PROMPT_CHARS_MAX:
         reason = f"is told {len(told)} characters, instruction_chars_max={PROMPT_CHARS_MAX}"

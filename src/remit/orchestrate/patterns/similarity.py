@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from remit.core.regex import regex
 from remit.orchestrate.patterns.ballots import Answer
 
-# Some five thousand tokens, more than twice what a replica may say unless somebody allows it more. A longer text is
+# Some five thousand tokens, more than twice what a replica may say unless it is allowed more. A longer text is
 # judged by its beginning and its end.
 TEXT_CHARS_MAX = 20_000
 
@@ -62,7 +62,7 @@ def _average(mine: int, row: Sequence[float], times: Sequence[int]) -> float:
 
 
 def similarity(one: Any, other: Any, bags: Bags) -> float:
-    """How alike two JSON values are. Whoever compares many hands the same bags to all comparisons."""
+    """How alike two JSON values are. A caller that compares many hands the same bags to all comparisons."""
     kind, other_kind = type(one), type(other)
     if kind in _NUMBERS and other_kind in _NUMBERS:
         return _of_numbers(one, other)

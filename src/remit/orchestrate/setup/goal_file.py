@@ -1,6 +1,6 @@
 """Goals from YAML and JSON files and from Python mappings, in the shape docs/goals.md describes.
 
-Rule 1: a key or value that nobody knows is refused by its place, never skipped.
+Rule 1: an unknown key or value is refused by its place, never skipped.
 Rule 2: what no code could verify is refused when the file is read, not when the run has answered.
 """
 

@@ -49,9 +49,9 @@ from remit.observe.logs import run_fields
 from remit.orchestrate.patterns.choosing import child_runs_needed, steps_needed
 from remit.orchestrate.ports import Catalogue, Clock, Journal, Ledger
 
-# Each conflict means that another run of the tenant began, so whoever loses this often in a row is one of too many.
+# Each conflict means that another run of the tenant began, so a run that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
-# Runs that are folded before what they count is written: few enough that whoever stops here has lost little.
+# Runs that are folded before what they count is written: few enough that little is lost by stopping here.
 _COUNTED_AT_ONCE = 100
 # Of so many tenants it is remembered that their runs are counted; looking again finds nothing and takes a moment.
 _TENANTS_MAX = 10_000
@@ -115,14 +115,14 @@ class Quotas:
         return [standing(tenant_id, limit, count) for limit, count in zip(limits, committed, strict=True)]
 
     async def tenants(self) -> list[str]:
-        """Every tenant that has a quota: those that are named, and whoever has runs where a quota is for anyone."""
+        """Every tenant that has a quota: those that are named, and every one that has runs where a quota is for all."""
         found = set(await self._shelf.ledger.tenants()) if self._anyone else set()
         return sorted(found | set(self._named))
 
     async def rebuild(self) -> int:
         """Count every run anew from its turns, quota or not; gives how many. What deleted runs left stays counted.
 
-        Each run is counted anew by itself, so that meanwhile nobody finds more room than there is.
+        Each run is counted anew by itself, so that meanwhile no run finds more room than there is.
         """
         roots = [entry.run_id for entry in await self._shelf.catalogue.entries() if not entry.listing.parent_id]
         await self._count(roots)
@@ -188,7 +188,7 @@ class Quotas:
         try:
             return charge_of(run_id, turns) if turns else None
         except InvariantBroken as error:
-            # One run that somebody damaged must not keep its tenant from working; verifying finds it.
+            # One damaged run must not keep its tenant from working; verifying finds it.
             _log.warning("what a run cost its tenant cannot be counted: %s", error, extra=run_fields(run_id))
             return None
 
@@ -239,7 +239,7 @@ class QuotedJournal:
             return barrier
         turns = await self._shelf.journal.read(run_id)
         if turns.place != after:
-            return barrier  # Another was faster, and whoever appends learns it.
+            return barrier  # Another was faster, and the append fails with a conflict.
         return replace(barrier, charge=charge_of(run_id, [*turns, data]))
 
 
@@ -247,7 +247,7 @@ def charge_of(run_id: str, turns: Sequence[bytes]) -> Charge:
     """What a run without a parent counts for its tenant, folded from all of its turns.
 
     An open one counts with all that it could spend when it began. What an ended one still holds belongs to calls in
-    doubt, whose cost nobody knows: it counts as spent.
+    doubt, whose cost is unknown: it counts as spent.
     """
     history = read_history(run_id, turns)
     state = fold(history)
@@ -301,8 +301,8 @@ def _exhausted(
 # Quotas from the YAML file of a store, in the shape docs/budgets.md describes.
 #
 # Rule 1: a file and Python build equal quotas; the file is only the friendlier spelling.
-# Rule 2: a key nobody knows is refused with the nearest one that is known, never skipped: a quota that was misspelled would
-# hold nobody back.
+# Rule 2: an unknown key is refused with the nearest one that is known, never skipped: a quota that was misspelled would
+# limit nothing.
 # A store of more tenants than this wants their quotas made by a program.
 QUOTAS_MAX = 10_000
 

@@ -1,9 +1,9 @@
 """What of a store exists for a principal: the runs of its tenant, and whatever hangs on them.
 
 Rule 1: everything that is looked up for a principal is looked up here. Whatever is not of its tenant is not found, by the
-        same words and the same way as what nobody ever started.
+        same words and the same way as what was never started.
 Rule 2: nothing here writes but receipts of what was found here.
-Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is for whoever operates the store.
+Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is for the operator of the store.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ class Seen:
 
     @property
     def blobs(self) -> Blobs:
-        """Long texts, for whoever has read of them in a turn."""
+        """Long texts, for callers that have read of them in a turn."""
         self._expect_reader()
         return self._blobs
 
@@ -106,7 +106,7 @@ class TenantCatalogue:
         self._tenant_id = tenant_id
 
     async def entry(self, run_id: str) -> RunEntry | None:
-        """One run, or None when nobody of the tenant started it."""
+        """One run, or None where it is not of the tenant."""
         found = await self._every.entry(run_id)
         return None if found is None or found.listing.tenant_id != self._tenant_id else found
 
@@ -166,7 +166,7 @@ class TenantTurns:
         self._runs = runs
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
-        """The turns that follow turn number `after`; none of a run of nobody here."""
+        """The turns that follow turn number `after`; none of a run of another tenant."""
         return Stretch() if await self._runs.entry(run_id) is None else await self._every.read(run_id, after=after)
 
 
@@ -186,7 +186,7 @@ class TenantHeadLog:
         return await self._every.doubt(run_id, last) if await self._is_ours(run_id) else ""
 
     async def losses(self) -> Losses:
-        """The runs of which turns are missing; what is gone altogether, nobody knows whose it was."""
+        """The runs of which turns are missing; what is gone altogether, it is unknown whose it was."""
         lost = await self._every.losses()
         return Losses(tuple([run_id for run_id in lost.behind if await self._is_ours(run_id)]))
 
