@@ -17,7 +17,7 @@ from remit.core.run.messages import user_message
 from remit.inference.engine import EngineFault, StreamChunk, StreamHandler
 from remit.inference.openai.engine import open_openai
 from remit.inference.specs import EngineSettings
-from remit.orchestrate.exchange.shaping import Shaped, grammatically
+from remit.orchestrate.exchange.call_shape import Shaped, grammatically
 
 pytestmark = pytest.mark.model
 

@@ -1,4 +1,4 @@
-"""The clock on the wall of this machine."""
+"""The time of this machine, and the ids of new runs, which begin with it."""
 
 import secrets
 import time

@@ -45,7 +45,7 @@ from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
-from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.history.copies import Copies
 from remit.orchestrate.history.custody import Signers

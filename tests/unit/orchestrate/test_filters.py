@@ -24,7 +24,7 @@ from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.reports import FilterSaid, SiftedCall
 from remit.orchestrate.facts.facts import Facts
-from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms, ToolCallFilter
 from remit.testing.runs import SimulatedRun
@@ -110,7 +110,7 @@ def talk(
             journal = await store.journal.read(response.run_id)
             texts = await kept_texts(store.blobs, journal)
             audited = audit(journal, texts.get)
-            assert audited.verdict is Verdict.SAME, audited.difference
+            assert audited.verdict is AuditVerdict.SAME, audited.difference
             return Outcome(SimulatedRun(response.run_id, journal), model)
 
     return play(scene())

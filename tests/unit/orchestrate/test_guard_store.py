@@ -25,7 +25,7 @@ from remit.orchestrate.guard.guard import GUARD_RUN_BROKEN, Guard
 from remit.orchestrate.guard.open_run import CALL_NOT_HELD
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
 from remit.orchestrate.history.fork_run import FORK_INVALID
-from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.history.replay import AuditVerdict
 from remit.orchestrate.people.queues import QUEUE_FOREIGN
 from tests.unit.orchestrate.test_guarding import BOB, DELETE, EVE, FIND, MAIL, PROMPT
 
@@ -103,7 +103,7 @@ def test_a_run_is_listed_by_the_name_of_its_host_and_its_turns_are_decided_alike
         listing = entry.listing
         assert (listing.name, listing.mode, listing.tenant_id) == (START["run"], "guard", "acme")
         audited = await talk.system.archive.replay(run_id)
-        assert (audited.verdict, audited.difference) == (Verdict.SAME, None)
+        assert (audited.verdict, audited.difference) == (AuditVerdict.SAME, None)
 
     play(scene)
 

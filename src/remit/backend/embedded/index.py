@@ -1,4 +1,8 @@
-"""The index, made anew: how runs are listed and stand, and what became of the entries that they heard."""
+"""Whatever a database derives from turns, made anew: tables, the names of journals, and how runs are listed and stand.
+
+Rule 1: what is derived may be gone or damaged in any way; what it is derived from is never written here. An input that is
+        missing is a loss, and nothing is made in its place.
+"""
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,14 +23,10 @@ from remit.core.journal.codec import decode_turn
 from remit.core.journal.storage import Derived
 from remit.core.run.halt import HALTS, halts_in
 
-# The derived part of a database, made anew: tables, indexes and triggers that are missing, and which journal is whose.
-#
-# Rule 1: what is derived may be gone or damaged in any way; what it is derived from is never written here. An input that is
-# missing is a loss, and nothing is made in its place.
-# Rule 2: the first entry of a journal says whose it is: a run begins with its manifest, and the journal of halts with a halt.
+# The first entry of a journal says whose it is: a run begins with its manifest, and the journal of halts with a halt.
 # One that says nothing readable stays with the name that it has.
-# Rule 3: no number of a run is given a second time, whatever else was lost.
-# Rule 4: a run whose turns are gone stays gone: heads.log says so, and nothing here speaks of it.
+# No number of a run is given a second time, whatever else was lost.
+# A run whose turns are gone stays gone: heads.log says so, and nothing here speaks of it.
 
 # Tables whose rows follow from turns, each with how the part of it is read and written again that is kept where the table has
 # to be made anew: which run has which number, and what runs count, since some of these were deleted.

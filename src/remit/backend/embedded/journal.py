@@ -208,13 +208,14 @@ def _vouch(head: SignedHead, cursor: sqlite3.Cursor) -> Outcome:
 
 # The journal of halts, kept as a run is kept: its entries are turns, chained, with signed heads in database and log.
 #
-# Rule 1: it is no run: the index does not list it, and nothing that works on runs meets it.
-# Rule 2: a reader sees what is committed, by whichever process.
-# Rule 3: a query before every command would cost more than the rest of the dispatch. A file beside the database grows by a
+# It is no run: the index does not list it, and nothing that works on runs meets it.
+# A reader sees what is committed, by whichever process.
+# A query before every command would cost more than the rest of the dispatch. A file beside the database grows by a
 # byte with every entry, and only who finds it grown asks the database. It says that there is news, never what: a
 # process that died between entry and byte has told no caller that its halt stands, and a driver of runs asks
 # the database every while, whatever the file says.
-# Rule 4: an entry that was signed and is not here was lost, as with a database that was put back. The log of heads says so.
+# An entry that was signed and is not here was lost, as with a database that was put back. The log of heads says so.
+
 # Grows with every entry.
 NEWS = "halts.news"
 

@@ -59,7 +59,9 @@ class SQLiteRedactions:
             turns = texts = 0
             for run_no, member in runs.items():
                 with transaction(connection):
-                    said = RedactedTurn(b"", b"", by, why, self._now_ms(), "", b"")
+                    said = RedactedTurn(
+                        link=b"", data=b"", by=by, why=why, at_ms=self._now_ms(), signer="", signature=b""
+                    )
                     written, removed = self._redact_run(connection, run_no, member, values, said)
                 turns, texts = turns + written, texts + removed
             self._retention.shrink(connection)

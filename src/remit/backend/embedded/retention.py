@@ -31,9 +31,9 @@ from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpe
 
 # Finding the texts that no turn refers to, and removing them.
 #
-# Rule 1: a turn refers to a text by its 32-byte digest, and whatever in a turn has that shape counts as a reference. A
+# A turn refers to a text by its 32-byte digest, and whatever in a turn has that shape counts as a reference. A
 # text may be kept in error, never removed in error.
-# Rule 2: nothing is counted when a turn is written, which keeps appending fast. A sweep reads the turns instead: most of
+# Nothing is counted when a turn is written, which keeps appending fast. A sweep reads the turns instead: most of
 # them while others write, and the few that came meanwhile inside the transaction that removes.
 
 # Turns and texts per query or transaction: milliseconds each, so that no writer waits longer.
@@ -179,7 +179,14 @@ class SQLiteRetention:
                 turns, entries = self._remove_runs(connection, runs)
             texts, text_bytes = sweep.remove(self._forgotten_before_ms)
             self.shrink(connection)
-        return Removed(len(runs), turns, texts, text_bytes, len(sweep.texts), entries)
+        return Removed(
+            runs=len(runs),
+            turns=turns,
+            texts=texts,
+            text_bytes=text_bytes,
+            texts_spared=len(sweep.texts),
+            inbox_entries=entries,
+        )
 
     @contextmanager
     def held_family(self, connection: sqlite3.Connection, run_id: str) -> Iterator[dict[int, str]]:
@@ -215,7 +222,9 @@ class SQLiteRetention:
             texts, text_bytes = sweep.remove(lambda: self._now_ms() - TEXT_GRACE_MS)
             entries += connection.execute(_REMOVE_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).rowcount
             self.shrink(connection)
-        return Removed(runs, turns, texts, text_bytes, 0, entries)
+        return Removed(
+            runs=runs, turns=turns, texts=texts, text_bytes=text_bytes, texts_spared=0, inbox_entries=entries
+        )
 
     def _count(self, ended_before_ms: int) -> Removed:
         """What a collection would remove."""
@@ -227,7 +236,14 @@ class SQLiteRetention:
             entries += sum(run_id not in gone for (run_id,) in answers)
             sweep = Sweep(connection, old_texts(connection, self._now_ms() - TEXT_GRACE_MS))
             sweep.spare_referred(besides=ended)
-        return Removed(len(ended), turns, len(sweep.texts), sum(sweep.texts.values()), 0, entries)
+        return Removed(
+            runs=len(ended),
+            turns=turns,
+            texts=len(sweep.texts),
+            text_bytes=sum(sweep.texts.values()),
+            texts_spared=0,
+            inbox_entries=entries,
+        )
 
     @contextmanager
     def cleaning(self) -> Iterator[sqlite3.Connection]:

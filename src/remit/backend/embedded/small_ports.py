@@ -1,8 +1,8 @@
-"""The inbox: what people say to a run, carried to whichever process holds it.
+"""The small ports of the embedded store: inbox, blobs, leases, receipts and snapshots.
 
-Rule 1: an entry is settled once; the first word about it stays.
-Rule 2: an entry that a turn answers is settled in the transaction of that turn (journal.py), so it is heard exactly
-        when the turn exists. Where it was settled before, the turn is not written.
+Rule 1: an entry of the inbox is settled once; the first word about it stays. One that a turn answers is settled in the
+        transaction of that turn (journal.py), so it is heard exactly when the turn exists. Where it was settled before,
+        the turn is not written.
 """
 
 import logging
@@ -83,7 +83,7 @@ def _settle(values: tuple[int, str, str, int], cursor: sqlite3.Cursor) -> Outcom
 
 # Blobs: long texts, once each, by digest.
 #
-# Rule 1: a put returns when its text is queued in front of whatever is appended after it (writer.py).
+# A put returns when its text is queued in front of whatever is appended after it (writer.py).
 _GET = "SELECT data FROM blobs WHERE digest = ?"
 
 
@@ -152,9 +152,10 @@ class FileLeases:
 
 # Receipts: who took note of what queues hold, and what was delivered where, in the database of a store.
 #
-# Rule 1: the first receipt of a kind for an item and a place stays.
-# Rule 2: they are no part of a run: its journal is closed with its ending, and nothing that is decided depends on them.
+# The first receipt of a kind for an item and a place stays.
+# They are no part of a run: its journal is closed with its ending, and nothing that is decided depends on them.
 # They go with their run when it is deleted.
+
 # Only of a run that is there: one that was deleted meanwhile must leave nothing behind.
 _KEEP = (
     "INSERT OR IGNORE INTO receipts (kind, item, run_id, by, place, at_ms)"
@@ -197,10 +198,11 @@ def _keep(receipt: Receipt, cursor: sqlite3.Cursor) -> Outcome:
 
 # Snapshots: one state of a run in the database of a store, so that a long run need not be folded whole.
 #
-# Rule 1: a cache. Delete the rows, and every run is as before, only slower to take up.
-# Rule 2: a snapshot is signed with the key of this deployment. Whatever is not signed so is no snapshot, since a state
+# A cache. Delete the rows, and every run is as before, only slower to take up.
+# A snapshot is signed with the key of this deployment. Whatever is not signed so is no snapshot, since a state
 # that another deployment made would be believed where turns are checked.
-# Rule 3: reading writes nothing, and makes no key.
+# Reading writes nothing, and makes no key.
+
 # Only of a run that is there: a run that was deleted meanwhile must not leave its state behind.
 _KEEP_STATE = (
     "INSERT OR REPLACE INTO snapshots (run_no, seq, head, data, signature)"

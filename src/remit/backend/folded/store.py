@@ -1,4 +1,4 @@
-"""A store over logs: whatever is asked of it is answered from what they come to."""
+"""A store over logs, with its inbox and its journal: whatever is asked of it is answered from what the logs come to."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -51,9 +51,9 @@ from remit.observe.checkup.checkup import Check
 
 # Inboxes over logs.
 #
-# Rule 1: an entry is answered by a turn of its run, or settled in the log of the inbox; never both. Before the turn is written,
+# An entry is answered by a turn of its run, or settled in the log of the inbox; never both. Before the turn is written,
 # the log says under which lease, and from then on only a holder of the run may settle the entry otherwise.
-# Rule 2: an entry whose turn was announced and never came is pending, and answered by the next holder.
+# An entry whose turn was announced and never came is pending, and answered by the next holder.
 
 
 class FoldedInbox:
@@ -188,7 +188,7 @@ class Texts(Protocol):
         """The bytes with this digest, or raise BlobMissing."""
 
 
-class Holdings(Protocol):
+class HeldRuns(Protocol):
     """Who drives which run."""
 
     @property
@@ -212,7 +212,7 @@ class FoldedStore:
     """The store as one process has it open. It keeps nothing that cannot be folded again."""
 
     def __init__(
-        self, log: Log, leases: Holdings, blobs: Texts, seals: MemorySeals | None = None, signer: Signer | None = None
+        self, log: Log, leases: HeldRuns, blobs: Texts, seals: MemorySeals | None = None, signer: Signer | None = None
     ) -> None:
         # Nothing is signed here without a signer.
         self.key = None if signer is None else MemoryKey(signer)

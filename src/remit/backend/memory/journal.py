@@ -1,4 +1,4 @@
-"""A journal in memory: lists of bytes, one per run, and the index of them."""
+"""A journal in memory: lists of bytes, one per run, the index of them, and what runs count for their tenants."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile, islice
@@ -24,8 +24,6 @@ from remit.core.journal.storage import (
 )
 from remit.core.limits.quota import Charge, Committed, Limit, Reservation, has_room, left_of
 from remit.core.record import replace
-
-# What runs count for their tenants, in memory.
 
 
 class MemoryLedger:

@@ -1,4 +1,4 @@
-"""Retention of a store in memory: the laws of backend/embedded/retention.py, over dictionaries.
+"""Retention and redactions of a store in memory: the laws of their siblings in backend/embedded/, over dictionaries.
 
 Rule 1: nothing here waits but for leases, so whatever is removed together is seen together.
 Rule 2: a deletion is logged where the store has a key. Without one nothing is signed, and a log without signatures says nothing.
@@ -87,7 +87,14 @@ class MemoryRetention:
         unneeded = {digest for digest in mentioned if self._kept.blobs.found(digest) is not None} - self._referred()
         old = unneeded & self._kept.blobs.put_before(until_ms).keys()
         text_bytes = sum(self._kept.blobs.remove(digest) for digest in old)
-        return Removed(len(runs), turns, len(old), text_bytes, len(unneeded - old), entries)
+        return Removed(
+            runs=len(runs),
+            turns=turns,
+            texts=len(old),
+            text_bytes=text_bytes,
+            texts_spared=len(unneeded - old),
+            inbox_entries=entries,
+        )
 
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
@@ -109,7 +116,14 @@ class MemoryRetention:
         for digest in unneeded:
             self._kept.blobs.remove(digest)
         entries += self._kept.inbox.remove(self._kept.inbox.settled_before(self._now_ms() - ANSWER_GRACE_MS))
-        return Removed(runs, turns, len(unneeded), sum(unneeded.values()), 0, entries)
+        return Removed(
+            runs=runs,
+            turns=turns,
+            texts=len(unneeded),
+            text_bytes=sum(unneeded.values()),
+            texts_spared=0,
+            inbox_entries=entries,
+        )
 
     @asynccontextmanager
     async def held_family(self, run_id: str) -> AsyncIterator[tuple[str, ...]]:
@@ -167,7 +181,14 @@ class MemoryRetention:
         left = {entry.number for run_id in runs for entry in inbox.of_run(run_id)}
         settled = {entry.number for entry in inbox.settled_before(self._now_ms() - ANSWER_GRACE_MS)}
         unneeded = self._unneeded(besides=runs)
-        return Removed(len(runs), turns, len(unneeded), sum(unneeded.values()), 0, len(left | settled))
+        return Removed(
+            runs=len(runs),
+            turns=turns,
+            texts=len(unneeded),
+            text_bytes=sum(unneeded.values()),
+            texts_spared=0,
+            inbox_entries=len(left | settled),
+        )
 
     def _remove(self, runs: Iterable[str]) -> tuple[int, int]:
         """Remove runs, after having signed for them; gives the numbers of turns and of inbox entries."""
@@ -205,7 +226,6 @@ def _driven(run_id: str, root_id: str) -> StoreUnusable:
     return StoreUnusable("STORE_BUSY", message, {"run_id": run_id})
 
 
-# Redactions of a store in memory: the laws of backend/embedded/redactions.py, over dictionaries.
 class MemoryRedactions:
     """Redacts runs of one store, where it has a key: what is left of a turn is signed."""
 
@@ -230,7 +250,7 @@ class MemoryRedactions:
             values = self._found(runs, find)
             if not values:
                 return Redacted(len(runs))
-            said = RedactedTurn(b"", b"", by, why, self._now_ms(), "", b"")
+            said = RedactedTurn(link=b"", data=b"", by=by, why=why, at_ms=self._now_ms(), signer="", signature=b"")
             done = [self._redact_run(member, values, said, self._signer) for member in runs]
         return Redacted(len(runs), sum(turns for turns, _ in done), sum(texts for _, texts in done))
 

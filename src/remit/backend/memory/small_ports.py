@@ -1,4 +1,4 @@
-"""The inbox of a store that only one process can see."""
+"""The small ports of a store that only one process can see: each forgets everything with its process."""
 
 import secrets
 from bisect import bisect_right
@@ -22,14 +22,12 @@ from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.run.halt import HALTS
 from remit.core.secrets.seal import reference_to
 
-# A bell in memory: it rings for every listener of the same store, the ringing process included.
-
 # Nothing gets lost here; a listener looks by itself only because every listener does.
 LOOK_MS = 1_000
 
 
 class MemoryBell:
-    """Rings in one event loop."""
+    """Rings in one event loop, for every listener of the same store, the ringing process included."""
 
     look_ms = LOOK_MS
 
@@ -125,7 +123,6 @@ class MemoryInbox:
         return len(numbers)
 
 
-# Blobs in memory: bytes by their digest.
 class MemoryBlobs:
     """Keeps texts until the process ends, and when each was put last."""
 
@@ -160,7 +157,6 @@ class MemoryBlobs:
         return {digest: len(self._kept[digest]) for digest, put_ms in self._put_at_ms.items() if put_ms < at_ms}
 
 
-# The log of heads of a store in memory: what was signed, whatever became of the runs.
 class MemoryHeadLog:
     """Keeps heads and deletions until the process ends; `runs` are the turns that there are."""
 
@@ -215,7 +211,6 @@ class MemoryHeadLog:
         return deletion is not None and is_deletion_signed(deletion)
 
 
-# The journal of halts of a store that only one process can see.
 class MemoryHalts:
     """Entries until the process ends."""
 
@@ -252,7 +247,6 @@ class MemoryHalts:
         self._bell.ring(Topic.POST)
 
 
-# Leases of a store that only one process can see: they end when they are let go.
 class MemoryLeases:
     """Who drives which run, among those who share this store."""
 
@@ -293,7 +287,6 @@ class MemoryLeases:
         return self._held.get(run_id) == token
 
 
-# Receipts of queues, until the process ends.
 class MemoryReceipts:
     """Who took note of what, and what was delivered where."""
 
@@ -314,7 +307,6 @@ class MemoryReceipts:
         return sorted((one for one in self._kept.values() if one.kind is kind), key=lambda one: (one.at_ms, one.item))
 
 
-# Sealed values, until the process ends.
 _KEY_BYTES = 32
 
 
@@ -344,7 +336,6 @@ class MemorySeals:
         self._values.pop(scope, None)
 
 
-# Snapshots in memory: the last one of every run.
 class MemorySnapshots:
     """Keeps states until the process ends."""
 

@@ -44,7 +44,7 @@ from remit.core.run.run_events import (
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
-from remit.orchestrate.bus.subscription import Subscription, Told
+from remit.orchestrate.bus.subscription import Delivered, Subscription
 from remit.orchestrate.ports import Store
 
 # Turns that are kept at hand for all subscribers together; one that is further behind reads the store.
@@ -85,7 +85,7 @@ class Bus:
         self._known: OrderedDict[str, Whose] = OrderedDict()
         # The newest turns, by run and number; and the last of the feed, in a row.
         self._recent: OrderedDict[tuple[str, int], RunEvent] = OrderedDict()
-        self._row: deque[Told] = deque(maxlen=RECENT_MAX)
+        self._row: deque[Delivered] = deque(maxlen=RECENT_MAX)
         # Behind which place the row has every turn; None while no listener follows the feed. And up to where it was followed.
         self._row_from: Place | None = None
         self._seen: Place = START
@@ -152,13 +152,13 @@ class Bus:
             if ear.subject.run_id == run_id:
                 ear.wake()
 
-    def answer(self, run_id: str, seq: int) -> "Answer | None":
+    def answer(self, run_id: str, seq: int) -> "StreamedAnswer | None":
         """What passes an answer on that a model begins after a turn; None without a listener."""
         whose = self._known.get(run_id, Whose(run_id))
         listeners = [listener for listener in self._covering(whose) if listener.on_chunk is not None]
         is_heard_here = bool(listeners) or any(ear.hears(whose) for ear in self._ears)
         is_heard = is_heard_here or self._bell.is_heard(Topic.CHUNKS)
-        return Answer(self, whose, seq, listeners) if is_heard else None
+        return StreamedAnswer(self, whose, seq, listeners) if is_heard else None
 
     def tell(self, piece: Piece, *, is_ours: bool) -> None:
         """Pass on a piece of an answer, to other processes too where the answer is given here."""
@@ -205,23 +205,23 @@ class Bus:
         whose = await self._whose(subject.run_id)
         return whose is not None and subject.covers(whose)
 
-    async def of_many(self, place: Place) -> list[Told]:
+    async def of_many(self, place: Place) -> list[Delivered]:
         """The next turns of all runs behind a place: from memory where they are recent, else from the feed."""
         if self._row_from is not None and place >= self._row_from:
             later = takewhile(lambda told: told.place > place, reversed(self._row))
             return list(later)[::-1][:READ_MAX]
         return [await self._told(written) for written in await self._feed.since(place, limit=READ_MAX)]
 
-    async def _told(self, written: WrittenTurn) -> Told:
+    async def _told(self, written: WrittenTurn) -> Delivered:
         known, whose = self._recent.get((written.run_id, written.seq)), await self._whose(written.run_id)
         if whose is None:
-            return Told(written.place, None, NOBODY)
+            return Delivered(written.place, None, NOBODY)
         try:
             event = known or turn_event(written.run_id, decode_turn(written.data))
         except RemitError as error:
             _log.warning("turn %s cannot be told: %s", written.seq, error, extra=run_fields(written.run_id, None))
-            return Told(written.place, None, whose)
-        return Told(written.place, placed(event, written.place), whose)
+            return Delivered(written.place, None, whose)
+        return Delivered(written.place, placed(event, written.place), whose)
 
     async def _whose(self, run_id: str) -> Whose | None:
         """Whose a run is; None for one that is not listed any more."""
@@ -314,7 +314,7 @@ class Bus:
                 self.tell(piece, is_ours=False)
 
 
-class Answer:
+class StreamedAnswer:
     """Passes the pieces of one answer on to those who listen when it begins, each for as long as it can take them."""
 
     def __init__(self, bus: Bus, whose: Whose, seq: int, listeners: list[Listener]) -> None:

@@ -24,7 +24,7 @@ from remit.core.run.messages import Message, Role, assistant_message
 from remit.core.schema.json_text import kept_value
 from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.exchange.rendering import Fetch
+from remit.orchestrate.exchange.conversation import Fetch
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Catalogue
 
@@ -184,8 +184,8 @@ def _asked(state: RunState) -> tuple[Message, ...]:
 
 # What a session keeps beside its words: decisions and names that carry forward, by key, as JSON values.
 #
-# Rule 1: the journal is the truth; what is read here is a copy of it, and every value that is handed out is the reader's own.
-# Rule 2: writing goes through the journal first; who reads afterwards reads what was written.
+# The journal is the truth; what is read here is a copy of it, and every value that is handed out is the reader's own.
+# Writing goes through the journal first; who reads afterwards reads what was written.
 class SessionState:
     """What a session keeps, by key: JSON values, read from here and written to the journal. Reading is thread-safe."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from remit.core.record import Text
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.executors.reports import Report
-from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.ports import Clock
 from remit.tool.secrets.vault import NO_SECRETS, Vault

@@ -35,7 +35,7 @@ from remit.orchestrate.executors.errands import (
 )
 from remit.orchestrate.executors.reports import CodeProposed, ContextSaid, FilterSaid, Report, SiftedCall
 from remit.orchestrate.executors.user_code import called
-from remit.orchestrate.facts.sealing import SECRET_GONE, SecretGone, is_lost, waits_for
+from remit.orchestrate.facts.sealer import SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.patterns.handlers import HandlerUnusable
 from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
@@ -217,9 +217,9 @@ def _returned(command: CallCode, said: object) -> Report:
 
 # Evidence for an exchange, from the context provider of the run's kit.
 #
-# Rule 1: evidence that cannot be found makes a poorer answer, not a failed run; the failure is recorded.
-# Rule 2: what was found stands before the last message of the request and becomes no history.
-# Rule 3: a provider that has its evidence as candidates is asked for those, so that their relevance is reported with it.
+# Evidence that cannot be found makes a poorer answer, not a failed run; the failure is recorded.
+# What was found stands before the last message of the request and becomes no history.
+# A provider that has its evidence as candidates is asked for those, so that their relevance is reported with it.
 _UNKNOWN = -1
 
 

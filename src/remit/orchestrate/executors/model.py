@@ -27,12 +27,12 @@ from remit.inference.chain import ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler, wants_grammars
 from remit.kernel.results.votes import place_in_journal
 from remit.observe.logs import command_fields
-from remit.orchestrate.bus.bus import Answer
-from remit.orchestrate.exchange.shaping import (
+from remit.orchestrate.bus.bus import StreamedAnswer
+from remit.orchestrate.exchange.call_shape import (
     TOOLS_OFFERED_MAX,
-    Breach,
     Circumstances,
     Hearing,
+    ShapeBreach,
     Shaped,
     Unfit,
     grammatically,
@@ -82,7 +82,7 @@ class ModelExecutor:
         if isinstance(answer, ModelFailed):
             return answer
         shape, result = answer
-        if isinstance(result, Breach):
+        if isinstance(result, ShapeBreach):
             return ModelSaid(command.id, result.result, shape.offered, (result.violation,))
         if shape.is_plain:
             return ModelSaid(command.id, result, shape.offered)
@@ -90,7 +90,7 @@ class ModelExecutor:
         found = await asyncio.to_thread(read, shape, result, command.messages_count)
         if isinstance(found, Unfit):
             return ModelFailed(command.id, found.code, found.problem, result.usage)
-        if not isinstance(found, Breach):
+        if not isinstance(found, ShapeBreach):
             return ModelSaid(command.id, found, shape.offered)
         if not errand.is_checked:
             return ModelFailed(command.id, found.code, found.violation.message, result.usage)
@@ -98,7 +98,7 @@ class ModelExecutor:
 
     async def _answer(
         self, errand: ModelErrand, kit: Kit, engine: Engine
-    ) -> tuple[Shaped, ModelResult | Breach] | ModelFailed:
+    ) -> tuple[Shaped, ModelResult | ShapeBreach] | ModelFailed:
         """The answer with the shape in which it was asked for."""
         command, asking = errand.command, _Asking(self, errand, kit, engine)
         try:
@@ -113,7 +113,14 @@ class ModelExecutor:
             if cut is not None:
                 return asking.shape, cut
             retry_after_ms = fault.retry_after_s * MS_PER_SECOND
-            return ModelFailed(command.id, fault.code, fault.message, fault.usage, fault.was_cut, retry_after_ms)
+            return ModelFailed(
+                command_id=command.id,
+                code=fault.code,
+                message=fault.message,
+                usage=fault.usage,
+                was_cut=fault.was_cut,
+                retry_after_ms=retry_after_ms,
+            )
         except TimeRanOut:
             message = f"model {command.model!r} did not answer within timeout_ms={command.timeout_ms}"
             return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, was_cut=True)
@@ -164,7 +171,7 @@ class ModelExecutor:
 
         return embedding_router()
 
-    def stream(self, errand: ModelErrand) -> Answer | None:
+    def stream(self, errand: ModelErrand) -> StreamedAnswer | None:
         """What passes the pieces of an answer on, if there is a listener; one that heard a part is told that it begins anew."""
         run_id, command, bus = errand.sender.run_id, errand.command, self.bench.bus
         answer = None if bus is None else bus.answer(run_id, place_in_journal(command.id)[0])
@@ -197,7 +204,7 @@ class _Asking:
         self._errand = errand
         self._kit = kit
         self._engine = engine
-        self._answer: Answer | None = None
+        self._answer: StreamedAnswer | None = None
         self.model = ""
         self.shape = Shaped(ModelRequest(()))
 

@@ -26,7 +26,7 @@ from remit.orchestrate.exchange.filters import turned_away
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.errands import InquiryErrand, ToolErrand
 from remit.orchestrate.executors.reports import Report, ToolAccounted, ToolBroke, ToolSaid
-from remit.orchestrate.facts.sealing import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, redacted, waits_for
+from remit.orchestrate.facts.sealer import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, redacted, waits_for
 from remit.orchestrate.loop.claims import Revoked, not_done
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.loop.halt_switch import HaltStands, halted, tool_scope

@@ -1,4 +1,4 @@
-"""Texts from outside, made fit to be written into a turn.
+"""Texts and figures from outside, made fit to be written into a turn.
 
 Rule 1: every text is valid Unicode; half a surrogate pair becomes a question mark.
 Rule 2: a text that has no limit of its own goes to Blobs when it is long, and the record carries its digest.
@@ -102,7 +102,8 @@ def shortened(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, BlobRef, in
 
 # Figures: what executors count, cut to what a record can hold.
 #
-# Rule 1: what is not known is charged as the worst case, so a miscount can never refund anything.
+# What is not known is charged as the worst case, so a miscount can never refund anything.
+
 # No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
 # sum and price made of it still fits the 64 bits of a record. All its bits are ones.
 FIGURE_MAX = 2**40 - 1

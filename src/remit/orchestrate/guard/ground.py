@@ -42,12 +42,12 @@ from remit.tool.secrets.vault import NO_SECRETS
 
 # The boundary of a guarded run: a name, an object, or the one that lets provenance decide.
 #
-# Rule 1: a run that brings no boundary has GUARDED: no effect needs a person for what it is, only for where its values
+# A run that brings no boundary has GUARDED: no effect needs a person for what it is, only for where its values
 # come from; its caps stop a lost loop.
-# Rule 2: an object has the keys of a boundary file, some of them without their group as well, and says how a run differs
+# An object has the keys of a boundary file, some of them without their group as well, and says how a run differs
 # from GUARDED, or from the boundary it extends; a key or a cap that is unknown is refused by its name.
-# Rule 3: caps of the run's own time and of its model stand in the boundary and are the caller's to keep.
-# Rule 4: the guard is the gate, so a boundary without one has the standard options here.
+# Caps of the run's own time and of its model stand in the boundary and are the caller's to keep.
+# The guard is the gate, so a boundary without one has the standard options here.
 
 GUARD_BOUNDARY_INVALID = "GUARD_BOUNDARY_INVALID"
 

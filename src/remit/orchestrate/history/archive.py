@@ -54,7 +54,7 @@ _NAME_CHARS_MAX = 80
 LISTED_BY_STAKES_SINCE = 3
 
 
-class Shelf(Protocol):
+class ArchivePorts(Protocol):
     """What there is to read."""
 
     @property
@@ -82,7 +82,7 @@ class Archive:
     """Reads the runs of a store. With its key, it may also sign what leaves the store."""
 
     def __init__(
-        self, shelf: Shelf, signer: Callable[[], Signer] | None = None, custody: Custody | None = None
+        self, shelf: ArchivePorts, signer: Callable[[], Signer] | None = None, custody: Custody | None = None
     ) -> None:
         self._shelf = shelf
         self._custody = custody
@@ -206,7 +206,15 @@ class Archive:
         if state.held and (paused := await paused_beneath(state, self._read)):
             explained = replace(explained, standing=replace(explained.standing, paused=paused))
         failed = tuple([fact.step for fact in facts if is_failed_call(fact)])
-        return Told(_listed_as(entry, state), history.turns, manifest, reading, explained, loop, failed)
+        return Told(
+            entry=_listed_as(entry, state),
+            turns=history.turns,
+            manifest=manifest,
+            reading=reading,
+            explanation=explained,
+            loop=loop,
+            failed=failed,
+        )
 
     async def approvals(self, run_id: str = "") -> list[Approval]:
         """What people are asked, newest run first: by one run and those beneath it, or by all.
@@ -397,7 +405,9 @@ def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:
 
 def _nothing_of(name: str, *findings: Finding) -> Verification:
     """The verdict on what is no run, or is not there."""
-    return Verification(name, 0, 0, "", "", "", (), findings)
+    return Verification(
+        run_id=name, turns=0, signed_turns=0, head="", ending="", signer="", redacted=(), findings=findings
+    )
 
 
 def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:

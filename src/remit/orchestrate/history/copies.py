@@ -16,7 +16,7 @@ from remit.core.run.manifest import EarlierEffect, Origin, permissions_of
 from remit.core.run.principal import Principal, expect_permissions
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors.child import ChildExecutor
-from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.history.fork_run import FORK_DEFERRED, begin_fork, origin_at, rests_because
 from remit.orchestrate.history.repair import lost_turns

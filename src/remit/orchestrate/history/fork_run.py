@@ -56,7 +56,9 @@ async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | No
 
 def origin_of(run_id: str, command: ForkRun, now_ms: int) -> Origin:
     """Where the fork that a retry orders comes from."""
-    return Origin(run_id, command.id, command.at_seq, command.by, command.why, now_ms)
+    return Origin(
+        run_id=run_id, command_id=command.id, seq=command.at_seq, by=command.by, why=command.why, at_ms=now_ms
+    )
 
 
 def origin_at(state: RunState, at_seq: int | None, by: str, why: str, now_ms: int) -> Origin:
@@ -73,7 +75,7 @@ def origin_at(state: RunState, at_seq: int | None, by: str, why: str, now_ms: in
         what = "its last" if state.ending is None else "the last before its ending"
         message = f"run {state.run_id} cannot be forked at turn {str(at_seq)[:80]}; take 0 to {last}, which is {what}"
         raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id, "limit": last})
-    return Origin(state.run_id, "", seq, name(by), note(why), now_ms)
+    return Origin(run_id=state.run_id, command_id="", seq=seq, by=name(by), why=note(why), at_ms=now_ms)
 
 
 async def begin_fork(
@@ -123,7 +125,9 @@ async def _effects_since(
             late = state.late.get(command_id)
             at_seq = late.seq if late is not None else call.seq or int(command_id.partition(".")[0])
             standing, key = _standing(state, command_id, call), _key(state, command_id, call)
-            yield EarlierEffect(run_id, call.tool, call.arguments_hash, at_seq, standing, key)
+            yield EarlierEffect(
+                run_id=run_id, tool=call.tool, arguments_hash=call.arguments_hash, seq=at_seq, how=standing, key=key
+            )
     for turn in history.turns:
         for decision in turn.decisions:
             if isinstance(decision, StartChild) and (turn.seq > seq or decision.id in before.open):

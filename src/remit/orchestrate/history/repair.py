@@ -1,4 +1,4 @@
-"""Restoring: what is in doubt after a database was put back, and how a person lets such a run go on.
+"""Repair of a store: what is in doubt after a database was put back, and whatever is derived from turns, made anew.
 
 Rule 1: a run of which signed turns are missing is never gone on with. A person may accept the loss, and then a fork of it
         goes on: it names the run, the person and the reason, and asks a person before it changes anything.
@@ -48,7 +48,11 @@ async def _doubt(journal: Turns, custody: Custody, run_id: str) -> RunInDoubt | 
     if head is None:
         # Of a run that has ended nothing is left to be done.
         pending = tuple(_pending(state))
-        return None if state.ending is not None else RunInDoubt(run_id, state.seq, state.seq, "", pending, why)
+        return (
+            None
+            if state.ending is not None
+            else RunInDoubt(run_id=run_id, last=state.seq, signed=state.seq, ending="", may_have_done=pending, why=why)
+        )
     last = min(len(data) - 1, head.seq - 1)
     return RunInDoubt(run_id, last, head.seq, head.ending, tuple(_pending(state)))
 
@@ -86,10 +90,11 @@ def lost_turns(run_id: str, last: int, head: SignedHead | None, why: str, doubt:
 
 # Whatever a store derives from turns, made anew: the index of runs, places of sessions, quotas, and what became of entries.
 #
-# Rule 1: turns, texts, signed heads, entries of the inbox that were not settled, refusals, receipts of people and what deleted
+# Turns, texts, signed heads, entries of the inbox that were not settled, refusals, receipts of people and what deleted
 # runs cost are inputs. They are read and never made.
-# Rule 2: a run that cannot be folded, or whose place in a session another has, is left as it is, and named.
-# Rule 3: a run that goes on meanwhile is left to its driver.
+# A run that cannot be folded, or whose place in a session another has, is left as it is, and named.
+# A run that goes on meanwhile is left to its driver.
+
 # So many runs are written at once, so that others wait for no longer than that takes.
 _AT_ONCE = 100
 
@@ -137,10 +142,12 @@ def derived_from(run_id: str, data: Sequence[bytes]) -> Derived:
     manifest = pinned(fold(history))
     copied = -1 if manifest.forked_from is None else manifest.forked_from.seq
     return Derived(
-        run_id,
-        len(turns),
-        listing_of(manifest, turns[0].at_ms),
-        standing_after(turns),
-        next((turn.at_ms for turn in turns if any(isinstance(one, RunEnded) for one in turn.decisions)), None),
-        tuple((turn.heard, answer_of(turn)) for turn in turns if turn.heard and turn.seq > copied),
+        run_id=run_id,
+        turns=len(turns),
+        listing=listing_of(manifest, turns[0].at_ms),
+        standing=standing_after(turns),
+        ended_at_ms=next(
+            (turn.at_ms for turn in turns if any(isinstance(one, RunEnded) for one in turn.decisions)), None
+        ),
+        heard=tuple((turn.heard, answer_of(turn)) for turn in turns if turn.heard and turn.seq > copied),
     )

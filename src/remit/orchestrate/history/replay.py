@@ -44,7 +44,7 @@ BlobOf = Callable[[bytes], bytes | None]
 _NONSENSE = (RemitError, AssertionError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
 
 
-class Verdict(StrEnum):
+class AuditVerdict(StrEnum):
     """What an audit came to."""
 
     SAME = "same"
@@ -53,7 +53,7 @@ class Verdict(StrEnum):
     REDACTED = "redacted"
 
 
-class Difference(Record):
+class TurnDifference(Record):
     """The first turn that comes out differently: in what, as recorded, and as computed again."""
 
     seq: int
@@ -66,9 +66,9 @@ class Audit(Record):
     """What became of the turns of a run, decided again. Numbers in the tuples are those of turns."""
 
     turns: int
-    verdict: Verdict
+    verdict: AuditVerdict
     same: int
-    difference: Difference | None = None
+    difference: TurnDifference | None = None
     # Decided by other rules than these, so not compared; or written by another version, and so not the same bytes.
     other_version: tuple[int, ...] = ()
     # Decided again from recorded facts alone, since a text they were computed from is gone.
@@ -111,19 +111,19 @@ async def kept_texts(blobs: Blobs, data: Iterable[bytes]) -> dict[bytes, bytes]:
 def audit(data: Sequence[bytes], blob_of: BlobOf) -> Audit:
     """Decide a run again, from its stored turns."""
     auditor = _Auditor(blob_of)
-    difference: Difference | None = None
+    difference: TurnDifference | None = None
     for seq, stored in enumerate(data):
         try:
             auditor.take(seq, stored)
         except _Different as found:
-            difference = Difference(seq, found.what, _shown(found.recorded), _shown(found.recomputed))
+            difference = TurnDifference(seq, found.what, _shown(found.recorded), _shown(found.recomputed))
             break
     if difference is not None:
-        verdict = Verdict.DIFFERENT
+        verdict = AuditVerdict.DIFFERENT
     elif auditor.other_version:
-        verdict = Verdict.OTHER_VERSION
+        verdict = AuditVerdict.OTHER_VERSION
     else:
-        verdict = Verdict.REDACTED if auditor.redacted else Verdict.SAME
+        verdict = AuditVerdict.REDACTED if auditor.redacted else AuditVerdict.SAME
     return Audit(
         turns=len(data),
         verdict=verdict,

@@ -1,4 +1,4 @@
-"""Waits: for what a run waits now that its children ask people.
+"""Runs beneath a run: what they ask people now, which effects they left in doubt, and which were left behind.
 
 Rule 1: a parent's turns tell under which code a child waited first; what the child asks since, only its own turns tell.
 Rule 2: a run waits under the gravest of all codes: of its own questions and of what its children ask now, whichever asks first.
@@ -83,7 +83,7 @@ def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> 
 
 # Doubts beneath a run: effects of its children whose outcome was unknown, and what was found out since.
 #
-# Rule 1: a parent's turns tell what a child left when it ended; what the child's tools told since, only its own turns tell.
+# A parent's turns tell what a child left when it ended; what the child's tools told since, only its own turns tell.
 async def doubts_below(state: RunState, load: Load) -> Below:
     """The effects of runs beneath one that has ended: those still in doubt, and what was found out of others."""
     doubted: list[str] = []
@@ -122,8 +122,8 @@ async def _outcomes(run_id: str, load: Load) -> tuple[set[str], list[tuple[str, 
 #
 # A run that ends tells its children. When its process dies in between, they are left behind.
 #
-# Rule 1: no run waits for what an orphan does, so nothing more is done in it: a process that meets one cancels it.
-# Rule 2: what an orphan asks is not shown as asked, and no answer to it is taken.
+# No run waits for what an orphan does, so nothing more is done in it: a process that meets one cancels it.
+# What an orphan asks is not shown as asked, and no answer to it is taken.
 PARENT_ENDED = "PARENT_ENDED"
 
 

@@ -136,7 +136,7 @@ class Halts:
         if self._is_whole:
             return None
         why = f"entry {number} of the journal of halts was signed and is not here, so it is unknown what was halted"
-        return Halt(number, 0, b"", _EVERYTHING, _DAMAGED_BY, why)
+        return Halt(number=number, at_ms=0, previous=b"", scope=_EVERYTHING, by=_DAMAGED_BY, why=why)
 
     @property
     def entries(self) -> Sequence[Halt]:
@@ -366,7 +366,7 @@ def _said(command: Command) -> str:
 
 def _damage(error: InvariantBroken) -> Halt:
     """The halt that stands while it is unknown what is halted."""
-    return Halt(0, 0, b"", _EVERYTHING, _DAMAGED_BY, error.message)
+    return Halt(number=0, at_ms=0, previous=b"", scope=_EVERYTHING, by=_DAMAGED_BY, why=error.message)
 
 
 def _check(scope: HaltScope, by: str, why: str) -> None:

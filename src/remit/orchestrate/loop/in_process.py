@@ -27,7 +27,7 @@ from remit.kernel.state import is_safe_to_repeat
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import PERFORMED, Report, broken, unperformed
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moment_of, moves_by_itself, timers_of
-from remit.orchestrate.facts.sealing import received
+from remit.orchestrate.facts.sealer import received
 from remit.orchestrate.loop.claims import Claims, PerformerLost, not_called, not_done
 from remit.orchestrate.loop.halt_switch import Halts, HaltStands, halted
 from remit.orchestrate.loop.live import Live

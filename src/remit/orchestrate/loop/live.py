@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from remit.core.journal.storage import START, Warrant
 from remit.core.journal.turn import Turn
 from remit.kernel.state import RunState
-from remit.orchestrate.exchange.rendering import Conversation
+from remit.orchestrate.exchange.conversation import Conversation
 from remit.orchestrate.facts.gate_trace import Tracer
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Manifests of runs that come from other runs: children beneath a parent, forks beside the original.
+"""Runs that come from other runs: manifests of children and forks, copied turns, and from which runs a run came.
 
 Rule 1: a child holds its parent's boundary narrowed, its lease as its whole budget, and its deadline. A step with a role or
         filters of its own has them in addition.
@@ -283,6 +283,7 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
 # Lineages: from which runs a run came, asked by its id.
 #
 # A lineage is pinned by the first turn of a run and never changes. The index has it, and so does the run's manifest.
+
 # Of so many runs that were begun here it is remembered: the index does not list a run before its first turn is written.
 REMEMBERED_MAX = 4096
 

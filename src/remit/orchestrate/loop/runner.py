@@ -43,7 +43,7 @@ from remit.orchestrate.facts.answer_evidence import compared_by, inline, long_ev
 from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.first_arrival import started
 from remit.orchestrate.facts.gate_trace import Read, Tracer, reader_of, shown_of, traced
-from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.facts.texts import Kept
 from remit.orchestrate.loop.durability import HEAVY, barrier_of, listing_of
 from remit.orchestrate.loop.live import Live

@@ -96,14 +96,16 @@ def _plan(document: Document, path: Path, digest: str) -> PlanFile:
     read = [_step(document, value, ("steps", position)) for position, value in enumerate(steps)]
     named = {key: _named_file(document, block, key, path.parent) for key in ("rules", "handlers")}
     return PlanFile(
-        path,
-        digest,
-        ExecutionPlan(tuple(read), PlanTrace(PLANNER_ID, f"the plan file {path}")),
-        _policy(document, block),
-        _documents(document, block, path.parent),
-        named["rules"],
-        named["handlers"],
-        {_shortened(step.name): document.lines["steps", place] for place, step in reversed(list(enumerate(read)))},
+        path=path,
+        digest=digest,
+        plan=ExecutionPlan(tuple(read), PlanTrace(PLANNER_ID, f"the plan file {path}")),
+        policy=_policy(document, block),
+        documents=_documents(document, block, path.parent),
+        rules=named["rules"],
+        handlers=named["handlers"],
+        lines={
+            _shortened(step.name): document.lines["steps", place] for place, step in reversed(list(enumerate(read)))
+        },
     )
 
 

@@ -273,8 +273,8 @@ def _bounds(plan: ExecutionPlan, handlers: Handlers) -> dict[str, int]:
 
 # What a step of a plan may say, seen with the handler that is to do it.
 #
-# Rule 1: whatever a step says is either followed or refused; nothing of it is passed over.
-# Rule 2: a mutating tool that is not idempotent is never tried again because its step failed.
+# Whatever a step says is either followed or refused; nothing of it is passed over.
+# A mutating tool that is not idempotent is never tried again because its step failed.
 def followed(step: Step, handler: Handler) -> Step:
     """The step as it is carried out; raises RequestRejected for what its handler could not follow."""
     if step.tool and not isinstance(handler, ToolHandler):

@@ -1,14 +1,14 @@
-"""The queues of a store: what each holds, whether it may hold more, and who has taken note of what.
+"""The queues of a store and their file: what each holds, whether it may hold more, and who has taken note of what.
 
-Rule 1: what a queue holds is read off the journals whenever somebody asks; nothing is counted beside them.
+Rule 1: what a queue holds is read off the journals whenever they are asked for; nothing is counted beside them.
 Rule 2: a queue that is full lets no question in but what is grave: the others wait outside, their runs stay suspended,
         and the first of them enters as soon as there is room. Who wants to approve one before is sent away with a code;
         a no is heard at any time.
-Rule 3: an ending is acknowledged once, by somebody with a name. That is a receipt of the store and no turn of the run:
+Rule 3: an ending is acknowledged once, by a named person. That is a receipt of the store and no turn of the run:
         a journal is closed with its ending, and whether people have seen it changes nothing in it.
-Rule 4: a queue that names who answers it hears nobody else, whether they say yes, say no or take note.
-Rule 5: a queue has its room for each tenant by itself, and whoever acts for a principal finds what is of its tenant.
-Rule 6: a run that cannot be read stands in nobody's way; `remit verify` tells what is wrong with it.
+Rule 4: a queue that names who answers it hears no other person, whether they say yes, say no or take note.
+Rule 5: a queue has its room for each tenant by itself, and a caller that acts for a principal finds what is of its tenant.
+Rule 6: a run that cannot be read stands in no other's way; `remit verify` tells what is wrong with it.
 """
 
 import logging
@@ -58,7 +58,7 @@ _HANDING_ON = frozenset(ending.value for ending in (*TRIGGER_OF, Ending.TIMEOUT,
 _log = logging.getLogger(__name__)
 
 
-class Shelf(Protocol):
+class QueuePorts(Protocol):
     """What there is to read, and where receipts are kept."""
 
     @property
@@ -79,7 +79,7 @@ class Queues:
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: QueuePorts,
         clock: Clock,
         limits: Iterable[QueueLimits] = (),
         check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
@@ -92,12 +92,12 @@ class Queues:
         self._check_name = check_name
         self._principal = principal
 
-    def acting_for(self, principal: Principal, shelf: Shelf) -> "Queues":
+    def acting_for(self, principal: Principal, shelf: QueuePorts) -> "Queues":
         """The same queues for a principal, who finds there what is on this shelf."""
         return Queues(shelf, self._clock, self.limits, self._check_name, principal)
 
     def limits_of(self, name: str) -> QueueLimits:
-        """The limits of a queue; none where nobody has set any."""
+        """The limits of a queue; none where none are set."""
         return next((one for one in self.limits if one.name == name), QueueLimits(name))
 
     async def items(self, name: str = "", *, tenant_id: str | None = None) -> list[QueueItem]:
@@ -111,7 +111,7 @@ class Queues:
         return overview(await self.items(), self.limits)
 
     async def acknowledge(self, run_id: str, by: str) -> Receipt:
-        """Take note of the ending of a run, which leaves its queue; gives the receipt, somebody else's if they were first.
+        """Take note of the ending of a run, which leaves its queue; gives the receipt, that of another person if they were first.
 
         Raises RequestRejected where the run has not ended, or its ending hands nothing on.
         """
@@ -131,7 +131,7 @@ class Queues:
         return next(one for one in kept if one.item == item.id)
 
     async def check_answer(self, state: RunState, signal: UserSignal) -> None:
-        """Refuse an answer by somebody whom the queue of the question does not name, and a yes to one that waits outside."""
+        """Refuse an answer by a person whom the queue of the question does not name, and a yes to one that waits outside."""
         if not self.limits or signal.type not in (Signal.APPROVE, Signal.REJECT):
             return
         command_id = packet_named(str(signal.payload["packet_id"]), signal.run_id)
@@ -166,7 +166,7 @@ class Queues:
     async def _asked(self, tenant_id: str | None) -> list[QueueItem]:
         found: list[QueueItem] = []
         for entry in await self._shelf.catalogue.entries(tenant_id=tenant_id, waiting_only=True):
-            # Nobody hears an answer to what a run asks whose parent has ended.
+            # An answer to what a run asks whose parent has ended is not heard.
             if await orphan_above(self._shelf.catalogue, entry) is None:
                 items = await self._questions(entry.run_id)
                 found += [replace(item, tenant_id=entry.listing.tenant_id) for item in items]
@@ -218,8 +218,8 @@ class Queues:
 
 # The queues of a store from its file: their names, their limits, who answers them and where their items may be delivered.
 #
-# Rule 1: a key that nobody knows is refused with the nearest one that is known, never skipped.
-# Rule 2: without a file no queue has a limit.
+# An unknown key is refused with the nearest one that is known, never skipped.
+# Without a file no queue has a limit.
 _FILE_KEYS = ("queues",)
 _KINDS = {"name": str, "load_max": int, "age_ms_max": int, "webhook": str}
 _PEOPLE = "answered_by"

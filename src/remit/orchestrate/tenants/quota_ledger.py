@@ -1,4 +1,4 @@
-"""Quotas at work: a run's caps are what its tenant has left, reserved with its first turn and settled with its last.
+"""Quotas, at work and from their file: a run's caps are what its tenant has left, reserved at its start, settled at its end.
 
 Rule 1: what is left is looked up before a run's caps are pinned, and checked again in the write of its first turn. Who
         was slower looks again and begins with what is left then.
@@ -46,7 +46,7 @@ from remit.core.work.graph import NodeKind
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
-from remit.orchestrate.patterns.choosing import child_runs_needed, steps_needed
+from remit.orchestrate.patterns.graph_choice import child_runs_needed, steps_needed
 from remit.orchestrate.ports import Catalogue, Clock, Journal, Ledger
 
 # Each conflict means that another run of the tenant began, so a run that loses this often in a row is one of too many.
@@ -62,7 +62,7 @@ _Begun = TypeVar("_Begun")
 _log = logging.getLogger(__name__)
 
 
-class Shelf(Protocol):
+class QuotaPorts(Protocol):
     """What of a store quotas need."""
 
     @property
@@ -81,7 +81,7 @@ class Shelf(Protocol):
 class Quotas:
     """The quotas of tenants, over the runs of one store."""
 
-    def __init__(self, shelf: Shelf, quotas: Iterable[Quota], clock: Clock) -> None:
+    def __init__(self, shelf: QuotaPorts, quotas: Iterable[Quota], clock: Clock) -> None:
         self._shelf = shelf
         self._clock = clock
         self._named: dict[str, tuple[Quota, ...]] = {}
@@ -196,7 +196,7 @@ class Quotas:
 class QuotedJournal:
     """A journal that has what runs begin with reserved, and what they come to settled, in the same write."""
 
-    def __init__(self, shelf: Shelf, quotas: Quotas) -> None:
+    def __init__(self, shelf: QuotaPorts, quotas: Quotas) -> None:
         self._shelf = shelf
         self._quotas = quotas
 
@@ -300,9 +300,10 @@ def _exhausted(
 
 # Quotas from the YAML file of a store, in the shape docs/budgets.md describes.
 #
-# Rule 1: a file and Python build equal quotas; the file is only the friendlier spelling.
-# Rule 2: an unknown key is refused with the nearest one that is known, never skipped: a quota that was misspelled would
+# A file and Python build equal quotas; the file is only the friendlier spelling.
+# An unknown key is refused with the nearest one that is known, never skipped: a quota that was misspelled would
 # limit nothing.
+
 # A store of more tenants than this wants their quotas made by a program.
 QUOTAS_MAX = 10_000
 

@@ -1,4 +1,4 @@
-"""What of a store exists for a principal: the runs of its tenant, and whatever hangs on them.
+"""What of a store exists for a principal, and what it may do: the runs of its tenant, and whatever hangs on them.
 
 Rule 1: everything that is looked up for a principal is looked up here. Whatever is not of its tenant is not found, by the
         same words and the same way as what was never started.

@@ -1,4 +1,4 @@
-"""Keeping secrets out: what looks like one is sealed beside the journal, and a handle stands in its place.
+"""Keeping secrets out: what looks like one is sealed beside the journal behind a handle, and values of the vault are redacted.
 
 Rule 1: every text is looked at before anything is made of it that is written: requests at their start, reports before
         they become arrivals, signals before they are left for another process.
@@ -307,8 +307,8 @@ def _kind(handle: str) -> str:
 
 # Redacting reports: no secret of the vault stands in what becomes an arrival.
 #
-# Rule 1: a tool's report is redacted by its executor, which may tell it late; every other report where it is received.
-# Rule 2: what a model said is marked apart: it should never have had a secret, so a call with such an argument is not made,
+# A tool's report is redacted by its executor, which may tell it late; every other report where it is received.
+# What a model said is marked apart: it should never have had a secret, so a call with such an argument is not made,
 # and an answer with one is none.
 OF_TOOLS = (ToolSaid, ToolBroke, ToolAccounted)
 

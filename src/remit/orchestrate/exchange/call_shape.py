@@ -99,7 +99,7 @@ class Unfit(NamedTuple):
     problem: str
 
 
-class Breach(NamedTuple):
+class ShapeBreach(NamedTuple):
     """An answer that breaks the shape it had to have, and where; told so, its model may mend it."""
 
     result: ModelResult
@@ -298,7 +298,7 @@ def _hinted(messages: tuple[Message, ...], hint: str) -> tuple[Message, ...]:
     return (system_message(hint), *EXAMPLES, *messages)
 
 
-def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | Breach | Unfit:
+def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | ShapeBreach | Unfit:
     """The answer as it counts: its text made a call where it is one, or what is wrong with it."""
     if result.tool_calls or not result.content:
         return result
@@ -309,7 +309,7 @@ def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult
     return _by_grammar(shape, result) if shape.grammar else result
 
 
-def _by_grammar(shape: Shaped, result: ModelResult) -> ModelResult | Breach | Unfit:
+def _by_grammar(shape: Shaped, result: ModelResult) -> ModelResult | ShapeBreach | Unfit:
     reading = read_with(shape.grammar, result.content)
     match reading.fit:
         case Fit.FITS:
@@ -320,17 +320,17 @@ def _by_grammar(shape: Shaped, result: ModelResult) -> ModelResult | Breach | Un
             return Unfit(ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, problem)
     ended = _was_cut(shape, result) if reading.fit is Fit.CUT else ""
     problem = f"the answer breaks its grammar: {reading.problem}{ended}"
-    return Breach(result, Violation("", GRAMMAR, problem), ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
+    return ShapeBreach(result, Violation("", GRAMMAR, problem), ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
 
 
-def read_cut(shape: Shaped, fault: EngineFault, model: str) -> Breach | None:
+def read_cut(shape: Shaped, fault: EngineFault, model: str) -> ShapeBreach | None:
     """What there is of an answer that was cut before its shape was complete; None where there is nothing to mend."""
     if not fault.said or shape.calls:
         return None
     limit = f" of {shape.request.max_tokens} tokens" if shape.request.max_tokens else ""
     problem = f"the answer reached its limit{limit} and was cut before it was complete; answer again, and shorter"
     result = ModelResult(fault.said, usage=fault.usage, model=model)
-    return Breach(result, Violation("", LENGTH, problem), fault.code)
+    return ShapeBreach(result, Violation("", LENGTH, problem), fault.code)
 
 
 def is_checked(state: RunState) -> bool:
