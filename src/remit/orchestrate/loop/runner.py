@@ -23,6 +23,7 @@ from remit.core.journal.storage import (
     LeaseLost,
     Listing,
     Place,
+    RunBehind,
     StoreUnusable,
     Warrant,
 )
@@ -119,6 +120,12 @@ class Runner:
         later = await self.journal.read(live.run_id, after=seq)
         _fold(live, linked(live.run_id, later, after=seq, head=head), later.place)
 
+    async def _expect_ahead(self, live: Live) -> None:
+        """Raise where the journal has fewer turns than were folded: whoever goes on would do again what was done in them."""
+        turns = len(await self.journal.read(live.run_id))
+        if turns <= live.state.seq:
+            raise RunBehind(live.run_id, turns - 1, live.state.seq, "seen")
+
     async def drive(self, live: Live) -> None:
         """Take turns until the run has ended or nothing is under way that could move it.
 
@@ -186,6 +193,8 @@ class Runner:
                 place = await self._write(kept, written, insists)
             except AppendConflict:
                 await self.catch_up(live)
+                if state.seq == seq:
+                    await self._expect_ahead(live)
                 conflicts += 1
                 continue
             self.rates.settle(state, tally.orders, at_ms)
