@@ -12,6 +12,7 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError
 from remit.core.record import replace
 from remit.testing.conformance.answers import ANSWERS_CHECKS
+from remit.testing.conformance.bell import BELL_CHECKS
 from remit.testing.conformance.blobs import BLOBS_CHECKS
 from remit.testing.conformance.feed import FEED_CHECKS
 from remit.testing.conformance.inbox import INBOX_CHECKS
@@ -169,7 +170,7 @@ def a_text_that_was_read_is_gone(store: Any) -> None:
     get = store.blobs.get
 
     async def once(digest: bytes) -> bytes:
-        data = await get(digest)
+        data: bytes = await get(digest)
         store.blobs._kept.pop(digest)
         return data
 
@@ -273,6 +274,96 @@ def renewing_lists_the_first_only(store: Any) -> None:
     store.index.renew = lambda runs: renew(runs[:1])
 
 
+def only_the_first_limit_holds(store: Any) -> None:
+    check = store.ledger.check_room
+
+    def first(tenant_id: str, reservation: Any, *, but: str = "") -> None:
+        check(tenant_id, replace(reservation, limits=reservation.limits[:1]), but=but)
+
+    store.ledger.check_room = first
+
+
+def only_the_last_limit_holds(store: Any) -> None:
+    check = store.ledger.check_room
+
+    def last(tenant_id: str, reservation: Any, *, but: str = "") -> None:
+        check(tenant_id, replace(reservation, limits=reservation.limits[-1:]), but=but)
+
+    store.ledger.check_room = last
+
+
+def limits_are_told_by_dimension(store: Any) -> None:
+    committed = store.ledger.committed
+
+    async def sorted_by(tenant_id: str, limits: Any) -> Any:
+        return await committed(tenant_id, sorted(limits, key=lambda limit: limit.dimension))
+
+    store.ledger.committed = sorted_by
+
+
+def a_limit_that_is_asked_twice_is_told_once(store: Any) -> None:
+    committed = store.ledger.committed
+
+    async def once(tenant_id: str, limits: Any) -> Any:
+        return await committed(tenant_id, list(dict.fromkeys(limits)))
+
+    store.ledger.committed = once
+
+
+def tenants_are_lowered(store: Any) -> None:
+    committed = store.ledger.committed
+    store.ledger.committed = lambda tenant_id, limits: committed(tenant_id.lower(), limits)
+
+
+def one_ear_hangs_up_for_all(store: Any) -> None:
+    listen = store.bell.listen
+
+    def shared(topic: Any, hear: Any) -> Any:
+        listen(topic, hear)
+        return store.bell._ears[topic].clear
+
+    store.bell.listen = shared
+
+
+def the_last_ear_hangs_up_in_place_of_another(store: Any) -> None:
+    listen = store.bell.listen
+
+    def shared(topic: Any, hear: Any) -> Any:
+        listen(topic, hear)
+        return lambda: store.bell._ears[topic] and store.bell._ears[topic].pop()
+
+    store.bell.listen = shared
+
+
+def a_bell_rings_for_every_topic(store: Any) -> None:
+    ring = store.bell.ring
+
+    def everywhere(topic: Any, word: bytes = b"") -> None:
+        for other in store.bell._ears:
+            ring(other, word)
+
+    store.bell.ring = everywhere
+
+
+def a_bell_rings_for_one_ear(store: Any) -> None:
+    def one(topic: Any, word: bytes = b"") -> None:
+        for hear in store.bell._ears[topic][:1]:
+            hear(word)
+
+    store.bell.ring = one
+
+
+def words_that_were_rung_are_not_rung_again(store: Any) -> None:
+    ring, rung = store.bell.ring, set[tuple[Any, bytes]]()
+
+    def once(topic: Any, word: bytes = b"") -> None:
+        if (topic, word) not in rung:
+            rung.add((topic, word))
+            ring(topic, word)
+
+    store.bell.ring = once
+
+
 Suite = tuple[Sequence[Check], Callable[[Any], Any]]
 SUITES: dict[str, Suite] = {
     "journal": (JOURNAL_CHECKS, lambda store: store.journal),
@@ -282,6 +373,7 @@ SUITES: dict[str, Suite] = {
     "blobs": (BLOBS_CHECKS, lambda store: store.blobs),
     "feed": (FEED_CHECKS, lambda store: (store.journal, store.feed)),
     "index": (INDEX_CHECKS, lambda store: store),
+    "bell": (BELL_CHECKS, lambda store: (store, store)),
     "ledger": (LEDGER_CHECKS, lambda store: (store.journal, store.ledger)),
 }
 LIES: dict[str, tuple[Lie, ...]] = {
@@ -319,6 +411,20 @@ LIES: dict[str, tuple[Lie, ...]] = {
         a_feed_tells_an_ended_run_no_more,
         a_feed_tells_what_was_refused,
         the_end_of_a_feed_is_ahead,
+    ),
+    "ledger": (
+        only_the_first_limit_holds,
+        only_the_last_limit_holds,
+        limits_are_told_by_dimension,
+        a_limit_that_is_asked_twice_is_told_once,
+        tenants_are_lowered,
+    ),
+    "bell": (
+        one_ear_hangs_up_for_all,
+        the_last_ear_hangs_up_in_place_of_another,
+        a_bell_rings_for_every_topic,
+        a_bell_rings_for_one_ear,
+        words_that_were_rung_are_not_rung_again,
     ),
     "index": (a_strike_takes_runs_that_have_turns, renewing_lists_the_first_only),
 }

@@ -120,10 +120,11 @@ class Runner:
         later = await self.journal.read(live.run_id, after=seq)
         _fold(live, linked(live.run_id, later, after=seq, head=head), later.place)
 
-    async def _expect_ahead(self, live: Live) -> None:
-        """Raise where the journal has fewer turns than were folded: whoever goes on would do again what was done in them."""
-        turns = len(await self.journal.read(live.run_id))
-        if turns <= live.state.seq:
+    async def _catch_up_after_conflict(self, live: Live) -> None:
+        """Catch up; raises where the journal has fewer turns than were folded, since what they did would be done again."""
+        seq = live.state.seq
+        await self.catch_up(live)
+        if live.state.seq == seq and (turns := len(await self.journal.read(live.run_id))) <= seq:
             raise RunBehind(live.run_id, turns - 1, live.state.seq, "seen")
 
     async def drive(self, live: Live) -> None:
@@ -192,9 +193,7 @@ class Runner:
             try:
                 place = await self._write(kept, written, insists)
             except AppendConflict:
-                await self.catch_up(live)
-                if state.seq == seq:
-                    await self._expect_ahead(live)
+                await self._catch_up_after_conflict(live)
                 conflicts += 1
                 continue
             self.rates.settle(state, tally.orders, at_ms)
