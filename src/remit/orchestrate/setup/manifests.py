@@ -31,7 +31,7 @@ from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.graph_choice import check_room, graph_for
 from remit.orchestrate.patterns.planners import check_planning, plan_for
 from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.setup.foresight import Foreseer
+from remit.orchestrate.setup.foreseer import Foreseer
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.kits import engine_sources
 from remit.orchestrate.tenants.policies import Policies
