@@ -166,25 +166,25 @@ class Tally:
         self.state = state
         # The first turn pins both, and nobody decides anything before.
         self.manifest: Manifest = state.manifest  # type: ignore[assignment]
-        self.graph: CompiledGraph = state.graph  # type: ignore[assignment]
+        self.graph: CompiledGraph = state.derived.graph  # type: ignore[assignment]
         self.at_ms = at_ms
         # Where the run stands and what it has, as of this moment of the turn.
-        self.node = state.node
-        self.blocking = state.blocking
-        self.asking = state.asking
-        self.paused = state.paused
-        self.context_tokens = state.context_tokens
-        self.messages_count = len(state.context)
-        self.proposed: tuple[ProposedCall, ...] = state.proposed
-        self.answer: Text = state.answer
-        self.answer_violations: tuple[Violation, ...] = state.answer_violations
-        self.stopped = state.stopped
-        self.is_unjudged = state.is_unjudged
+        self.node = state.place.node
+        self.blocking = state.commands.blocking
+        self.asking = state.people.asking
+        self.paused = state.place.paused
+        self.context_tokens = state.talk.context_tokens
+        self.messages_count = len(state.talk.context)
+        self.proposed: tuple[ProposedCall, ...] = state.calls.proposed
+        self.answer: Text = state.result.answer
+        self.answer_violations: tuple[Violation, ...] = state.result.violations
+        self.stopped = state.result.stopped
+        self.is_unjudged = state.calls.is_unjudged
         # What was decided so far, and the commands among it.
         self.decisions: list[Decision] = []
         self.orders: list[Command] = []
         # Per dimension: what remains, with everything taken off that this turn has promised so far.
-        self.left = state.left.copy()
+        self.left = state.spending.left.copy()
         # The command whose outcome is being judged: it is settled once, by the rule that judges it.
         self.answering = answering
         # Calls that were ordered and nodes that were entered, each as often as it was.
@@ -245,7 +245,7 @@ class Tally:
         """How many filters have looked at the proposed calls by now: none at those of a new answer."""
         if self._filtered >= 0:
             return self._filtered
-        return 0 if self.answers else self.state.filtered
+        return 0 if self.answers else self.state.calls.filtered
 
     @filtered.setter
     def filtered(self, value: int) -> None:
@@ -254,7 +254,7 @@ class Tally:
     @property
     def unsupported(self) -> tuple[str, ...]:
         """Values of the answer that nothing which was observed says."""
-        return self.state.unsupported if self._unsupported is None else self._unsupported
+        return self.state.result.unsupported if self._unsupported is None else self._unsupported
 
     @unsupported.setter
     def unsupported(self, value: tuple[str, ...]) -> None:
@@ -263,7 +263,7 @@ class Tally:
     @property
     def is_wrapping(self) -> bool:
         """Whether the model was asked for its last words, in this turn or before."""
-        return self._is_wrapping or self.state.is_wrapping
+        return self._is_wrapping or self.state.talk.is_wrapping
 
     @is_wrapping.setter
     def is_wrapping(self, value: bool) -> None:
@@ -274,7 +274,7 @@ class Tally:
         """Whether the run goes nowhere until somebody has released steps or time."""
         if self.is_freezing:
             return True
-        return self.asking > 0 and not self.is_thawed and any(map(freezes, self.state.open.values()))
+        return self.asking > 0 and not self.is_thawed and any(map(freezes, self.state.commands.open.values()))
 
     @property
     def is_standing(self) -> bool:
@@ -283,14 +283,14 @@ class Tally:
 
     @property
     def _is_held(self) -> bool:
-        return any(child != self.answering for child in self.state.held)
+        return any(child != self.answering for child in self.state.children.held)
 
     @property
     def standing_ms(self) -> int:
         """How long the clock has been standing by now; of a hold that ends with this turn, only what was waiting."""
         state = self.state
-        if not state.is_standing:
+        if not state.clock.is_standing:
             return 0
-        if state.hold is None or self._is_held:
-            return self.at_ms - state.standing_since_ms
-        return waited_ms(told(state.hold, waited_beyond(state, self.answering, self.child_stood_ms)), self.at_ms)
+        if state.clock.hold is None or self._is_held:
+            return self.at_ms - state.clock.standing_since_ms
+        return waited_ms(told(state.clock.hold, waited_beyond(state, self.answering, self.child_stood_ms)), self.at_ms)

@@ -231,7 +231,7 @@ class Office(Stage):
 
 def asked(live: Live) -> list[AskHuman]:
     """The questions that a run waits with."""
-    return [command for command in live.state.open.values() if isinstance(command, AskHuman)]
+    return [command for command in live.state.commands.open.values() if isinstance(command, AskHuman)]
 
 
 PROBES: tuple[tuple[str, JsonObject], ...] = (

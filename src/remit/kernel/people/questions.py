@@ -41,7 +41,7 @@ def ask(
     command_id = tally.next_id()
     asked_by = ("", "", b"") if call is None else (call.call_id, call.tool, call.arguments_hash)
     # The call of a tool that asks is charged like any other call, beside the review.
-    reserved = REVIEW if call is None else charges_of((*REVIEW, *tally.state.tool_charges[call.tool]))
+    reserved = REVIEW if call is None else charges_of((*REVIEW, *tally.state.derived.charges[call.tool]))
     asked = AskHuman(
         command_id,
         purpose,
@@ -64,7 +64,7 @@ def ask(
 
 def _is_grave(tally: Tally, packet: Packet | None) -> bool:
     """Whether what is asked about destroys something."""
-    return packet is not None and tally.state.tools[packet.call.tool].destructive
+    return packet is not None and tally.state.derived.tools[packet.call.tool].destructive
 
 
 def ask_the_next(tally: Tally, question: AskHuman) -> bool:

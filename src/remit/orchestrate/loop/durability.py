@@ -36,8 +36,8 @@ _WEIGHTY = WEIGHTY | {CallTool, AskHuman}
 
 def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
-    if state.ending is not None:
-        return Barrier(state.ending.value, heard=heard, answer=answer_of(turn) if heard else "", seq=turn.seq)
+    if state.end.ending is not None:
+        return Barrier(state.end.ending.value, heard=heard, answer=answer_of(turn) if heard else "", seq=turn.seq)
     for decision in turn.decisions:
         if type(decision) in _WEIGHTY and (type(decision) is not CallTool or decision.mutating):
             break
@@ -61,7 +61,7 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
     if _is_halted_after(state, turn):
         return HALTED
     waiting: dict[str, Ending] = {question.id: question.ending for question in questions(state)}
-    waiting |= {child: ending for child, ending in state.held.items() if child != _about(turn)}
+    waiting |= {child: ending for child, ending in state.children.held.items() if child != _about(turn)}
     for decision in weighty:
         if isinstance(decision, AskHuman):
             waiting[decision.id] = decision.ending
@@ -74,7 +74,7 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
 
 def _is_halted_after(state: RunState, turn: Turn) -> bool:
     """Whether a halt holds the run: then nothing that it asks can be answered."""
-    is_halted = state.halted is not None
+    is_halted = state.place.halted is not None
     for decision in turn.decisions:
         if isinstance(decision, RunPaused | RunResumed):
             is_halted = isinstance(decision, RunPaused) and decision.what != ""
