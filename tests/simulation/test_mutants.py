@@ -30,7 +30,6 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import Graph, Node, NodeOutcome
 from remit.kernel import children, decide
-from remit.kernel import tally as tallying
 from remit.kernel.authority import authorize, proposed_calls
 from remit.kernel.budget import spend
 from remit.kernel.fold import apply as applying
@@ -45,7 +44,7 @@ from remit.kernel.tally import Tally
 from remit.orchestrate.executors import reports
 from remit.orchestrate.facts import facts
 from remit.orchestrate.facts.schema_checks import Mended
-from remit.orchestrate.loop import offspring, recover, runner
+from remit.orchestrate.loop import durability, offspring, recover, runner
 from remit.testing import hands, pattern_hands
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
@@ -313,7 +312,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "nobody notices that a run has ended": (
         "a_turn_is_kept_for_whoever_relies_on_it",
-        (_instead(tallying, "WEIGHTY", frozenset()),),
+        (_instead(durability, "WEIGHTY", frozenset()),),
     ),
     "steps are counted as depth": (
         "an_ended_run_holds_nothing",

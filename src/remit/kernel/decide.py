@@ -229,8 +229,6 @@ def _fault_of(state: RunState, command_id: str) -> ArrivalFault:
 
 def _decide_late(tally: Tally, arrival: Arrival) -> None:
     """After the ending only late outcomes, retries and session entries are heard; none changes how the run ended."""
-    # Nothing follows that would make up for it, should such a turn be lost.
-    tally.is_weighty = True
     if isinstance(arrival, RetryRequested):
         on_retry(tally, arrival)
     elif isinstance(arrival, SessionNoted):

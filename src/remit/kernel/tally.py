@@ -6,8 +6,6 @@ Rule 3: some fields say how the run will stand (node, blocking, asking, paused, 
         those of RunState with the same name must agree after apply(), and the simulation compares them, turn by turn.
         The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the run is past
         comparing: it takes its orders back, and nobody reads what they were counted as.
-
-A field is a slot, or, where few turns have it at all, a default of the class until it is set; for speed alone.
 """
 
 from collections.abc import Mapping
@@ -29,7 +27,7 @@ from remit.core.journal.commands import (
     StartChild,
     TimerPurpose,
 )
-from remit.core.journal.rulings import CallTaken, ChildHeld, QuestionSettled, Ruling, RunEnded
+from remit.core.journal.rulings import Ruling
 from remit.core.journal.turn import Decision, Turn
 from remit.core.limits.budget import Dimension
 from remit.core.record import Text
@@ -42,10 +40,6 @@ from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_bey
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
-
-# Rulings after which somebody may act or is told, so that their turn must survive a power loss. Two commands are as
-# weighty, an effect and a question; who orders one says so. What makes a turn a barrier is defined in durability.py.
-WEIGHTY: frozenset[type[Ruling]] = frozenset({QuestionSettled, ChildHeld, CallTaken, RunEnded})
 
 # What most turns have to say of effects and failures. Who has more to say replaces it.
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -77,44 +71,10 @@ def blocks(command: Command) -> bool:
 class Tally:
     """A turn in the making."""
 
-    # fmt: off
-    __slots__ = (
-        "__dict__",
-        "answer",
-        "answer_violations",
-        "answering",
-        "answers",
-        "asking",
-        "at_ms",
-        "blocking",
-        "committed",
-        "context_tokens",
-        "decisions",
-        "ending",
-        "failures_in_a_row",
-        "graph",
-        "is_unjudged",
-        "is_weighty",
-        "left",
-        "manifest",
-        "messages_count",
-        "node",
-        "orders",
-        "paused",
-        "proposed",
-        "repeats",
-        "state",
-        "stopped",
-        "turn",
-        "visits",
-    )
-    # fmt: on
-
     # What it comes to, once everything is decided.
     turn: Turn
 
-    # What most turns never touch. It stands in the class, where it costs a turn nothing and cannot be changed; a turn
-    # that has more to say keeps that in its dict, which is made only then.
+    # What most turns never touch is a default of the class, which costs a turn nothing.
     #
     # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
     # None when a person replaced it by another.
@@ -126,8 +86,6 @@ class Tally:
     child: ChildTrace | None = None
     child_stood_ms = UNTOLD
     finished: tuple[str, Output] | None = None
-    # Values of the new answer that nothing which was observed says; None where there is no new answer.
-    _unsupported: tuple[str, ...] | None = None
     # Observations that a child which ended in this turn has committed.
     observed_below: Mapping[str, int] = _NOTHING
     # What that child, and those beneath it, were denied.
@@ -143,12 +101,9 @@ class Tally:
     is_a_no = False
     # What a person or silence has not released with a call of this turn.
     unreleased = ""
-    # How often this turn took a cheaper model, whether it compressed the context, and whether it asks for last words.
+    # How often this turn took a cheaper model, and whether it compressed the context.
     downgrades = 0
-    # How many filters have looked at the proposed calls; -1 is as many as the state says.
-    _filtered = -1
     is_compressed = False
-    _is_wrapping = False
     # Whether this turn made the run stand still for want of steps or time, or ended that; and how much time was released.
     is_freezing = False
     is_thawed = False
@@ -180,6 +135,12 @@ class Tally:
         self.answer_violations: tuple[Violation, ...] = state.result.violations
         self.stopped = state.result.stopped
         self.is_unjudged = state.calls.is_unjudged
+        # How many filters have looked at the proposed calls.
+        self.filtered = state.calls.filtered
+        # Values of the answer that nothing which was observed says.
+        self.unsupported: tuple[str, ...] = state.result.unsupported
+        # Whether the model was asked for its last words, in this turn or before.
+        self.is_wrapping = state.talk.is_wrapping
         # What was decided so far, and the commands among it.
         self.decisions: list[Decision] = []
         self.orders: list[Command] = []
@@ -195,18 +156,13 @@ class Tally:
         # How often the model answered, for the conditions that look at it.
         self.answers = 0
         self.ending: Ending | None = None
-        # Whether somebody may rely on this turn before the next: it orders an effect or asks a person, it ends a question
-        # or the run, or it begins to wait with a child.
-        self.is_weighty = False
 
     def next_id(self) -> str:
         """The id of a command ordered now: its turn and its place there."""
         return f"{self.state.seq + 1}.{len(self.decisions)}"
 
     def rule(self, ruling: Ruling) -> None:
-        """Record a ruling. The three that come with every turn are light, and are appended to the decisions directly."""
-        if type(ruling) in WEIGHTY:
-            self.is_weighty = True
+        """Record a ruling."""
         self.decisions.append(ruling)
 
     def order(self, command: Command) -> None:
@@ -239,35 +195,6 @@ class Tally:
         """Count one more message in the context."""
         self.context_tokens += tokens_bound
         self.messages_count += 1
-
-    @property
-    def filtered(self) -> int:
-        """How many filters have looked at the proposed calls by now: none at those of a new answer."""
-        if self._filtered >= 0:
-            return self._filtered
-        return 0 if self.answers else self.state.calls.filtered
-
-    @filtered.setter
-    def filtered(self, value: int) -> None:
-        self._filtered = value
-
-    @property
-    def unsupported(self) -> tuple[str, ...]:
-        """Values of the answer that nothing which was observed says."""
-        return self.state.result.unsupported if self._unsupported is None else self._unsupported
-
-    @unsupported.setter
-    def unsupported(self, value: tuple[str, ...]) -> None:
-        self._unsupported = value
-
-    @property
-    def is_wrapping(self) -> bool:
-        """Whether the model was asked for its last words, in this turn or before."""
-        return self._is_wrapping or self.state.talk.is_wrapping
-
-    @is_wrapping.setter
-    def is_wrapping(self, value: bool) -> None:
-        self._is_wrapping = value
 
     @property
     def is_frozen(self) -> bool:

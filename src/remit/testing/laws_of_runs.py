@@ -5,14 +5,16 @@ from operator import attrgetter
 
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.codec import encode_turn, hash_turn
-from remit.core.journal.commands import COMMANDS, CallModel, StartChild
+from remit.core.journal.commands import COMMANDS, AskHuman, CallModel, CallTool, StartChild
+from remit.core.journal.rulings import CallTaken, ChildHeld, QuestionSettled, RunEnded
+from remit.core.journal.turn import Decision
 from remit.core.limits.budget import COUNTERS, FIELDS
 from remit.core.record import replace
 from remit.kernel.decide import take_turn, weigh
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
-from remit.orchestrate.loop.durability import HEAVY, barrier_of
+from remit.orchestrate.loop.durability import barrier_of
 from remit.testing.books import HARMLESS, Books
 from remit.testing.runs import SimulatedRun, fold
 from remit.testing.world import SimulatedWorld
@@ -62,13 +64,19 @@ def deciding_again_gives_the_same(world: SimulatedWorld, run: SimulatedRun) -> I
 
 def a_turn_is_kept_for_whoever_relies_on_it(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """No turn that must survive a power loss is taken for one that nobody relies on."""
-    state, origin = RunState(), pinned(run.state).forked_from
+    state = RunState()
     for turn, data in zip(run.turns, run.journal, strict=True):
-        is_copied = origin is not None and turn.seq <= origin.seq
-        is_kept = is_copied or type(turn.arrival) in HEAVY or weigh(state, turn.arrival, turn.at_ms).is_weighty
-        if not is_kept and barrier_of(state, turn) is not None:
+        is_relied_on = state.end.ending is not None or any(map(_is_relied_on, turn.decisions))
+        if is_relied_on and barrier_of(state, turn) is None:
             yield f"turn {turn.seq} is written as if nobody relied on it"
         apply(state, turn, hash_turn(data))
+
+
+def _is_relied_on(decision: Decision) -> bool:
+    """Whether a decision lets an effect happen, asks or releases a person, takes a call or ends the run."""
+    if isinstance(decision, CallTool):
+        return decision.mutating
+    return isinstance(decision, AskHuman | QuestionSettled | ChildHeld | CallTaken | RunEnded)
 
 
 def only_what_turns_order_is_done(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

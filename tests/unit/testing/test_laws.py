@@ -18,7 +18,7 @@ from remit.core.record import replace
 from remit.core.run.manifest import Origin
 from remit.core.schema.json_schema import Violation
 from remit.core.work.graph import Edge, NodeOutcome
-from remit.kernel import tally
+from remit.orchestrate.loop import durability
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.hands import Performed
 from remit.testing.laws import LAWS, keep_the_law
@@ -510,7 +510,7 @@ def test_a_turn_that_asks_a_person_or_ends_the_run_must_be_known_to_be_relied_on
     world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert told("a_turn_is_kept_for_whoever_relies_on_it", world) == []
-    monkeypatch.setattr(tally, "WEIGHTY", frozenset())
+    monkeypatch.setattr(durability, "WEIGHTY", frozenset())
     assert "as if nobody relied on it" in told("a_turn_is_kept_for_whoever_relies_on_it", world)[0]
 
 

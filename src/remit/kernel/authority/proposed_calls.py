@@ -74,7 +74,6 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
     not_before_ms = cooled_at_ms(tally, tool) if has_failed and not approved_by else 0
     if mutating:
         tally.claim(name, arguments_hash, Rung.ATTEMPTED)
-        tally.is_weighty = True
     command_id, timeout_ms, rules = tally.next_id(), tool.timeout_ms, tally.graph.nodes[tally.node].rules
     if rules is not None and timeout_ms > rules.timeout_ms:
         timeout_ms = rules.timeout_ms

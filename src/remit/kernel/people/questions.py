@@ -120,7 +120,6 @@ def _price_of_asking_again(tally: Tally, question: AskHuman) -> Charges:
 def _put(tally: Tally, question: AskHuman) -> None:
     tally.order(question)
     tally.asking += 1
-    tally.is_weighty = True
     tally.order(SetTimer(tally.next_id(), question.expires_at_ms, TimerPurpose.APPROVAL, question.id))
 
 

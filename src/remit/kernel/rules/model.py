@@ -104,6 +104,7 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     state, calls, text = tally.state, arrival.calls, arrival.text
     command: CallModel = state.commands.open[arrival.command_id]  # type: ignore[assignment]  # weigh() has looked
     tally.answers += 1
+    tally.filtered = 0
     charged = usage_charges(tally.manifest.models[state.talk.model_index], arrival.usage, command)
     tally.proposed, tally.is_unjudged = calls, len(calls) > 0
     if text:

@@ -45,7 +45,7 @@ from remit.orchestrate.facts.first_arrival import started
 from remit.orchestrate.facts.gate_trace import Read, Tracer, reader_of, shown_of, traced
 from remit.orchestrate.facts.sealing import Sealer
 from remit.orchestrate.facts.texts import Kept
-from remit.orchestrate.loop.durability import HEAVY, barrier_of, listing_of
+from remit.orchestrate.loop.durability import barrier_of, listing_of
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.patience import append_at_last, insist
 from remit.orchestrate.loop.run_snapshots import restore
@@ -177,8 +177,7 @@ class Runner:
                 continue
             turn = tally.turn if not heard else replace(tally.turn, heard=heard)
             data = encode_turn(turn)
-            is_relied_on = tally.is_weighty or heard or type(arrival) in HEAVY
-            barrier = barrier_of(state, turn, heard) if is_relied_on else None
+            barrier = barrier_of(state, turn, heard)
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
             listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
             written = (live.run_id, data, live.place, barrier, listing, live.warrant, tally.orders)
