@@ -114,13 +114,24 @@ def start_child(
 ) -> None:
     """Order a child with its lease; it inherits this run's deadline, which may have stood still until now."""
     command_id = tally.next_id()
-    run_id = derived_id(tally.state.run_id, command_id)
     deadline = deadline_at_ms(tally)
     if node is not None and node.timeout_ms:
         deadline = min(deadline, tally.at_ms + node.timeout_ms)
-    asked_by = ("", "", b"") if call is None else (call.call_id, call.tool, call.arguments_hash)
-    declared_by = ("", "", ()) if node is None else (node.name, kind, problems)
-    denials = denials_of(times_denied(tally), times_turned_away(tally), tally.state.people.rejections)
     tally.order(
-        StartChild(command_id, run_id, prompt, lease, depth, deadline, reserved, *asked_by, *declared_by, denials)
+        StartChild(
+            id=command_id,
+            run_id=derived_id(tally.state.run_id, command_id),
+            prompt=prompt,
+            lease=lease,
+            depth=depth,
+            deadline_at_ms=deadline,
+            reserved=reserved,
+            call_id="" if call is None else call.call_id,
+            tool="" if call is None else call.tool,
+            arguments_hash=b"" if call is None else call.arguments_hash,
+            node="" if node is None else node.name,
+            kind=kind,
+            problems=problems,
+            denials=denials_of(times_denied(tally), times_turned_away(tally), tally.state.people.rejections),
+        )
     )

@@ -76,6 +76,14 @@ class Tally:
 
     # What most turns never touch is a default of the class, which costs a turn nothing.
     #
+    # Calls that were ordered and nodes that were entered, each as often as it was.
+    repeats: tuple[CallKey, ...] = ()
+    visits: tuple[int, ...] = ()
+    committed: tuple[str, ...] = ()
+    failures_in_a_row: Mapping[str, Streak | None] = _NOTHING
+    # How often the model answered, for the conditions that look at it.
+    answers = 0
+    ending: Ending | None = None
     # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
     # None when a person replaced it by another.
     uncommitted: Mapping[CallKey, str | None] = _NOTHING
@@ -119,28 +127,29 @@ class Tally:
     def __init__(self, state: RunState, at_ms: int, answering: str = "") -> None:
         """Nothing is promised yet."""
         self.state = state
-        # The first turn pins both, and nobody decides anything before.
+        # The first turn pins both, and nothing is decided before.
         self.manifest: Manifest = state.manifest  # type: ignore[assignment]
         self.graph: CompiledGraph = state.derived.graph  # type: ignore[assignment]
         self.at_ms = at_ms
         # Where the run stands and what it has, as of this moment of the turn.
-        self.node = state.place.node
+        place, talk, calls, result = state.place, state.talk, state.calls, state.result
+        self.node = place.node
         self.blocking = state.commands.blocking
         self.asking = state.people.asking
-        self.paused = state.place.paused
-        self.context_tokens = state.talk.context_tokens
-        self.messages_count = len(state.talk.context)
-        self.proposed: tuple[ProposedCall, ...] = state.calls.proposed
-        self.answer: Text = state.result.answer
-        self.answer_violations: tuple[Violation, ...] = state.result.violations
-        self.stopped = state.result.stopped
-        self.is_unjudged = state.calls.is_unjudged
-        # How many filters have looked at the proposed calls.
-        self.filtered = state.calls.filtered
-        # Values of the answer that nothing which was observed says.
-        self.unsupported: tuple[str, ...] = state.result.unsupported
+        self.paused = place.paused
+        self.context_tokens = talk.context_tokens
+        self.messages_count = len(talk.context)
         # Whether the model was asked for its last words, in this turn or before.
-        self.is_wrapping = state.talk.is_wrapping
+        self.is_wrapping = talk.is_wrapping
+        self.proposed: tuple[ProposedCall, ...] = calls.proposed
+        self.is_unjudged = calls.is_unjudged
+        # How many filters have looked at the proposed calls.
+        self.filtered = calls.filtered
+        self.answer: Text = result.answer
+        self.answer_violations: tuple[Violation, ...] = result.violations
+        # Values of the answer that nothing which was observed says.
+        self.unsupported: tuple[str, ...] = result.unsupported
+        self.stopped = result.stopped
         # What was decided so far, and the commands among it.
         self.decisions: list[Decision] = []
         self.orders: list[Command] = []
@@ -148,14 +157,6 @@ class Tally:
         self.left = state.spending.left.copy()
         # The command whose outcome is being judged: it is settled once, by the rule that judges it.
         self.answering = answering
-        # Calls that were ordered and nodes that were entered, each as often as it was.
-        self.repeats: tuple[CallKey, ...] = ()
-        self.visits: tuple[int, ...] = ()
-        self.committed: tuple[str, ...] = ()
-        self.failures_in_a_row: Mapping[str, Streak | None] = _NOTHING
-        # How often the model answered, for the conditions that look at it.
-        self.answers = 0
-        self.ending: Ending | None = None
 
     def next_id(self) -> str:
         """The id of a command ordered now: its turn and its place there."""

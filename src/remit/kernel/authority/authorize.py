@@ -404,7 +404,16 @@ def _is_only_noted(check: Check, call: ProposedCall, tally: Tally, verdict: Verd
     releases = lifted_by_a_person(call, tally) if check is needs_no_approval else ()
     for dimension, amount in releases:
         tally.left[dimension] += amount
-    tally.rule(CallNoted(call.call_id, call.tool, verdict.judgement, verdict.code, verdict.reason, releases))
+    tally.rule(
+        CallNoted(
+            call_id=call.call_id,
+            tool=call.tool,
+            judgement=verdict.judgement,
+            code=verdict.code,
+            reason=verdict.reason,
+            releases=releases,
+        )
+    )
     return True
 
 

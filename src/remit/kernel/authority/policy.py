@@ -116,7 +116,15 @@ def stopped_by(tally: Tally, tool: ToolDefinition, at: At) -> str:
     call = ProposedCall("", tool.name, "", b"")
     for condition, is_decided in objecting(call, tool, tally, (Then.STOP,), at):
         if tally.manifest.boundary.mode is BoundaryMode.AUDIT:
-            tally.rule(CallNoted("", tool.name, Judgement.REFUSE, Refusal.UNSAFE, _why_of(condition, is_decided)))
+            tally.rule(
+                CallNoted(
+                    call_id="",
+                    tool=tool.name,
+                    judgement=Judgement.REFUSE,
+                    code=Refusal.UNSAFE,
+                    reason=_why_of(condition, is_decided),
+                )
+            )
             continue
         return _why_of(condition, is_decided)
     return ""

@@ -78,6 +78,7 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
     if rules is not None and timeout_ms > rules.timeout_ms:
         timeout_ms = rules.timeout_ms
     tally.order(
+        # Without names, which take half as long again for the most frequent command.
         CallTool(
             command_id,
             call.call_id,
@@ -152,12 +153,12 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     state, manifest = tally.state, tally.manifest
     tool = state.derived.tools[call.tool]
     packet = Packet(
-        call,
-        tool.version,
-        manifest.versions.boundary,
-        (*reasons_to_ask(call, tally), *attempts_at(state, call)),
+        call=call,
+        tool_version=tool.version,
+        boundary_version=manifest.versions.boundary,
+        reasons=(*reasons_to_ask(call, tally), *attempts_at(state, call)),
         # A person may let one call through where the budget has no room for it; the packet says that this is what they do.
-        lifted_by_a_person(call, tally),
+        releases=lifted_by_a_person(call, tally),
         source=source_of(state, call.tool),
         left=tuple((d, amount) for d, amount in enumerate(tally.left) if d in _SHOWN),
         blast_radius=tool.blast_radius,
@@ -193,16 +194,16 @@ def refuse_call(
         tally.unreleased = unreleased
     tally.rule(
         ToolCallRefused(
-            call.call_id,
-            call.tool,
-            code,
-            reason,
-            call.arguments_hash,
-            mutating,
-            bound,
-            unreleased,
-            is_a_no,
-            code == Refusal.CONDITION_HELD,
+            call_id=call.call_id,
+            tool=call.tool,
+            code=code,
+            reason=reason,
+            arguments_hash=call.arguments_hash,
+            mutating=mutating,
+            tokens_bound=bound,
+            unreleased=unreleased,
+            is_a_no=is_a_no,
+            is_denial=code == Refusal.CONDITION_HELD,
         )
     )
     tally.say(bound)

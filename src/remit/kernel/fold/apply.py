@@ -128,30 +128,31 @@ def _hear_taken(state: RunState, arrival: arrivals.RunTaken) -> None:
 
 
 def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
-    text, calls = arrival.text, arrival.calls
-    if calls or text:
+    text, proposed = arrival.text, arrival.calls
+    talk, calls = state.talk, state.calls
+    if proposed or text:
         # An answer that says nothing is tried again; no model wants to be shown an empty message.
-        state.talk.context.append(arrival)
-        state.talk.context_tokens += arrival.tokens_bound
-    _hear_usage(state, arrival.usage)
+        talk.context.append(arrival)
+        talk.context_tokens += arrival.tokens_bound
+    _hear_usage(talk, arrival.usage)
     state.counts.iterations += 1
-    state.calls.proposed, state.calls.is_unjudged, state.people.unreleased = calls, len(calls) > 0, ""
-    state.calls.filtered = 0
+    calls.proposed, calls.is_unjudged, calls.filtered = proposed, len(proposed) > 0, 0
+    state.people.unreleased = ""
     if text:
-        state.result.answer, state.result.violations = text, arrival.violations
-        state.result.unsupported = arrival.unsupported
-        state.result.ungrounded = arrival.ungrounded
+        result = state.result
+        result.answer, result.violations = text, arrival.violations
+        result.unsupported, result.ungrounded = arrival.unsupported, arrival.ungrounded
 
 
 def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
-    _hear_usage(state, arrival.usage)
+    _hear_usage(state.talk, arrival.usage)
     state.counts.last_error = arrival.code
 
 
-def _hear_usage(state: RunState, usage: TokenUsage) -> None:
-    state.talk.prompt_tokens += usage.prompt_tokens
-    state.talk.reasoning_tokens += usage.reasoning_tokens
-    state.talk.output_tokens += usage.output_tokens
+def _hear_usage(talk: Talk, usage: TokenUsage) -> None:
+    talk.prompt_tokens += usage.prompt_tokens
+    talk.reasoning_tokens += usage.reasoning_tokens
+    talk.output_tokens += usage.output_tokens
 
 
 def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:

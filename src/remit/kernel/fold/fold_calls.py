@@ -44,18 +44,19 @@ def recount(left: list[int], reserved: Charges, charged: Charges) -> None:
 
 def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
     """Give a call its outcome."""
-    command: commands.CallTool = state.commands.open.pop(ruling.command_id)  # type: ignore[assignment]  # no other is settled so
+    under_way, calls = state.commands, state.calls
+    command: commands.CallTool = under_way.open.pop(ruling.command_id)  # type: ignore[assignment]  # no other is settled so
     # As a rule it is charged what it reserved, and where this turn was just taken, that is even the same object.
     if ruling.charged is not command.reserved:
         recount(state.spending.left, command.reserved, ruling.charged)
-    state.commands.blocking -= 1
-    if state.commands.doubted:
-        state.commands.doubted.pop(command.id, None)
-    if state.commands.withheld:
-        state.commands.withheld.pop(command.id, None)
-    tool, rung, before = command.tool, ruling.rung, state.calls.made[command.id].reason
-    # To make it anew takes less time than to change five of its fields.
-    state.calls.made[command.id] = trace = CallTrace(
+    under_way.blocking -= 1
+    if under_way.doubted:
+        under_way.doubted.pop(command.id, None)
+    if under_way.withheld:
+        under_way.withheld.pop(command.id, None)
+    tool, rung, before = command.tool, ruling.rung, calls.made[command.id].reason
+    # To make it anew takes less time than to change five of its fields; names would take half as long again.
+    calls.made[command.id] = trace = CallTrace(
         command.call_id,
         tool,
         command.arguments_hash,
@@ -82,7 +83,7 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         if type(arrival) in _ACCOUNTS and command.mutating:
             state.effects.unknown.pop((tool, command.arguments_hash), None)
             state.effects.denied[tool, command.arguments_hash] = command.key
-    if rung is not _ATTEMPTED and command.id not in state.calls.replaced:
+    if rung is not _ATTEMPTED and command.id not in calls.replaced:
         # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
         # its place, that one's outcome is what the model hears.
         _hear_outcome(state, trace, arrival)
@@ -104,9 +105,16 @@ def outcome_came_late(state: RunState, command: commands.CallTool, arrival: Arri
     said = _said_of(command, arrival, "")
     if isinstance(arrival, ToolReturned):
         code = contradicted_by(arrival)
-        late = LateOutcome(state.seq, code, said, arrival.duration_ms, arrival.content, is_returned=True)
+        late = LateOutcome(
+            seq=state.seq,
+            code=code,
+            reason=said,
+            duration_ms=arrival.duration_ms,
+            content=arrival.content,
+            is_returned=True,
+        )
     elif isinstance(arrival, ToolFailed):
-        late = LateOutcome(state.seq, arrival.code, said, arrival.duration_ms)
+        late = LateOutcome(seq=state.seq, code=arrival.code, reason=said, duration_ms=arrival.duration_ms)
     else:
         return  # Nothing else says more of a call in doubt than that nobody knows.
     state.end.late[command.id] = late
@@ -121,11 +129,11 @@ def _keep_flags(state: RunState, ruling: CallSettled, tool: str) -> None:
 
 def _commit(state: RunState, command: commands.CallTool) -> None:
     """An observation became task state."""
-    tool = command.tool
-    state.effects.committed[tool] = state.effects.committed.get(tool, 0) + 1
-    if state.effects.uncommitted:
+    tool, effects = command.tool, state.effects
+    effects.committed[tool] = effects.committed.get(tool, 0) + 1
+    if effects.uncommitted:
         for key in made_good(state, command):
-            del state.effects.uncommitted[key]
+            del effects.uncommitted[key]
     if state.counts.failures_in_a_row:
         state.counts.failures_in_a_row.pop(tool, None)
     if command.mutating:
@@ -279,6 +287,7 @@ def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> 
     count_call(state, tool, arguments_hash)
     if state.people.turned_away:
         state.people.turned_away.pop((tool, arguments_hash), None)
+    # Without names, which take half as long again.
     state.calls.made[command.id] = CallTrace(
         command.call_id, tool, arguments_hash, _ATTEMPTED, mutating, command.arguments
     )
@@ -294,10 +303,10 @@ def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> 
 
 def count_call(state: RunState, tool: str, arguments_hash: bytes) -> None:
     """Count a call that was ordered, whether the tool performs it, a child does, or a person is asked."""
-    key = (tool, arguments_hash)
-    state.calls.repeats[key] = state.calls.repeats.get(key, 0) + 1
-    state.calls.last_tool = tool
-    state.calls.tried[tool] = True
+    key, calls = (tool, arguments_hash), state.calls
+    calls.repeats[key] = calls.repeats.get(key, 0) + 1
+    calls.last_tool = tool
+    calls.tried[tool] = True
     if tool in state.derived.rated:
         _keep_moment(state, tool)
 

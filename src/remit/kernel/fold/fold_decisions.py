@@ -54,12 +54,13 @@ def _open(state: RunState, command: Command, arrival: Arrival) -> None:
 
 def _settle(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
     """Release what a command reserved and charge what it cost."""
-    command = state.commands.open.pop(ruling.command_id)
+    under_way = state.commands
+    command = under_way.open.pop(ruling.command_id)
     recount(state.spending.left, command.reserved, ruling.charged)
-    if state.commands.withheld:
-        state.commands.withheld.pop(ruling.command_id, None)
+    if under_way.withheld:
+        under_way.withheld.pop(ruling.command_id, None)
     if type(command) in WAITED_FOR or blocks(command):
-        state.commands.blocking -= 1
+        under_way.blocking -= 1
 
 
 def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
@@ -69,12 +70,13 @@ def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
 def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) -> None:
     graph = state.derived.graph
     assert graph is not None, "the first turn pins the graph"
-    state.place.node = index = graph.index[ruling.node]
-    state.place.entered_at_ms = state.at_ms
+    place = state.place
+    place.node = index = graph.index[ruling.node]
+    place.entered_at_ms = state.at_ms
     kind = graph.nodes[index].kind
     if kind is _TERMINAL:
         return
-    state.place.visits[index] += 1
+    place.visits[index] += 1
     state.spending.left[_STEPS] -= 1
     state.calls.is_unjudged = False
     state.result.sent_back = ()
@@ -265,15 +267,14 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
 
 
 def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) -> None:
-    if state.talk.pending:
-        state.talk.context.extend(state.talk.pending)
-        state.talk.context_tokens += state.talk.pending_tokens
-        state.talk.pending.clear()
-        state.talk.pending_tokens = 0
-    if len(state.talk.context) != command.messages_count:
-        message = (
-            f"command {command.id} shows {command.messages_count} messages and the run has {len(state.talk.context)}"
-        )
+    talk = state.talk
+    if talk.pending:
+        talk.context.extend(talk.pending)
+        talk.context_tokens += talk.pending_tokens
+        talk.pending.clear()
+        talk.pending_tokens = 0
+    if len(talk.context) != command.messages_count:
+        message = f"command {command.id} shows {command.messages_count} messages and the run has {len(talk.context)}"
         raise InvariantBroken("CONTEXT_MISCOUNTED", message)
     state.counts.attempt = command.attempt
     state.commands.blocking += 1

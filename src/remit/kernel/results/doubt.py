@@ -46,7 +46,11 @@ def inquire(tally: Tally, command: CallTool, said: str = "") -> str | None:
     tool = tally.state.derived.tools[command.tool]
     if not tool.reconcilable:
         return ask_about(tally, command, said)
-    tally.order(ReconcileTool(tally.next_id(), command.id, command.tool, command.key, tool.timeout_ms))
+    tally.order(
+        ReconcileTool(
+            id=tally.next_id(), about=command.id, tool=command.tool, key=command.key, timeout_ms=tool.timeout_ms
+        )
+    )
     return None
 
 
@@ -66,7 +70,9 @@ def ask_about(tally: Tally, command: CallTool, said: str = "") -> str | None:
         reasons.append(f"it said: {said[:ARGUMENTS_CHARS_MAX]}")
     reasons += [*attempts_at(tally.state, call, command.id), *_told_by_the_origin(tally, command)]
     boundary = tally.manifest.versions.boundary
-    packet = Packet(call, command.version, boundary, tuple(reasons), about=command.id)
+    packet = Packet(
+        call=call, tool_version=command.version, boundary_version=boundary, reasons=tuple(reasons), about=command.id
+    )
     ask(tally, AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, packet=packet)
     return None
 

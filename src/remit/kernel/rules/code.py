@@ -120,6 +120,15 @@ def _heard(tally: Tally, said: CodeReturned) -> str | None:
     settle(tally, command, ())
     tally.problems += said.problems
     tally.is_final = tally.is_final or said.is_final
-    counted = (said.checks_passed, said.checks_failed)
-    tally.rule(ValidatorHeard(command.id, command.name, said.problems, *counted, said.warnings, said.is_final))
+    tally.rule(
+        ValidatorHeard(
+            command_id=command.id,
+            name=command.name,
+            problems=said.problems,
+            checks_passed=said.checks_passed,
+            checks_failed=said.checks_failed,
+            warnings=said.warnings,
+            is_final=said.is_final,
+        )
+    )
     return joined(tally)

@@ -37,9 +37,13 @@ def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
     if state.end.ending is not None:
         return Barrier(state.end.ending.value, heard=heard, answer=answer_of(turn) if heard else "", seq=turn.seq)
-    weighty = [d for d in turn.decisions if type(d) in WEIGHTY and (type(d) is not CallTool or d.mutating)]
-    if not weighty and not heard and type(turn.arrival) not in HEAVY:
-        return None
+    for decision in turn.decisions:
+        if type(decision) in WEIGHTY and (type(decision) is not CallTool or decision.mutating):
+            break
+    else:
+        if not heard and type(turn.arrival) not in HEAVY:
+            return None
+    weighty = [decision for decision in turn.decisions if type(decision) in WEIGHTY]
     for decision in weighty:
         if isinstance(decision, RunEnded):
             return Barrier(decision.ending.value, heard=heard, seq=turn.seq)
