@@ -535,7 +535,7 @@ def test_last_words_are_asked_for_without_any_tool_to_call() -> None:
     usage = TokenUsage(prompt_tokens=8, output_tokens=call.max_tokens)
     run.take(ModelAnswered(call.id, calls=(wants("look"),), usage=usage, tokens_bound=40))
     run.returns()
-    assert run.state.is_wrapping
+    assert run.state.talk.is_wrapping
     changed, _ = applied(demanding, run.state)
     assert (changed.tools, changed.tool_choice) == ((), ToolChoice())
 
@@ -579,9 +579,9 @@ def test_a_model_sees_what_its_node_shows(sees: Sees) -> None:
     for n in (1, 2):
         run.proposes(wants("look", n, call_id=f"c{n}"))
         run.returns()
-    whole = tuple(rendered(entry) for entry in run.state.context)
-    run.state.graph = Run(manifest_of(graph=asking(Ask(sees=sees)))).state.graph
-    run.state.node = 0
+    whole = tuple(rendered(entry) for entry in run.state.talk.context)
+    run.state.derived = Run(manifest_of(graph=asking(Ask(sees=sees)))).state.derived
+    run.state.place.node = 0
     changed, _ = applied(ModelRequest(whole), run.state)
     expected = {Sees.EVERYTHING: whole, Sees.REQUEST: whole[:2], Sees.RESULTS: (*whole[:2], *whole[-2:])}
     assert changed.messages == expected[sees]
@@ -589,7 +589,7 @@ def test_a_model_sees_what_its_node_shows(sees: Sees) -> None:
 
 def test_evidence_is_part_of_the_request_that_is_seen() -> None:
     run = Run(manifest_of(graph=asking(Ask(sees=Sees.REQUEST))))
-    run.state.ephemeral = "evidence"
+    run.state.talk.ephemeral = "evidence"
     messages = (system_message("evidence"), user_message("please"), assistant_message("so"))
     assert applied(ModelRequest(messages), run.state)[0].messages == messages[:2]
 

@@ -131,11 +131,11 @@ def check_shapes(grammar: str, graph: Graph) -> None:
 
 def applied(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask | None]:
     """The request as the node asks it, and what the node asks for."""
-    graph = state.graph
-    if state.is_wrapping:
+    graph = state.derived.graph
+    if state.talk.is_wrapping:
         # Last words are words: there is nothing left to call a tool with.
         request = replace(request, tools=(), tool_choice=ToolChoice())
-    ask = None if graph is None else graph.nodes[state.node].ask
+    ask = None if graph is None else graph.nodes[state.place.node].ask
     if graph is None or ask is None:
         return request, None
     tools, choice = request.tools, request.tool_choice
@@ -150,7 +150,7 @@ def applied(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask |
         choice = ToolChoice()
     schema, grammar = request.schema, request.grammar
     if ask.words or ask.schema or ask.grammar:
-        schema, grammar = graph.schemas.get(state.node), ask.grammar
+        schema, grammar = graph.schemas.get(state.place.node), ask.grammar
     messages = _seen(request.messages, request.messages[began_at(state) :], ask.sees)
     if ask.instruction:
         messages = (*messages, user_message(ask.instruction))
@@ -335,12 +335,12 @@ def read_cut(shape: Shaped, fault: EngineFault, model: str) -> Breach | None:
 
 def is_checked(state: RunState) -> bool:
     """Whether an answer of the present node is checked next, wherever it leads."""
-    graph = state.graph
+    graph = state.derived.graph
     if graph is None:
         return False
-    choice = graph.choices[state.node].get(NodeOutcome.ANSWERED)
+    choice = graph.choices[state.place.node].get(NodeOutcome.ANSWERED)
     if choice is None:
-        ways = [graph.sure[state.node][NodeOutcome.ANSWERED]]
+        ways = [graph.sure[state.place.node][NodeOutcome.ANSWERED]]
     else:
         ways = [choice.otherwise, *(target for _, _, target in choice.tried)]
     return all(graph.nodes[way].kind is NodeKind.VALIDATE for way in ways)
@@ -386,7 +386,7 @@ def _was_cut(shape: Shaped, result: ModelResult) -> str:
 
 def began_at(state: RunState) -> int:
     """How many messages stand before what was said in this run. Evidence stands among those of the request, as one more."""
-    return len(pinned(state).request.messages) + bool(state.ephemeral)
+    return len(pinned(state).request.messages) + bool(state.talk.ephemeral)
 
 
 def _seen(messages: tuple[Message, ...], tail: tuple[Message, ...], sees: Sees) -> tuple[Message, ...]:

@@ -133,7 +133,7 @@ class Queues:
         if not self.limits or signal.type not in (Signal.APPROVE, Signal.REJECT):
             return
         command_id = packet_named(str(signal.payload["packet_id"]), signal.run_id)
-        question = state.open.get(command_id)
+        question = state.commands.open.get(command_id)
         if not isinstance(question, AskHuman):
             return  # Who answers nothing is told so by the run.
         queue = escalation_asked(question).queue
