@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from remit.backend.memory.blobs import MemoryBlobs
     from remit.backend.memory.journal import MemoryJournal
     from remit.backend.memory.store import MemoryStore
-    from remit.constraint.gbnf_schema import gbnf_of, schema_grammar
     from remit.constraint.stack import Demand, constrain
     from remit.context.evidence_message import ContextBuilder, context_confidence
     from remit.context.fts import Document, DocumentIndex
@@ -226,7 +225,6 @@ __all__ = [
     "constrain",
     "context_confidence",
     "delegate",
-    "gbnf_of",
     "http_get_tool",
     "kit_of",
     "load_tools",
@@ -235,7 +233,6 @@ __all__ = [
     "perform",
     "rerank",
     "result_of",
-    "schema_grammar",
     "settings_of",
     "system_in_memory",
     "system_message",
@@ -259,7 +256,6 @@ _HOMES = {
         "backend.memory.blobs": "MemoryBlobs",
         "backend.memory.journal": "MemoryJournal",
         "backend.memory.store": "MemoryStore",
-        "constraint.gbnf_schema": "gbnf_of schema_grammar",
         "constraint.stack": "Demand constrain",
         "context.evidence_message": "ContextBuilder context_confidence",
         "context.fts": "Document DocumentIndex",

@@ -68,14 +68,6 @@ def strict_judge(engine: Engine) -> StrictJudge | None:
     return judge if callable(judge) else None
 
 
-def wants_grammars(engine: Engine) -> bool:
-    """Whether the engine's server takes no schemas, but grammars that are made of them.
-
-    An engine says so with an attribute of the same name; one without it takes schemas.
-    """
-    return getattr(engine, "wants_grammars", False) is True
-
-
 class EngineFault(RemitError):
     """A model call failed. `usage` is what it cost all the same; `was_cut` says that nobody knows what it cost.
 

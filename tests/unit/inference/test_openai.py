@@ -273,13 +273,12 @@ def test_the_vendor_is_sent_no_grammar_which_it_would_refuse() -> None:
     assert [engine.takes_grammars for engine in engines] == [False, True]
 
 
-@pytest.mark.parametrize(
-    "rest", ["tiny?schemas=grammar", "tiny?url=http://127.0.0.1:1/v1&schemas=grammar&grammars=none"]
-)
-def test_grammars_made_of_schemas_need_a_server_that_takes_them(rest: str) -> None:
-    with pytest.raises(RequestRejected, match="schemas=grammar needs a server that takes grammars") as raised:
+@pytest.mark.parametrize("rest", ["tiny?schemas=grammar", "tiny?url=http://127.0.0.1:1/v1&schemas=grammar"])
+def test_a_spec_of_old_that_asks_for_grammars_made_of_schemas_is_told_what_to_write(rest: str) -> None:
+    with pytest.raises(RequestRejected, match="schemas=grammar is gone: servers take a schema as it is") as raised:
         open_openai(rest, EngineSettings(openai_api_key=KEY))
-    assert "grammars=grammar, grammars=structured_outputs, grammars=guided_grammar" in raised.value.message
+    assert raised.value.code == ErrorCode.CONFIG_NO_ENGINE
+    assert "leave the option out" in raised.value.message
 
 
 PIECE = b'data: {"choices": [{"delta": {"content": "Hello"}, "finish_reason": "stop"}]}\n\n'

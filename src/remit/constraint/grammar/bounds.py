@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from remit.constraint.grammar.plain_schema import REMARKS, Plainer, joined
-from remit.core.failure import RequestRejected
+from remit.constraint.grammar.plain_schema import REMARKS, Plainer, StepsSpentError, joined
 from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.record import JsonObject
 
@@ -92,7 +91,7 @@ class _Bounding:
             ways = whole.pop("anyOf", None)
             if ways is not None and whole:
                 ways = [joined(whole, self._plainer.plain(way, lost.append), lost.append) for way in ways]
-        except RequestRejected:
+        except StepsSpentError:
             return None
         if set(lost) - {"oneOf"}:
             return None

@@ -21,7 +21,7 @@ from remit.core.record import replace
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.inference.endpoint.breaker import FAILURES, Breaker, MonotonicClock, unavailable
 from remit.inference.endpoint.limits import Limits, url_in
-from remit.inference.engine import Engine, EngineFault, StreamHandler, StrictJudge, strict_judge, wants_grammars
+from remit.inference.engine import Engine, EngineFault, StreamHandler, StrictJudge, strict_judge
 
 # A minute: whoever has to wait for longer is told so, and the run decides.
 WAIT_S_MAX = 60.0
@@ -230,11 +230,6 @@ class LimitedEngine:
     def strict_judge(self) -> StrictJudge | None:
         """Who judges schemas for the provider behind it."""
         return strict_judge(self._engine)
-
-    @property
-    def wants_grammars(self) -> bool:
-        """Whether the server behind it is to be sent grammars in the place of schemas."""
-        return wants_grammars(self._engine)
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the engine, once its endpoint may be asked."""

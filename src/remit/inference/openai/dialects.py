@@ -16,10 +16,9 @@ from remit.core.record import JsonObject
 
 
 class Schemas(StrEnum):
-    """What a server wants of a schema, beside what all take: strict mode, or a grammar instead."""
+    """What a server wants of a schema, beside what all take: strict mode."""
 
     STRICT = "strict"
-    GRAMMAR = "grammar"
 
 
 class Grammars(StrEnum):

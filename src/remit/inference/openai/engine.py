@@ -32,14 +32,14 @@ from remit.inference.endpoint.serving import (
 )
 from remit.inference.engine import Engine, StreamHandler, StrictJudge
 from remit.inference.openai.answer import Answer
-from remit.inference.openai.dialects import ANY, VENDOR, Dialect, Grammars, Schemas, dialect_with
+from remit.inference.openai.dialects import ANY, VENDOR, Dialect, Grammars, dialect_with
 from remit.inference.openai.faults import (
     Place,
     fault_of_event,
     fault_of_status,
 )
 from remit.inference.openai.server_events import DONE, EventReader
-from remit.inference.openai.spec import GRAMMARS, OPENAI, SCHEMAS, VENDOR_HOST, Endpoint, read_endpoint
+from remit.inference.openai.spec import OPENAI, VENDOR_HOST, Endpoint, read_endpoint
 from remit.inference.openai.wire import LIMIT, LIMIT_OF_VENDOR, body_of
 from remit.inference.openai.wire_schema import is_tellable, open_format, strict_format
 from remit.inference.prices import price_of
@@ -102,11 +102,6 @@ class OpenAIEngine:
         """Whether the server can hold a model to a grammar."""
         return self._dialect.grammars is not Grammars.NONE
 
-    @property
-    def wants_grammars(self) -> bool:
-        """Whether the server is to be sent grammars in the place of schemas."""
-        return self._endpoint.schemas is Schemas.GRAMMAR
-
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
         wire = Wire(request)
@@ -152,12 +147,7 @@ def open_openai(rest: str, settings: EngineSettings, known: Dialect | None = Non
     endpoint = read_endpoint(rest, url_default=settings.openai_base_url)
     name, own_url = f"{OPENAI}:{endpoint.model}", "http://127.0.0.1:8080/v1"
     check_reach(name, endpoint, settings.openai_api_key, variable=KEY_VARIABLE, own_url=own_url)
-    engine = OpenAIEngine(endpoint, key=settings.openai_api_key, known=known)
-    if engine.wants_grammars and not engine.takes_grammars:
-        ways = ", ".join(f"{GRAMMARS}={way.value}" for way in Grammars if way is not Grammars.NONE)
-        problem = f"{SCHEMAS}={Schemas.GRAMMAR.value} needs a server that takes grammars; say how with one of {ways}"
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, f"engine {name!r:.120}: {problem}")
-    return engine
+    return OpenAIEngine(endpoint, key=settings.openai_api_key, known=known)
 
 
 def _client(endpoint: Endpoint, key: str, looks: Looks) -> "AsyncOpenAI":

@@ -122,6 +122,9 @@ def read_endpoint(rest: str, *, url_default: str) -> Endpoint:
     if not model or len(model) > MODEL_CHARS_MAX or not model.isprintable():
         _reject(named, f"a model has a name of 1 to {MODEL_CHARS_MAX} printable characters, before any '?'")
     options = _options(named, query)
+    if options.get(SCHEMAS) == "grammar":
+        problem = f"{SCHEMAS}=grammar is gone: servers take a schema as it is, as json_schema; leave the option out"
+        _reject(named, f"{problem}, or write a grammar of your own as output.grammar")
     return Endpoint(
         model,
         _url(named, options.get("url") or url_default or VENDOR_URL),
