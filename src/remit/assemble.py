@@ -97,6 +97,8 @@ def _engine_settings(environment: Mapping[str, str]) -> EngineSettings:
         models=Path(environment.get(MODELS_VARIABLE) or MODELS_DEFAULT).expanduser(),
         openai_base_url=environment.get("OPENAI_BASE_URL", ""),
         openai_api_key=environment.get("OPENAI_API_KEY", ""),
+        openai_organization=environment.get("OPENAI_ORG_ID", ""),
+        openai_project=environment.get("OPENAI_PROJECT_ID", ""),
         anthropic_base_url=environment.get("ANTHROPIC_BASE_URL", ""),
         anthropic_api_key=environment.get("ANTHROPIC_API_KEY", ""),
         urls=tuple(environment.get(URLS_VARIABLE, "").replace(",", " ").split()),

@@ -25,6 +25,9 @@ class EngineSettings:
     models: Path | None = None
     openai_base_url: str = ""
     openai_api_key: str = field(default="", repr=False)
+    # On whose account the vendor is asked; no other server learns it.
+    openai_organization: str = ""
+    openai_project: str = ""
     anthropic_base_url: str = ""
     anthropic_api_key: str = field(default="", repr=False)
     # Further addresses that may be given the keys when a run that names them is taken up again.

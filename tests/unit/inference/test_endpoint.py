@@ -413,7 +413,7 @@ def test_a_spec_with_limits_opens_a_limited_engine_and_its_spec_the_same_again(t
 def test_all_engines_of_a_process_share_the_limits_of_a_url(tmp_path: Path) -> None:
     async def scenario(ask: Callable[[str], Awaitable[object]]) -> None:
         url = "http://127.0.0.1:9"
-        with pytest.raises(EngineFault, match="nobody answers"):
+        with pytest.raises(EngineFault, match="nothing answers"):
             await ask(f"openai:a?breaker=1/60&url={url}/v1")
         with pytest.raises(EngineFault, match="is left alone"):
             await ask(f"openai:a?breaker=1/60&url={url}/v1")

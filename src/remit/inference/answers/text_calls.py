@@ -25,7 +25,7 @@ from remit.core.limits.tools import ToolChoiceMode
 from remit.core.record import JsonObject
 from remit.core.regex import regex
 from remit.core.run.inference import ModelRequest
-from remit.inference.openai.call_pieces import CALLS_MAX
+from remit.inference.answers.call_pieces import CALLS_MAX
 
 # Indentation of a mark; deeper is a quotation.
 INDENT_MAX = 16
