@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
     from remit.tool.builtin.builtin_tools import builtin
-    from remit.tool.builtin.fetcher import Reach
+    from remit.tool.builtin.http_client import Reach
     from remit.tool.builtin.http_get import http_get_tool
     from remit.tool.builtin.targets import AllowedHost
     from remit.tool.call.cancel_token import CancelToken
@@ -300,7 +300,7 @@ _HOMES = {
         "orchestrate.bus.subscription": "Subscription",
         "rerank.lexical": "rerank",
         "tool.builtin.builtin_tools": "builtin",
-        "tool.builtin.fetcher": "Reach",
+        "tool.builtin.http_client": "Reach",
         "tool.builtin.http_get": "http_get_tool",
         "tool.builtin.targets": "AllowedHost",
         "tool.call.cancel_token": "CancelToken",
