@@ -39,8 +39,7 @@ from remit.tool.loader import load_tools
 from remit.tool.registry import Registry
 from remit.tool.secrets.revocations import KeptRevocations
 from remit.tool.secrets.secret import Given, Secret
-from remit.tool.secrets.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault
-from remit.tool.secrets.vault_file import read_secrets
+from remit.tool.secrets.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault, read_secrets
 
 if TYPE_CHECKING:
     from remit.backend.embedded.owner.trusted_keys import Ownership, TrustList
@@ -384,7 +383,7 @@ def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
     path = settings.home / QUEUES_FILE
     if not path.exists():
         return ()
-    from remit.orchestrate.people.queue_file import read_queues
+    from remit.orchestrate.people.queues import read_queues
 
     return read_queues(path)
 

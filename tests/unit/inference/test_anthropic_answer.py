@@ -13,8 +13,7 @@ from remit.core.run.messages import assistant_message, user_message
 from remit.core.run.usage import TokenUsage
 from remit.inference.answers import streamed_answer
 from remit.inference.answers.speech import mixed_speech
-from remit.inference.answers.streamed_answer import ServerFailed
-from remit.inference.answers.token_bounds import OVERHEAD_TOKENS
+from remit.inference.answers.streamed_answer import OVERHEAD_TOKENS, ServerFailed
 from remit.inference.anthropic.answer import MessagesAnswer, usage_of
 from remit.inference.endpoint.faults import BLOT, Place
 from remit.inference.engine import EngineFault, StreamChunk

@@ -14,8 +14,7 @@ from remit.core.run.messages import assistant_message, user_message
 from remit.core.run.usage import TokenUsage
 from remit.inference.answers import streamed_answer
 from remit.inference.answers.speech import Speech, mixed_speech
-from remit.inference.answers.streamed_answer import FIGURE_MAX, ServerFailed
-from remit.inference.answers.token_bounds import OVERHEAD_TOKENS
+from remit.inference.answers.streamed_answer import FIGURE_MAX, OVERHEAD_TOKENS, ServerFailed
 from remit.inference.endpoint.faults import BLOT, SECRET_CHARS_MIN, Place
 from remit.inference.engine import EngineFault, StreamChunk
 from remit.inference.openai.answer import ChatAnswer, usage_of

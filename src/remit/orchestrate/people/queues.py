@@ -13,6 +13,7 @@ Rule 6: a run that cannot be read stands in nobody's way; `remit verify` tells w
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from remit.core.failure import Ending, InvariantBroken, RequestRejected
@@ -22,9 +23,11 @@ from remit.core.journal.storage import RunEntry
 from remit.core.limits.escalation import TRIGGER_OF
 from remit.core.limits.queue import QueueLimits, Receipt, ReceiptKind, check_limits
 from remit.core.record import replace
+from remit.core.regular_file import open_regular
 from remit.core.run.person import check_person, is_among, look_alike
 from remit.core.run.principal import LOCAL, Principal, Scope, expect_scope, person_for
 from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
+from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, read_yaml, shown, spelled
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
@@ -43,6 +46,44 @@ from remit.orchestrate.loop.child_doubts import doubts_below
 from remit.orchestrate.loop.orphans import orphan_above
 from remit.orchestrate.ports import Catalogue, Clock, Receipts, Turns
 from remit.tool.secrets.vault import NO_SECRETS
+
+# The queues of a store from its file: their names, their limits, who answers them and where their items may be delivered.
+#
+# - a key that nobody knows is refused with the nearest one that is known, never skipped.
+# - without a file no queue has a limit.
+_FILE_KEYS = ("queues",)
+_KINDS = {"name": str, "load_max": int, "age_ms_max": int, "webhook": str}
+_PEOPLE = "answered_by"
+
+
+def read_queues(path: Path) -> tuple[QueueLimits, ...]:
+    """The queues that a file names; raises RequestRejected where it cannot be meant."""
+    document = read_yaml(path, open_regular)
+    block = block_in(document, document.value, _FILE_KEYS, ())
+    listed = list_in(document, block.get("queues", []), ("queues",))
+    limits = [_queue(document, value, ("queues", position)) for position, value in enumerate(listed)]
+    try:
+        return check_limits(limits)
+    except RequestRejected as error:
+        raise RequestRejected(error.code, f"{path}: {error.message}", error.details) from None
+
+
+def _queue(document: Document, value: object, place: Place) -> QueueLimits:
+    said = block_in(document, value, (*_KINDS, _PEOPLE), place)
+    if "name" not in said:
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no name; give it one", place)
+    for key, kind in _KINDS.items():
+        if key in said and type(said[key]) is not kind:
+            wanted = "a whole number" if kind is int else "a text"
+            message = f"{spelled((*place, key))} must be {wanted}, not {shown(said[key])}"
+            document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
+    people = list_in(document, said.get(_PEOPLE, []), (*place, _PEOPLE))
+    for number, name in enumerate(people):
+        if type(name) is not str:
+            at = (*place, _PEOPLE, number)
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled(at)} must be a name, not {shown(name)}", at)
+    return QueueLimits(**{**said, _PEOPLE: tuple(people)})
+
 
 NOTHING_HANDED_ON = "NOTHING_HANDED_ON"
 QUEUE_FULL = "QUEUE_FULL"
