@@ -4,7 +4,7 @@ Rule 1: a query never fails for what it says; it finds something or nothing.
 Rule 2: equal indexes give equal answers: equal scores are ordered by document and piece.
 Rule 3: what is found says where it came from: its document, its piece, its place and its origin.
 Rule 4: everything is bounded: documents, their length, their pieces, and what one query returns.
-Rule 5: one connection, one lock; the index may be used from any thread, and blocks whoever asks.
+Rule 5: one connection, one lock; the index may be used from any thread, and blocks its caller.
 """
 
 import json
@@ -29,7 +29,7 @@ from remit.core.work.candidate import Candidate, ScoreMaker
 #   as one.
 # - any of the words may be found; how many were, and how rare they are, decides the order.
 # - a query is bounded: of a long text, its first telling words are looked for.
-# A page: what somebody asks is shorter, and what somebody pastes says what it is about at its beginning.
+# A page: a question is shorter, and a pasted text says what it is about at its beginning.
 QUERY_CHARS_MAX = 4_000
 # Each word is a walk through the index.
 QUERY_WORDS_MAX = 32
@@ -140,7 +140,7 @@ INDEX_FULL = "INDEX_FULL"
 DOCUMENT_INVALID = "DOCUMENT_INVALID"
 RETRIEVE_INVALID = "RETRIEVE_INVALID"
 
-# A book has a million characters; what is longer is a mistake, or should be cut by someone who knows it.
+# A book has a million characters; what is longer is a mistake, or should be cut by its owner.
 DOCUMENT_CHARS_MAX = 5_000_000
 # An id is shown with every answer that cites it.
 DOCUMENT_ID_CHARS_MAX = 200
@@ -150,7 +150,7 @@ CHUNKS_MAX = 200_000
 RESULTS_MAX = 100
 RESULTS_DEFAULT = 5
 
-# Of a document that nobody vouches for, nothing is assumed.
+# Of a document without a label, nothing is assumed.
 ORIGIN_DEFAULT = "untrusted"
 # How much of the question a piece answers to, from 0 to 1, in the metadata of what was found.
 RELEVANCE = "relevance"
@@ -177,7 +177,7 @@ WHERE words MATCH ? ORDER BY score DESC, d.id, p.position LIMIT ?
 
 
 class Document(Record):
-    """A text that can be found. `origin` says how far it is trusted, as its label; nobody here acts on it."""
+    """A text that can be found. `origin` says how far it is trusted, as its label; nothing here acts on it."""
 
     id: str
     text: str

@@ -1,7 +1,7 @@
 """Engine specs: a short text that says which engine to open, such as `scripted:replies.yaml` or `local`.
 
-Rule 1: what opened an engine opens it again: the manifest keeps the spec, and whoever resumes a run reads it there.
-Rule 2: a kind nobody knows is refused with those that are known.
+Rule 1: what opened an engine opens it again: the manifest keeps the spec, and a resumed run reads it there.
+Rule 2: an unknown kind is refused with those that are known.
 Rule 3: a bar between specs makes a chain of their engines; limits of an endpoint may stand among the options of an engine
         that asks a url.
 """

@@ -73,7 +73,7 @@ def _levels(schema: Any) -> int:
 
 
 def _at(schema: Any, reference: str) -> Any:
-    """What a reference names; the whole for one that is no plain path, since nobody knows how deep that is."""
+    """What a reference names; the whole for one that is no plain path, since its depth is unknown."""
     found = schema
     for step in reference.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")

@@ -18,7 +18,7 @@ from typing import Any
 
 from remit.constraint.reading.literals import is_literal, read_beginning, read_literal, refuse_no_value
 from remit.constraint.reading.quoted_text import CLOSERS, KEY_CHARS_MAX, Place, read_quoted
-from remit.constraint.reading.repair_log import NO_VALUE, Ledger, Reason, RepairCode, Unreadable
+from remit.constraint.reading.repair_log import NO_VALUE, Reason, RepairCode, RepairLog, Unreadable
 from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.regex import regex
 
@@ -43,7 +43,7 @@ def is_unfinished(token: str) -> bool:
     return _is_open(token) is not None
 
 
-def read_numeral(token: str, at: int, ledger: Ledger) -> int | float:
+def read_numeral(token: str, at: int, log: RepairLog) -> int | float:
     """The number that a token means."""
     if len(token) > DIGITS_MAX:
         raise Unreadable(Reason.TOO_LONG, at, f"a number has {len(token)} characters, digits_max={DIGITS_MAX}")
@@ -52,7 +52,7 @@ def read_numeral(token: str, at: int, ledger: Ledger) -> int | float:
     if (found := _is_json(token)) is not None:
         return _number(token, at, is_fraction=bool(found[1] or found[2]))
     plain = _plain(token, at)
-    ledger.note(RepairCode.NUMBER_REWRITTEN, at, token, str(plain))
+    log.note(RepairCode.NUMBER_REWRITTEN, at, token, str(plain))
     return plain
 
 
@@ -85,8 +85,8 @@ def _number(token: str, at: int, *, is_fraction: bool) -> int | float:
 # Skipping: what says nothing between the tokens of JSON, spaces of every kind and comments.
 #
 # - a comment that says that something was left out leaves the value unknown.
-# - in a text of one line nobody can tell where a comment ends and the value goes on; if it matters, it is refused.
-# Characters that are no space to Python, and none that anybody sees.
+# - in a text of one line it is unknown where a comment ends and the value goes on; if it matters, it is refused.
+# Characters that are no space to Python, and that no reader sees.
 _UNSEEN = "\u200b\u2060\ufeff"
 _ELLIPSIS = "\u2026"
 
@@ -96,7 +96,7 @@ _block_comment = regex(r"/\*.*?\*/", re.DOTALL).match
 _structural = regex(r"[\"{}\[\]]").search
 
 
-def skip(text: str, at: int, ledger: Ledger) -> int:
+def skip(text: str, at: int, log: RepairLog) -> int:
     """Where the next token begins."""
     while True:
         found = _space(text, at)
@@ -104,9 +104,9 @@ def skip(text: str, at: int, ledger: Ledger) -> int:
         at = found.end()
         character = text[at : at + 1]
         if character in ("/", "#"):
-            at = _behind_comment(text, at, ledger)
+            at = _behind_comment(text, at, log)
         elif character and (character.isspace() or character in _UNSEEN):
-            ledger.note(RepairCode.SPACE_REPLACED, at, character, " ")
+            log.note(RepairCode.SPACE_REPLACED, at, character, " ")
             at += 1
         else:
             return at
@@ -117,7 +117,7 @@ def elided(at: int) -> Unreadable:
     return Unreadable(Reason.ELIDED, at, "something was left out here, and nobody knows what")
 
 
-def _behind_comment(text: str, at: int, ledger: Ledger) -> int:
+def _behind_comment(text: str, at: int, log: RepairLog) -> int:
     if text.startswith("/*", at):
         found = _block_comment(text, at)
         if found is None:
@@ -130,7 +130,7 @@ def _behind_comment(text: str, at: int, ledger: Ledger) -> int:
             raise Unreadable(Reason.COMMENT_UNCLEAR, at, "a comment may end within the last line")
     if "..." in found[0] or _ELLIPSIS in found[0]:
         raise elided(at)
-    ledger.note(RepairCode.COMMENT_REMOVED, at, found[0])
+    log.note(RepairCode.COMMENT_REMOVED, at, found[0])
     return found.end()
 
 
@@ -158,11 +158,11 @@ class BareWord(str):
 class Reader:
     """Reads one value of a text, of which `text` is the part that counts and `chars` the length of the whole."""
 
-    def __init__(self, text: str, at: int, ledger: Ledger, *, chars: int) -> None:
+    def __init__(self, text: str, at: int, log: RepairLog, *, chars: int) -> None:
         self.at = at
         self.bare_words = 0
         self._text = text
-        self._ledger = ledger
+        self._ledger = log
         self._chars = chars
         # The open objects and arrays, each with the key under which the next one will stand.
         self._open: list[dict[str, Any] | list[Any]] = []
@@ -354,7 +354,7 @@ class Reader:
         found = _numeral(self._text, self.at)
         token = found[0] if found is not None else self._text[self.at]
         end = self.at + len(token)
-        # Within a bracket that is still open the text was cut; whoever cut it there may have cut the number, too.
+        # Within a bracket that is still open the text was cut, perhaps within the number.
         is_cut = end == len(self._text) and (is_unfinished(token) or (bool(self._open) and end == self._chars))
         if is_cut:
             raise Unreadable(Reason.CUT_OFF, self.at, f"the text ends with the number {token:.40}, which may go on")

@@ -44,7 +44,7 @@ class Generated(NamedTuple):
 
 
 def counted(usage: TokenUsage, request: ModelRequest, info: ModelInfo, generated: Generated) -> TokenUsage:
-    """The usage of an answer, with a bound in the place of every figure that nobody reported."""
+    """The usage of an answer, with a bound in the place of every figure that was not reported."""
     if usage.prompt_tokens and usage.completion_tokens:
         return usage
     prompt = usage.prompt_tokens or prompt_bound(request, info)
@@ -95,7 +95,7 @@ def _json_bytes(value: JsonObject) -> int:
     try:
         return len(canonical_json(value))
     except NotCanonical:
-        # Whoever sends it fails; a count need not.
+        # Sending it fails; a count need not.
         return len(repr(value).encode(errors="replace"))
 
 

@@ -96,7 +96,7 @@ def wire_messages(messages: Iterable[Message]) -> list[JsonObject]:
 
 
 def wire_tool(tool: ToolDefinition) -> JsonObject:
-    """A tool as it is offered; what it may do is nobody's business but ours."""
+    """A tool as it is offered; what it may do stays here."""
     return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
 
 

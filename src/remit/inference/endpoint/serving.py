@@ -217,7 +217,7 @@ class EventReader:
 
 
 def check_reach(name: str, endpoint: Endpoint, key: str, *, variable: str, own_url: str) -> None:
-    """Refuse to ask a server without the key that it needs, or where anybody could read it on the way."""
+    """Refuse to ask a server without the key that it needs, or where it could be read on the way."""
     if not key and not endpoint.is_loopback:
         message = (
             f"engine {name!r} asks {endpoint.url}, which needs a key; set {variable}, or name a server of your own as "

@@ -2,7 +2,7 @@
 
 Rule 1: a model is loaded when it is first asked, in a thread, and by one of those who wait; the others wait with it.
 Rule 2: a slot has a thread of its own, so that no call waits inside the server, where it could not be cancelled.
-Rule 3: the server's listener is a socket in a private folder that is gone once the model is loaded: nobody can reach it.
+Rule 3: the server's listener is a socket in a private folder that is gone once the model is loaded: no process can reach it.
 Rule 4: a server that cannot be started is an EngineFault, and is started anew for the next call.
 Rule 5: a process that was forked off has no threads of its parent: it loads its models anew, and never ends a server,
         which would wait for those threads without end.
@@ -28,7 +28,7 @@ from remit.inference.engine import EngineFault
 
 # Slots: which conversation each slot of a loaded model remembers, so that the next exchange reads only what is new.
 #
-# - a slot has one call at a time; whoever takes one gives it back.
+# - a slot has one call at a time; the call that takes one gives it back.
 # - a conversation goes on in the slot that remembers it, if that is free. Another takes the one that was used longest
 #   ago: the server would rather take the slot of a conversation that begins with the same instructions.
 # - what is remembered here only guides the choice; a wrong choice costs time, never an answer.
@@ -128,7 +128,7 @@ class LoadedModel:
         """After a fork, in the child: never let the server be ended. Says whether there was one."""
         if self._ask is None:
             return False
-        # One reference more, which nobody gives back.
+        # One reference more, which is never given back.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._ask))
         return True
 
@@ -213,7 +213,7 @@ def threads_of(cores: int) -> int:
 
 
 def start_server(file: ModelFile) -> Ask:
-    """Load a model into a server of this process that nobody else can reach, and return what asks it."""
+    """Load a model into a server of this process that no other process can reach, and return what asks it."""
     import xllamacpp  # type: ignore[import-untyped]  # it ships no types
 
     parameters = xllamacpp.CommonParams()

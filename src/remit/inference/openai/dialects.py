@@ -43,7 +43,7 @@ class Dialect(NamedTuple):
 
     grammars: Grammars = Grammars.GRAMMAR
     thinking: Thinking = Thinking.LEFT
-    # Whoever takes grammars is of the family of llama.cpp or vLLM, and those take variables of a template.
+    # A server that takes grammars is of the family of llama.cpp or vLLM, and those take variables of a template.
     thinking_by_grammar: Thinking = Thinking.TEMPLATE
 
 

@@ -1,14 +1,14 @@
 """The queues of a store: what each holds, whether it may hold more, and who has taken note of what.
 
-Rule 1: what a queue holds is read off the journals whenever somebody asks; nothing is counted beside them.
+Rule 1: what a queue holds is read off the journals whenever it is asked for; nothing is counted beside them.
 Rule 2: a queue that is full lets no question in but what is grave: the others wait outside, their runs stay suspended,
         and the first of them enters as soon as there is room. Who wants to approve one before is sent away with a code;
         a no is heard at any time.
-Rule 3: an ending is acknowledged once, by somebody with a name. That is a receipt of the store and no turn of the run:
+Rule 3: an ending is acknowledged once, by a person with a name. That is a receipt of the store and no turn of the run:
         a journal is closed with its ending, and whether people have seen it changes nothing in it.
-Rule 4: a queue that names who answers it hears nobody else, whether they say yes, say no or take note.
-Rule 5: a queue has its room for each tenant by itself, and whoever acts for a principal finds what is of its tenant.
-Rule 6: a run that cannot be read stands in nobody's way; `remit verify` tells what is wrong with it.
+Rule 4: a queue that names who answers it hears no other person, whether they say yes, say no or take note.
+Rule 5: a queue has its room for each tenant by itself, and a principal finds what is of its tenant.
+Rule 6: a run that cannot be read does not stop the others; `remit verify` tells what is wrong with it.
 """
 
 import logging
@@ -49,7 +49,7 @@ from remit.tool.secrets.vault import NO_SECRETS
 
 # The queues of a store from its file: their names, their limits, who answers them and where their items may be delivered.
 #
-# - a key that nobody knows is refused with the nearest one that is known, never skipped.
+# - an unknown key is refused with the nearest one that is known, never skipped.
 # - without a file no queue has a limit.
 _FILE_KEYS = ("queues",)
 _KINDS = {"name": str, "load_max": int, "age_ms_max": int, "webhook": str}
@@ -136,7 +136,7 @@ class Queues:
         return Queues(shelf, self._clock, self.limits, self._check_name, principal)
 
     def limits_of(self, name: str) -> QueueLimits:
-        """The limits of a queue; none where nobody has set any."""
+        """The limits of a queue; none where none are set."""
         return next((one for one in self.limits if one.name == name), QueueLimits(name))
 
     async def items(self, name: str = "", *, tenant_id: str | None = None) -> list[QueueItem]:
@@ -150,7 +150,7 @@ class Queues:
         return overview(await self.items(), self.limits)
 
     async def acknowledge(self, run_id: str, by: str) -> Receipt:
-        """Take note of the ending of a run, which leaves its queue; gives the receipt, somebody else's if they were first.
+        """Take note of the ending of a run, which leaves its queue; gives the receipt, another person's if they were first.
 
         Raises RequestRejected where the run has not ended, or its ending hands nothing on.
         """
@@ -170,7 +170,7 @@ class Queues:
         return next(one for one in kept if one.item == item.id)
 
     async def check_answer(self, state: RunState, signal: UserSignal) -> None:
-        """Refuse an answer by somebody whom the queue of the question does not name, and a yes to one that waits outside."""
+        """Refuse an answer by a person whom the queue of the question does not name, and a yes to one that waits outside."""
         if not self.limits or signal.type not in (Signal.APPROVE, Signal.REJECT):
             return
         command_id = packet_named(str(signal.payload["packet_id"]), signal.run_id)
@@ -205,7 +205,7 @@ class Queues:
     async def _asked(self, tenant_id: str | None) -> list[QueueItem]:
         found: list[QueueItem] = []
         for entry in await self._shelf.catalogue.entries(tenant_id=tenant_id, waiting_only=True):
-            # Nobody hears an answer to what a run asks whose parent has ended.
+            # An answer to a run whose parent has ended is not heard.
             if await orphan_above(self._shelf.catalogue, entry) is None:
                 items = await self._questions(entry.run_id)
                 found += [replace(item, tenant_id=entry.listing.tenant_id) for item in items]

@@ -34,7 +34,7 @@ from remit.tool.declare.decorator import Tool, tool
 # The precedence is Python's: `**` binds tighter than a sign to its left and groups to the right, `//` and `%` round down.
 # A formula that a person could check by eye; anything longer is a program.
 EXPRESSION_CHARS_MAX = 1_000
-# Far below the depth at which Python itself gives up, far above what anybody writes.
+# Far below the depth at which Python itself gives up, far above what people write.
 DEPTH_MAX = 50
 # A literal with more digits or a larger exponent than this could not be the outcome either.
 LITERAL_DIGITS_MAX = 500

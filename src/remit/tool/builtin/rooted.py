@@ -23,12 +23,12 @@ from remit.tool.builtin.relative_path import STORE_MARK, invalid_path, names_of,
 
 # Placing: how a file gets its content, in one piece and one writer after the other.
 #
-# - a file is written under a name of its own, made durable and then renamed: nobody ever sees half of it.
+# - a file is written under a name of its own, made durable and then renamed: no reader ever sees half of it.
 # - calls of this process that write into one folder take turns, so that none overlooks what another has just done.
-# - no disk is filled to its end: runs have to write down what they do, and so has everybody else.
+# - no disk is filled to its end: runs have to write down what they do, and so have other programs.
 FILE_DISK_FULL = "FILE_DISK_FULL"
 
-# Before the name of a file that is not yet complete; hidden, so nobody reads one that a crash left behind.
+# Before the name of a file that is not yet complete; hidden, so no tool reads one that a crash left behind.
 PARTIAL_MARK = ".remit-partial-"
 
 # What has to be left on the disk: room for the journal of many runs.

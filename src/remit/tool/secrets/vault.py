@@ -2,7 +2,7 @@
 
 Rule 1: a call gets a secret only if it holds until the call's own time is over; one that does not is renewed before.
 Rule 2: a secret that is not here, or has expired and cannot be renewed, means that nothing was called.
-Rule 3: what a renewal gave or raised is told to nobody: only the kind of the error and when the old value expired.
+Rule 3: what a renewal gave or raised is not told: only the kind of the error and when the old value expired.
 Rule 4: a secret that a model was found to know is compromised and revoked: no call gets it until it is renewed. Where
         revocations are kept, its value stays revoked, in every process and under every name. On mere suspicion nothing
         is revoked.
@@ -34,12 +34,12 @@ from remit.tool.secrets.secret import SECRET_INVALID, Credential, Given, Secret,
 
 # The file of secrets in the store's folder: a TOML table or a JSON object of names.
 #
-# - a file that anybody but its owner may read or write is refused unread.
+# - a file that others than its owner may read or write is refused unread.
 # - what is wrong with the file is told by its place, never by its words.
 SECRETS_NOT_PRIVATE = "SECRETS_NOT_PRIVATE"
 SECRETS_UNREADABLE = "SECRETS_UNREADABLE"
 
-# Nobody keeps more secrets by hand; a larger file is not the one that was meant.
+# No person keeps more secrets by hand; a larger file is not the one that was meant.
 FILE_BYTES_MAX = 4 * 1024 * 1024
 
 _OTHERS = 0o077
@@ -195,7 +195,7 @@ class Vault:
         return expires_at_ms is not None and expires_at_ms <= self._now_ms()
 
     def revoke(self, name: str) -> None:
-        """Let a secret hold no longer, whichever of its values was told: somebody who may not know it does."""
+        """Let a secret hold no longer, whichever of its values was told: it is known where it must not be."""
         if (held := self._held.get(name)) is None:
             return
         at_ms = self._now_ms()
