@@ -673,19 +673,6 @@ def test_an_answer_that_was_cut_is_reported_as_far_as_it_goes_where_it_is_checke
     assert (failed.code, failed.usage) == (ErrorCode.INFERENCE_MALFORMED_RESPONSE, TokenUsage(7, 0, 3))
 
 
-def test_what_a_grammar_leaves_to_its_schema_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "remit.orchestrate.executors.model")
-    for more, told in (({}, ""), ({"uniqueItems": True}, "leaves to its schema: uniqueItems at /")):
-        schema = {"type": "array", "items": {"type": "integer"}, **more}
-        request = SystemRequest((user_message("go"),), output=OutputContract(schema=schema))
-        engine = saying("[1]")
-        engine.wants_grammars = True  # type: ignore[attr-defined]  # as engines say it
-        assert isinstance(routed(engine, manifest_of(request=request, tools=())), ModelSaid)
-        assert "root ::= " in engine.asked[0].grammar
-        assert told in caplog.text
-        assert bool(told) == bool(caplog.text)
-
-
 def test_a_pause_that_a_server_asks_for_is_reported() -> None:
     async def busy(on_chunk: StreamHandler | None) -> ModelResult:
         raise EngineFault(ErrorCode.INFERENCE_ENGINE_ERROR, "busy", retry_after_s=2)

@@ -41,7 +41,6 @@ from remit.orchestrate.exchange.shaping import (
     Unfit,
     applied,
     began_at,
-    grammatically,
     is_checked,
     is_plain,
     occasion_of,
@@ -460,45 +459,6 @@ def checking(*edges: Edge) -> Graph:
 def test_an_answer_is_checked_next_where_every_way_leads_to_a_check(edges: tuple[Edge, ...], is_judged: bool) -> None:
     assert is_checked(Run(manifest_of(graph=checking(*edges))).state) is is_judged
     assert not is_checked(RunState())
-
-
-class Grammatical(Strict):
-    """An engine whose server takes grammars alone."""
-
-    wants_grammars = True
-
-
-def test_a_grammar_is_made_of_a_schema_for_a_server_that_takes_no_schemas() -> None:
-    shape = grammatically(ASKED, Grammatical())
-    assert (shape.request.schema, shape.loosened, shape.is_plain) == (PERSON, "", True)
-    assert read_with(shape.request.grammar, '{"name":"Ann","age":3}').fit is Fit.FITS
-    assert read_with(shape.request.grammar, '{"age":3}').fit is not Fit.FITS
-    # A grammar says it all: strict mode would change the schema for nothing.
-    assert strictly(shape, Grammatical()) is shape
-    assert grammatically(ASKED, Strict()) is ASKED
-
-
-def test_what_a_grammar_does_not_keep_to_is_named() -> None:
-    schema = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
-    shape = grammatically(Shaped(replace(ASKED.request, schema=schema)), Grammatical())
-    assert shape.loosened == "uniqueItems at /"
-    none = grammatically(
-        Shaped(
-            replace(ASKED.request, schema={"type": "object", "properties": {"of": {"$ref": "#"}}, "required": ["of"]})
-        ),
-        Grammatical(),
-    )
-    assert (none.request.schema, none.request.grammar, none.loosened[:11]) == (None, "", "GBNF_EMPTY:")
-
-
-def test_tools_are_not_forbidden_by_a_grammar_and_the_callers_own_stands() -> None:
-    offering = grammatically(Shaped(replace(ASKED.request, tools=(declared("look"),))), Grammatical())
-    assert (offering.request.schema, offering.request.grammar) == (None, "")
-    assert "tools are on offer" in offering.loosened
-    own = Shaped(replace(ASKED.request, grammar='root ::= "yes"'))
-    assert grammatically(own, Grammatical()) is own
-    free = Shaped(replace(ASKED.request, schema=None))
-    assert grammatically(free, Grammatical()) is free
 
 
 def test_calls_of_an_engines_own_and_silence_are_left_alone() -> None:

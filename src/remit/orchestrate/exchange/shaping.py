@@ -9,15 +9,12 @@ Rule 4: no grammar reaches an engine unchecked, and no answer that had to follow
 Rule 5: the same history and manifest give the same request.
 Rule 6: a provider that demands strict mode gets the schema as it wants it, and its answer is brought back. Where strict
         mode cannot say what a schema says, the schema is sent as it is; the answer is validated in either case.
-Rule 7: a server that takes grammars alone gets one that is made of the schema, unless tools are on offer, which it would
-        forbid; the answer is validated in either case.
 """
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from remit.constraint.gbnf_schema import schema_grammar
 from remit.constraint.grammar.lark import in_lark
 from remit.constraint.grammar.matching import Fit, read_with
 from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE, check_grammar
@@ -41,7 +38,7 @@ from remit.core.run.messages import Message, Role, system_message, user_message
 from remit.core.schema.json_schema import GRAMMAR, LENGTH, Violation
 from remit.core.work.graph import Ask, Graph, NodeKind, NodeOutcome, Sees
 from remit.inference.answers.text_calls import written_in
-from remit.inference.engine import Engine, EngineFault, strict_judge, wants_grammars
+from remit.inference.engine import Engine, EngineFault, strict_judge
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors.errands import Occasion
 from remit.rerank.router import Router
@@ -58,10 +55,6 @@ WORDS_TOKENS_MAX = 512
 TOLD_TOKENS_MAX = 128
 
 
-# What is told of a schema that a grammar does not keep to in full.
-WIDENINGS_TOLD_MAX = 10
-
-
 class Hearing(StrEnum):
     """What may be streamed of an answer: all of it, nothing, or all unless it turns out to be a call."""
 
@@ -74,8 +67,7 @@ class Shaped(Record):
     """A request as its engine gets it, and how its answer is to be read.
 
     `calls` are the tools whose call the text may be; `offered` are those that a router chose; `grammar` is the caller's,
-    in the notation in which it is sent; `strict` is how the schema was changed; `loosened` says where a grammar that was
-    made of the schema does not keep to it.
+    in the notation in which it is sent; `strict` is how the schema was changed.
     """
 
     request: ModelRequest
@@ -84,7 +76,6 @@ class Shaped(Record):
     hearing: Hearing = Hearing.ALL
     grammar: str = ""
     strict: StrictMode | None = None
-    loosened: str = ""
 
     @property
     def is_plain(self) -> bool:
@@ -207,22 +198,6 @@ def strictly(shape: Shaped, engine: Engine) -> Shaped:
     if not takes(strict.schema):
         return shape
     return replace(shape, request=replace(shape.request, schema=strict.schema), strict=strict)
-
-
-def grammatically(shape: Shaped, engine: Engine) -> Shaped:
-    """The same, with a grammar made of its schema where the engine's server takes no schemas. It may take long."""
-    request = shape.request
-    if request.schema is None or request.grammar or not wants_grammars(engine):
-        return shape
-    if request.tools:
-        why = "tools are on offer, which a grammar would forbid"
-        return replace(shape, request=replace(request, schema=None), loosened=why)
-    try:
-        made = schema_grammar(request.schema)
-    except RequestRejected as refused:
-        return replace(shape, request=replace(request, schema=None), loosened=f"{refused.code}: {refused.message}")
-    widened = [f"{each.keyword} at {each.path or '/'}" for each in made.widened[:WIDENINGS_TOLD_MAX]]
-    return replace(shape, request=replace(request, grammar=made.text), loosened=", ".join(widened))
 
 
 def _narrowed(request: ModelRequest, given: Circumstances) -> Shaped:

@@ -35,7 +35,7 @@ class Responses:
         waiting = response.waiting_for
         if waiting is None or not state.children.held:
             return response
-        # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
+        # What a child asks, its parent waits for: the view of the parent must name the question.
         asked: list[WaitingFor] = []
         paused: list[str] = []
         for command_id in state.children.held:
@@ -65,7 +65,7 @@ class Responses:
                 texts[reference.digest] = await self._runner.text(reference)
         # Without tools a child may have proposed a call all the same, which was refused.
         children = [await self._calls_of(state, command_id) for command_id in children_of(state)]
-        # Only where several runs called tools must anybody know when.
+        # Only where several runs called tools does their order matter.
         is_among = is_child or any(child.calls for child in children)
         return calls_begun(state, texts, children, await self._times(state.run_id) if is_among else {})
 
