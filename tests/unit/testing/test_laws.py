@@ -18,7 +18,7 @@ from remit.core.record import replace
 from remit.core.run.manifest import Origin
 from remit.core.schema.json_schema import Violation
 from remit.core.work.graph import Edge, NodeOutcome
-from remit.kernel import tally
+from remit.orchestrate.loop import durability
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.hands import Performed
 from remit.testing.laws import LAWS, keep_the_law
@@ -143,19 +143,19 @@ def test_a_world_that_keeps_every_law_is_left_alone(world: SimulatedWorld, famil
 
 
 def test_a_broken_law_names_itself_the_seed_and_the_run(world: SimulatedWorld) -> None:
-    world.lives["run"].state.denials += 1
+    world.lives["run"].state.counts.denials += 1
     with pytest.raises(LawBroken, match=r"folding_gives_the_live_state.*run run.*seed 0"):
         keep_the_law(world)
 
 
 def test_only_the_laws_that_are_named_are_looked_at(world: SimulatedWorld) -> None:
-    world.lives["run"].state.denials += 1
+    world.lives["run"].state.counts.denials += 1
     keep_the_law(world, {"the_chain_holds": LAWS["the_chain_holds"]})
 
 
 class TestRuns:
     def test_a_live_state_that_is_not_the_fold_is_found(self, world: SimulatedWorld) -> None:
-        world.lives["run"].state.iterations += 1
+        world.lives["run"].state.counts.iterations += 1
         assert told("folding_gives_the_live_state", world) != []
 
     def test_a_run_that_nobody_holds_has_no_live_state_to_differ(self, world: SimulatedWorld) -> None:
@@ -196,7 +196,7 @@ class TestRuns:
 
     def test_a_call_without_a_result_in_the_context_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
-        run.state.context = [entry for entry in run.state.context if getattr(entry, "role", "") != "tool"]
+        run.state.talk.context = [entry for entry in run.state.talk.context if getattr(entry, "role", "") != "tool"]
         assert "0 of 2 calls answered" in told("every_call_is_answered", world, run)[0]
 
     def test_a_turn_that_counted_otherwise_than_it_folds_is_found(self, world: SimulatedWorld) -> None:
@@ -237,8 +237,8 @@ class TestRuns:
 
     def test_what_is_open_or_reserved_after_the_ending_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
-        run.state.open["9.9"] = commands.Retrieve("9.9", 1000)
-        run.state.left[Dimension.TOOL_CALLS] -= 1
+        run.state.commands.open["9.9"] = commands.Retrieve("9.9", 1000)
+        run.state.spending.left[Dimension.TOOL_CALLS] -= 1
         assert len(told("an_ended_run_holds_nothing", world, run)) == 2
 
     def test_an_open_run_holds_what_it_needs(self) -> None:
@@ -401,12 +401,12 @@ class TestEffects:
 
     def test_a_success_with_something_in_doubt_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
-        run.state.doubted["9.9"] = "TOOL_TIMEOUT"
+        run.state.commands.doubted["9.9"] = "TOOL_TIMEOUT"
         assert "in doubt" in told("an_unknown_outcome_is_never_success", world, run)[0]
 
     def test_a_success_without_an_answer_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
-        run.state.answer = ""
+        run.state.result.answer = ""
         assert told("success_is_earned", world, run) == ["it ended as SUCCESS without an answer"]
 
     def test_a_success_with_an_effect_left_open_is_found(self, world: SimulatedWorld) -> None:
@@ -431,7 +431,7 @@ class TestEffects:
 
     def test_a_trace_that_holds_what_another_call_said_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
-        next(iter(run.state.calls.values())).content = "something else"
+        next(iter(run.state.calls.made.values())).content = "something else"
         assert told("calls_are_told_as_they_came", world, run) != []
 
 
@@ -462,7 +462,7 @@ class TestPlans:
     def test_an_answer_that_is_not_the_winners_is_found(self) -> None:
         world = voted()
         run = world.run("run")
-        run.state.answer = "what nobody said"
+        run.state.result.answer = "what nobody said"
         assert told("the_answer_is_the_winners", world, run) == ["its answer is not what the winner of its vote said"]
 
     def test_a_winner_that_did_not_answer_is_found(self) -> None:
@@ -510,7 +510,7 @@ def test_a_turn_that_asks_a_person_or_ends_the_run_must_be_known_to_be_relied_on
     world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert told("a_turn_is_kept_for_whoever_relies_on_it", world) == []
-    monkeypatch.setattr(tally, "WEIGHTY", frozenset())
+    monkeypatch.setattr(durability, "WEIGHTY", frozenset())
     assert "as if nobody relied on it" in told("a_turn_is_kept_for_whoever_relies_on_it", world)[0]
 
 

@@ -21,16 +21,16 @@ def validation_of(state: RunState) -> ValidationResult | None:
     """What the checks came to; None where nothing judged the answer of this run, or there was none to judge."""
     manifest = pinned(state)
     has_contract = manifest.request.output.schema is not None and manifest.request.mode in _CONTRACTED
-    counted = state.checks_passed + state.checks_failed
+    counted = state.result.checks_passed + state.result.checks_failed
     if not has_contract and manifest.goal is None and not counted:
         return None
-    passed, failed = state.checks_passed, state.checks_failed
-    if has_contract and (state.answer or state.answer_violations):
-        fits = not state.answer_violations
+    passed, failed = state.result.checks_passed, state.result.checks_failed
+    if has_contract and (state.result.answer or state.result.violations):
+        fits = not state.result.violations
         passed, failed = passed + fits, failed + (not fits)
     elif not counted:
-        passed, failed = int(state.ending in ANSWERED), int(state.ending is Ending.VALIDATION_FAIL)
-    repairs, remaining = state.repairs + len(_mended(state)), _remaining(state)
+        passed, failed = int(state.end.ending in ANSWERED), int(state.end.ending is Ending.VALIDATION_FAIL)
+    repairs, remaining = state.counts.repairs + len(_mended(state)), _remaining(state)
     if not (passed or failed or repairs or remaining):
         return None
     return ValidationResult(passed, failed, repairs, remaining)
@@ -38,10 +38,10 @@ def validation_of(state: RunState) -> ValidationResult | None:
 
 def details_of(state: RunState) -> JsonObject:
     """What a program is told about an answer that did not pass: each violation with its path, and every objection."""
-    if state.ending is not Ending.VALIDATION_FAIL:
+    if state.end.ending is not Ending.VALIDATION_FAIL:
         return {}
-    violations = plain(state.answer_violations)
-    objections = [*state.problems, *state.objections]
+    violations = plain(state.result.violations)
+    objections = [*state.result.problems, *state.result.objections]
     return {
         **({"violations": violations} if violations else {}),
         **({"problems": objections} if objections else {}),
@@ -51,7 +51,7 @@ def details_of(state: RunState) -> JsonObject:
 def repaired(state: RunState) -> tuple[str, ...]:
     """A warning that the answer had to be repaired to have its shape, with what was changed."""
     mended = _mended(state)
-    if not mended or mended[-1].text != state.answer:
+    if not mended or mended[-1].text != state.result.answer:
         return ()
     repairs = mended[-1].repairs
     more = f" and {len(repairs) - _REPAIRS_SHOWN_MAX} more" if len(repairs) > _REPAIRS_SHOWN_MAX else ""
@@ -59,9 +59,9 @@ def repaired(state: RunState) -> tuple[str, ...]:
 
 
 def _mended(state: RunState) -> list[ModelAnswered]:
-    return [entry for entry in state.context if isinstance(entry, ModelAnswered) and entry.repairs]
+    return [entry for entry in state.talk.context if isinstance(entry, ModelAnswered) and entry.repairs]
 
 
 def _remaining(state: RunState) -> tuple[str, ...]:
-    unfit = tuple(f"{violation.path or '/'}: {violation.message}" for violation in state.answer_violations)
-    return (*unfit, *state.problems, *state.objections)
+    unfit = tuple(f"{violation.path or '/'}: {violation.message}" for violation in state.result.violations)
+    return (*unfit, *state.result.problems, *state.result.objections)

@@ -50,7 +50,7 @@ async def _doubt(journal: Turns, custody: Custody, run_id: str) -> RunInDoubt | 
         pending = tuple(_pending(state))
         return (
             None
-            if state.ending is not None
+            if state.end.ending is not None
             else RunInDoubt(run_id=run_id, last=state.seq, signed=state.seq, ending="", may_have_done=pending, why=why)
         )
     last = min(len(data) - 1, head.seq - 1)
@@ -60,7 +60,7 @@ async def _doubt(journal: Turns, custody: Custody, run_id: str) -> RunInDoubt | 
 def _pending(state: RunState) -> list[str]:
     """The mutating calls that a run had ordered, or was asking a person about."""
     found = []
-    for command in state.open.values():
+    for command in state.commands.open.values():
         if isinstance(command, CallTool) and command.mutating:
             found.append(f"{command.tool} ({command.key}) was under way")
         elif isinstance(command, AskHuman) and command.packet is not None:

@@ -30,30 +30,30 @@ async def held_now(state: RunState, load: Load) -> dict[str, Ending]:
     A child that asks nothing any more holds nothing up where another child asks; one that cannot be read stands as it was
     told.
     """
-    now = {key: code for key in state.held if (code := await _asked_by(state, key, load)) is not None}
-    if now or state.asking:
+    now = {key: code for key in state.children.held if (code := await _asked_by(state, key, load)) is not None}
+    if now or state.people.asking:
         return now
-    return dict.fromkeys(state.held, PAUSED_AS) if await paused_beneath(state, load) else state.held
+    return dict.fromkeys(state.children.held, PAUSED_AS) if await paused_beneath(state, load) else state.children.held
 
 
 async def _asked_by(state: RunState, command_id: str, load: Load) -> Ending | None:
     """Under which code a child asks a person something now, itself or by those beneath it."""
-    child = await load(state.beneath[command_id])
+    child = await load(state.children.runs[command_id])
     if child is None:
-        return state.held[command_id]
-    if child.ending is not None:
+        return state.children.held[command_id]
+    if child.end.ending is not None:
         return None
     asked = [question.ending for question in questions(child)]
-    below = [await _asked_by(child, key, load) for key in child.held]
+    below = [await _asked_by(child, key, load) for key in child.children.held]
     return gravest((*asked, *(code for code in below if code is not None)))
 
 
 async def paused_beneath(state: RunState, load: Load) -> tuple[str, ...]:
     """The runs beneath one that is held which a person has to resume before it can go on."""
     found: list[str] = []
-    for command_id in state.held:
-        child = await load(state.beneath[command_id])
-        if child is not None and child.ending is None:
+    for command_id in state.children.held:
+        child = await load(state.children.runs[command_id])
+        if child is not None and child.end.ending is None:
             found += [child.run_id] if is_paused(child) else []
             found += await paused_beneath(child, load)
     return tuple(found)
@@ -61,7 +61,7 @@ async def paused_beneath(state: RunState, load: Load) -> tuple[str, ...]:
 
 def is_paused(state: RunState) -> bool:
     """Whether a run rests because a person paused it or said no to it; a halt is lifted and not resumed."""
-    return state.paused and state.halted is None
+    return state.place.paused and state.place.halted is None
 
 
 def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> WaitingFor:
@@ -89,7 +89,7 @@ async def doubts_below(state: RunState, load: Load) -> Below:
     doubted: list[str] = []
     found: dict[str, Found] = {}
     for command_id in children_of(state):
-        open_still, known = await _outcomes(state.beneath[command_id], load)
+        open_still, known = await _outcomes(state.children.runs[command_id], load)
         doubted += [child_claim(tool, command_id) for tool in sorted(open_still)]
         for tool, late in known:
             if tool not in open_still:
@@ -105,17 +105,17 @@ async def _outcomes(run_id: str, load: Load) -> tuple[set[str], list[tuple[str, 
         return set(), []
     tools: set[str] = set()
     known: list[tuple[str, LateOutcome]] = []
-    for child_id in state.beneath.values():
+    for child_id in state.children.runs.values():
         open_still, found = await _outcomes(child_id, load)
         tools |= open_still
         known += found
     settled = {tool for tool, _ in known} - tools
-    places = set(map(place_of_child, state.beneath))
+    places = set(map(place_of_child, state.children.runs))
     left = effects_in_doubt(state)
     tools |= {tool for tool, digest in left if digest not in places or tool not in settled}
     # A run that was cut off with the one above it may not have ended yet: what it has under way is in doubt already.
-    tools |= {one.tool for one in state.open.values() if isinstance(one, CallTool) and one.mutating}
-    return tools, known + [(state.calls[command_id].tool, late) for command_id, late in state.late.items()]
+    tools |= {one.tool for one in state.commands.open.values() if isinstance(one, CallTool) and one.mutating}
+    return tools, known + [(state.calls.made[command_id].tool, late) for command_id, late in state.end.late.items()]
 
 
 # Orphans: children that are open although the run that started them has ended, or is gone.
