@@ -34,7 +34,6 @@ COMMANDS = "adapters/cli/commands"
 # Base names that occur twice with two meanings, each with why it may. Shrinks only.
 REPEATED: dict[str, str] = {
     "checkup": "the records of a check-up, and the check-up of each store",
-    "snapshot": "of a run, and of a gate",
 }
 
 EMPTY_VERB = re.compile(r"^_*(handle|process|manage)(_|$)")
