@@ -24,7 +24,7 @@ from remit.core.limits.budget import DIMENSIONS, FIELDS, STANDARD, Dimension, bu
 from remit.kernel.state import pinned
 from remit.observe.views.explain import spent_of
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.rebuild_index import derived_from
+from remit.orchestrate.history.repair import derived_from
 from remit.orchestrate.history.replay import Verdict, audit
 from remit.orchestrate.loop.offspring import spent_by
 from remit.testing.runs import fold

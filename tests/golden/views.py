@@ -29,7 +29,7 @@ from remit.observe.history import History, read_history, states
 from remit.observe.views.event_log import events_of
 from remit.observe.views.meter import metered
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.rebuild_index import derived_from
+from remit.orchestrate.history.repair import derived_from
 from scripts.make_golden import GOLDEN, read_journal
 
 VIEWS = GOLDEN / "views"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.failure import ErrorCode, IllegalArrival
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival, Happened
@@ -25,7 +25,7 @@ from remit.core.run.usage import TokenUsage
 from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.orchestrate.exchange.rendering import Conversation
+from remit.orchestrate.exchange.conversation import Conversation
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.facts.facts import Facts

@@ -15,7 +15,7 @@ SEEDS = int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 8
 # A mutant whose decisions depend on the order of a set of texts, which differs from process to process.
 LEAKING = """
 from unittest import mock
-from remit.kernel import calls
+from remit.kernel.authority import proposed_calls as calls
 def leaks(call, tally):
     return tuple({"first reason", "second reason", "third reason", call.tool})
 with mock.patch.object(calls, "reasons_to_ask", leaks):

@@ -34,8 +34,7 @@ from remit.core.run.signals import UserSignal
 from remit.inference.engine import Engine
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
-from remit.orchestrate.exchange.session_state import SessionState
-from remit.orchestrate.exchange.sessions import Session
+from remit.orchestrate.exchange.sessions import Session, SessionState
 from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse, rejection
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter

@@ -31,7 +31,7 @@ from remit.observe.views.event_log import EventLog
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.facade import System
-from remit.orchestrate.patterns.choosing import check_room
+from remit.orchestrate.patterns.graph_choice import check_room
 from remit.orchestrate.patterns.handlers import PatternHandler
 from remit.orchestrate.patterns.redundant_graph import (
     REPLICAS_DEFAULT,

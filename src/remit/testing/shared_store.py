@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from remit.backend.folded.log import RUN, Entry
 from remit.backend.folded.replica import Replica
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.small_ports import MemoryBlobs, MemorySeals
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import Barrier, InboxEntry, Listing, Place, StoreUnusable, Stretch, Warrant
 from remit.core.record import Record

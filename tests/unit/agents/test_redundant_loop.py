@@ -29,7 +29,7 @@ from remit.observe.views.event_log import Action, InMemoryEventLog
 from remit.observe.views.execution import execution_context
 from remit.orchestrate.loop.needs import RUN_PARTS_MISSING
 from remit.orchestrate.patterns.ballots import VOTING_INVALID
-from remit.orchestrate.patterns.choosing import CHILD_RUNS_TOO_FEW
+from remit.orchestrate.patterns.graph_choice import CHILD_RUNS_TOO_FEW
 from remit.orchestrate.patterns.redundant_graph import REPLICAS_INVALID
 from remit.orchestrate.patterns.voters import VOTING_UNKNOWN, WeightedVoting
 from tests.unit.orchestrate.house import request as asked_for

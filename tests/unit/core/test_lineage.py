@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.backend.run_ids import new_run_id
+from remit.backend.clock import new_run_id
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.record import replace

@@ -25,7 +25,7 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.bus import bus
 from remit.orchestrate.bus.bus import Bus, OnChunk
-from remit.orchestrate.exchange.shaping import TOOLS_OFFERED_MAX
+from remit.orchestrate.exchange.call_shape import TOOLS_OFFERED_MAX
 from remit.orchestrate.executors import model
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers

@@ -199,7 +199,7 @@ async def failed(stage: Stage, *tools: str) -> ForkRun:
 
 async def retried(stage: Stage, live: Live) -> ForkRun:
     await stage.runner.advance(live, arrivals.CancelRequested("ada"))
-    turn = await stage.runner.judge(live, arrivals.RetryRequested("ada"))
+    turn = await stage.runner.rule_on(live, arrivals.RetryRequested("ada"))
     (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
     return order
 

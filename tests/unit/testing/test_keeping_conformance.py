@@ -9,10 +9,9 @@ import pytest
 from typing_extensions import override
 
 from remit.backend.memory.checkup import MemoryCheckup
-from remit.backend.memory.head_log import MemoryHeadLog
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.redactions import MemoryRedactions
-from remit.backend.memory.retention import MemoryRetention
+from remit.backend.memory.retention import MemoryRedactions, MemoryRetention
+from remit.backend.memory.small_ports import MemoryHeadLog
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.codec import redacted_in

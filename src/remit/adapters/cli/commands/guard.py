@@ -21,7 +21,7 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK, RemitError
 
 if TYPE_CHECKING:
-    from remit.orchestrate.guard.judge import Guard
+    from remit.orchestrate.guard.guard import Guard
 
 STREAM_UNREADABLE = "STREAM_UNREADABLE"
 

@@ -3,8 +3,8 @@
 Rule 1: a store is asked by an index alone; journals are read only of runs that are alike and succeeded, each of them once
         while it is remembered, and never more turns at a time than TURNS_MAX.
 Rule 2: what was found serves the next submissions too, a few of them; then the store is asked again.
-Rule 3: a journal that does not add up says nothing, and keeps nobody from beginning a run; `remit verify` tells of it.
-Rule 4: what is pinned is all that a replay needs: nobody looks anything up while a run goes on.
+Rule 3: a journal that does not add up says nothing, and keeps no run from beginning; `remit verify` tells of it.
+Rule 4: what is pinned is all that a replay needs: nothing is looked up while a run goes on.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ USES_MAX = 10
 # Kinds of runs that a process begins in turn; what is remembered of one takes some ten kilobytes.
 KINDS_MAX = 64
 
-# What is raised over turns that nobody could have taken.
+# What is raised over turns that no kernel could have taken.
 _NONSENSE = (RemitError, AssertionError, LookupError, ValueError, TypeError, AttributeError)
 
 
@@ -55,7 +55,7 @@ class Foreseer:
         self._kinds: OrderedDict[str, _Kind] = OrderedDict()
 
     async def foreseen(self, manifest: Manifest) -> Manifest:
-        """The manifest with what like runs needed; as it is where too little is known, or nobody is stopped early."""
+        """The manifest with what like runs needed; as it is where too little is known, or no run is stopped early."""
         likeness = likeness_of(manifest)
         if not likeness:
             return manifest

@@ -7,7 +7,7 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.work.graph import Node, NodeKind
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.orchestrate.patterns.choosing import (
+from remit.orchestrate.patterns.graph_choice import (
     CHILD_RUNS_TOO_FEW,
     STEPS_TOO_FEW,
     check_room,

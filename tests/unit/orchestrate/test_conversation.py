@@ -10,7 +10,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.messages import Message, Role, assistant_message, system_message, tool_message, user_message
 from remit.kernel.fold.snapshot import snapshot_of, state_from
 from remit.kernel.state import RunState
-from remit.orchestrate.exchange.rendering import Conversation, rendered
+from remit.orchestrate.exchange.conversation import Conversation, rendered
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import play
 

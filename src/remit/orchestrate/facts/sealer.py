@@ -1,4 +1,4 @@
-"""Keeping secrets out: what looks like one is sealed beside the journal, and a handle stands in its place.
+"""Keeping secrets out: what looks like one is sealed beside the journal behind a handle, and values of the vault are redacted.
 
 Rule 1: every text is looked at before anything is made of it that is written: requests at their start, reports before
         they become arrivals, signals before they are left for another process.
@@ -12,7 +12,7 @@ Rule 5: a value of the vault that a person tells is a secret like any other.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from remit.core.secrets.seal import DIGITS_MIN
 from remit.core.secrets.secret_names import COOKIE_JARS, NAME_MEMBERS, VALUE_MEMBERS, means_a_secret, secret_of_named
 from remit.core.secrets.secret_search import HANDLE, covered, secrets_in, without_secrets
 from remit.core.work.graph import graph_version
-from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.executors.reports import ModelSaid, Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Seals
 from remit.tool.secrets.redaction import forms_of
@@ -188,7 +188,7 @@ class Sealer:
     def _named(self, look: _Look, name: str, value: Any) -> Any:
         """The value of a field, which may be or hold a secret by the name that it has.
 
-        One that stands in the context as it is was no secret there, and is the same value to whoever compares them.
+        One that stands in the context as it is was no secret there, and is the same value in every comparison.
         """
         if type(value) is not str:
             return self._changed(look, value, name if means_a_secret(name) else "")
@@ -303,3 +303,52 @@ def _known(found: re.Match[str], values: Mapping[str, str]) -> str | None:
 def _kind(handle: str) -> str:
     found = HANDLE.fullmatch(handle)
     return "secret" if found is None else found[1]
+
+
+# Redacting reports: no secret of the vault stands in what becomes an arrival.
+#
+# A tool's report is redacted by its executor, which may tell it late; every other report where it is received.
+# What a model said is marked apart: it should never have had a secret, so a call with such an argument is not made,
+# and an answer with one is none.
+OF_TOOLS = (ToolSaid, ToolBroke, ToolAccounted)
+
+
+def redacted(report: Report, vault: Vault) -> Report:
+    """The report without any value of the vault."""
+    redactor = vault.redactor
+    if not redactor.names:
+        return report
+    if not isinstance(report, ModelSaid):
+        found: Report = _changed(report, redactor.redacted)
+        return found
+
+    def exposed(text: str) -> str:
+        if name := redactor.value_in(text):
+            # A model that can say it knows it. That is certain, so the secret is revoked.
+            vault.revoke(name)
+        return redactor.exposed(text)
+
+    known = redactor.value_in(report.result.content) or redactor.value_in(report.result.reasoning)
+    said: ModelSaid = _changed(report, exposed)
+    return replace(said, exposed=known) if known else said
+
+
+def received(report: Report, vault: Vault) -> Report:
+    """The same for reports of any executor; those of tools come redacted."""
+    return report if isinstance(report, OF_TOOLS) else redacted(report, vault)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every text in it changed; a code is no text, though it is written as one."""
+    if type(value) is str:
+        return change(value)
+    if isinstance(value, Record):
+        fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        changes = {name: new for name, old in fields if (new := _changed(old, change)) is not old}
+        return replace(value, **changes) if changes else value
+    if isinstance(value, tuple | list):
+        parts = [_changed(part, change) for part in value]
+        return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)
+    if isinstance(value, dict):
+        return {_changed(key, change): _changed(part, change) for key, part in value.items()}
+    return value

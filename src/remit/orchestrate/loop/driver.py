@@ -1,7 +1,7 @@
-"""Steps: what was begun for a run is finished, even when whoever asked for it stops waiting.
+"""The driver of a run in this process, and the steps that are taken for runs: a step that was begun is finished.
 
-Rule 1: a turn that was written must be acted on; who stops waiting for it must not stop that.
-Rule 2: within this process one step of a run waits for the other, so nobody takes a neighbour for another process.
+Rule 1: a turn that was written must be acted on, even when the caller who asked for the step stops waiting.
+Rule 2: within this process the steps of a run wait for each other, so that none takes another for a step of another process.
 """
 
 import asyncio
@@ -11,10 +11,29 @@ from functools import partial
 from typing import Any, TypeVar
 
 from remit.observe.logs import run_fields
+from remit.orchestrate.loop.live import Live
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+
+class Driver:
+    """The driver of one run in this process, and how many callers are saying something to the run."""
+
+    __slots__ = ("is_abandoned", "is_awaited", "is_lost", "live", "news", "speaking", "task", "waiters")
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.task: asyncio.Task[None] | None = None
+        self.speaking = 0
+        self.news = asyncio.Event()
+        # Whether a parent waits here for this run to end, and so need not be told.
+        self.is_awaited = False
+        # Whether the lease of the run went to another, or the house was closed although the driver did not stop.
+        self.is_lost = self.is_abandoned = False
+        # Those who wait until the run rests.
+        self.waiters: set[asyncio.Future[None]] = set()
 
 
 class Steps:
@@ -59,8 +78,8 @@ class Steps:
 
     def _is_over(self, step: Coroutine[Any, Any, Any], task: "asyncio.Task[Any]") -> None:
         run_id = self._tasks.pop(task)
-        # Closing what was never begun keeps Python from complaining that nobody awaited it.
+        # Closing what was never begun keeps Python from warning that it was never awaited.
         step.close()
-        # Whoever asked for it has the error, unless they stopped waiting.
+        # The caller has the error, unless it stopped waiting.
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.debug("a step raised %s", type(error).__name__, extra=run_fields(run_id))

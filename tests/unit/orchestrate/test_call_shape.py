@@ -28,15 +28,14 @@ from remit.core.work.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, Node
 from remit.inference.engine import Engine, EngineFault, StreamHandler
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
-from remit.orchestrate.exchange.rendering import rendered
-from remit.orchestrate.exchange.shaping import (
+from remit.orchestrate.exchange.call_shape import (
     TOLD_TOKENS_MAX,
     TOOLS_BY_GRAMMAR_MAX,
     TOOLS_OFFERED_MAX,
     WORDS_TOKENS_MAX,
-    Breach,
     Circumstances,
     Hearing,
+    ShapeBreach,
     Shaped,
     Unfit,
     applied,
@@ -49,6 +48,7 @@ from remit.orchestrate.exchange.shaping import (
     shaped,
     strictly,
 )
+from remit.orchestrate.exchange.conversation import rendered
 from remit.orchestrate.executors.errands import Occasion
 from remit.rerank.router import Scored
 from tests.unit.inference.tiny_model import write_tiny_model
@@ -282,7 +282,7 @@ from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import user_message
 from remit.inference.local.engine import LocalEngine
 from remit.orchestrate.executors.errands import Occasion
-from remit.orchestrate.exchange.shaping import Circumstances, shaped
+from remit.orchestrate.exchange.call_shape import Circumstances, shaped
 
 engine = LocalEngine(Path(sys.argv[1]))
 grammar = 'root ::= more\\nmore ::= "a" more "x" | "a" more "y" | "a"{40}'
@@ -410,12 +410,12 @@ def test_an_answer_that_breaks_its_grammar_is_no_answer() -> None:
     shape = Shaped(ModelRequest((), max_tokens=2), grammar='root ::= "yes" | "no"')
     assert read(shape, result("yes"), 0) == result("yes")
     broken = read(shape, result("maybe", 2), 0)
-    assert isinstance(broken, Breach)
+    assert isinstance(broken, ShapeBreach)
     problem = "the answer breaks its grammar: 'm' at character 0 may not follow ''"
     assert (broken.violation, broken.result) == (Violation("", GRAMMAR, problem), result("maybe", 2))
     assert broken.code is ErrorCode.CONSTRAINT_GRAMMAR_REJECTED
     cut = read(shape, result("ye", 2), 0)
-    assert isinstance(cut, Breach)
+    assert isinstance(cut, ShapeBreach)
     assert "it ends before the grammar does; it was cut at max_tokens=2" in cut.violation.message
 
 

@@ -2,14 +2,14 @@
 
 Rule 1: an operation that cannot be used is answered with a code and changes nothing; the next one is read as ever.
 Rule 2: whatever is not `"decision": "allow"` means that the call must not be made.
-Rule 3: every verdict, result and answer is a turn of a run, written by the runner under the run's lease before anybody is told
+Rule 3: every verdict, result and answer is a turn of a run, written by the runner under the run's lease before the host is told
         of it. The same operations at the same moments make the same turns, and a host may say what time it is.
-Rule 4: a result that cannot be taken in leaves its run without unattended effects, since nobody knows what was read.
+Rule 4: a result that cannot be taken in leaves its run without unattended effects, since it is unknown what was read.
 Rule 5: runs, calls and bytes have limits; what a run holds is given back when it ends.
 Rule 6: what is halted on the store begins and calls nothing: the operation is answered with HALTED and changes nothing,
         so that it can be asked again once the halt is lifted.
 Rule 7: a run that met a bug of the house is over for its host: all it gets is the code of it.
-Rule 8: a host that starts a run again under the name of one that is open and driven by nobody goes on with that one, if it
+Rule 8: a host that starts a run again under the name of one that is open and driven by no process goes on with that one, if it
         declares the same; calls that were allowed and have no result are in doubt then, as in any run.
 Rule 9: a yes that did not come through the protocol lets exactly its call be made once, when the host proposes it again.
 """
@@ -133,7 +133,7 @@ class Guard:
         return await self.answer(operation)
 
     async def too_long(self, beginning: bytes) -> JsonObject:
-        """The answer to a line that is longer than anybody reads. It may have been a result, of whichever run."""
+        """The answer to a line that is longer than the limit. It may have been a result, of whichever run."""
         op, name = told(beginning)
         if op in ("", RESULT):
             for each in list(self._rooms) if not name else [name]:
@@ -162,9 +162,9 @@ class Guard:
         if room is None or room.is_lost or room.is_broken or room.state.end.ending is not None:
             return
         try:
-            await self._runner.judge(room.live, TextShown(is_lost=True))
+            await self._runner.rule_on(room.live, TextShown(is_lost=True))
         except RemitError:
-            room.is_broken = True  # That something was read that nobody knows could not be written down either.
+            room.is_broken = True  # That something unknown was read could not be written down either.
 
     async def _performed(self, op: str, name: str, operation: JsonObject) -> JsonObject | None:
         room = self._rooms.get(name)
@@ -235,11 +235,11 @@ class Guard:
         if (held := room.held.get(call_id)) is not None:
             return {"id": call_id, **self._again(room, held, ToolCall(call_id, tool, tracer.resolved(arguments)))}
         tracer.verdict = None
-        turn = await self._runner.judge(live, HostProposed(ToolCall(call_id, tool, arguments)))
+        turn = await self._runner.rule_on(live, HostProposed(ToolCall(call_id, tool, arguments)))
         tracer = live.tracer or tracer
         shown = verdict_of(turn, tracer.verdict, tracer.gate)
         if "arguments" in shown and self._runner.sealer is not None:
-            # They are for whoever makes the call: what was sealed before it was written is filled in again.
+            # They are for the host that makes the call: what was sealed before it was written is filled in again.
             shown["arguments"] = self._runner.sealer.filled(family_of(pinned(state)), shown["arguments"])
         if (now_held := room.held.get(call_id)) is not None:
             now_held.shown = shown
@@ -280,10 +280,10 @@ class Guard:
                 code = ErrorCode.TOOL_EXECUTION_FAILED
                 report = ToolBroke(command.id, code, text, is_unknown=is_unknown, is_shared=is_shared)
             with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
-                await self._runner.judge(room.live, report, insists=command.mutating)
+                await self._runner.rule_on(room.live, report, insists=command.mutating)
         if len(answered) != 1 and room.state.end.ending is None:
-            # Of several calls that could be meant nobody knows which; of none, it is text.
-            await self._runner.judge(room.live, TextShown(tool, text, is_shared and not is_error))
+            # Of several calls that could be meant it is unknown which; of none, it is text.
+            await self._runner.rule_on(room.live, TextShown(tool, text, is_shared and not is_error))
 
     async def _answer(self, name: str, operation: JsonObject) -> JsonObject:
         room = self._room(name)
@@ -303,7 +303,7 @@ class Guard:
             kind = Signal.APPROVE if approve else Signal.REJECT
             await self._ground.check_answer(state, UserSignal("", kind, state.run_id, by, payload=said))
         if not approve:
-            await self._runner.judge(room.live, ApprovalRefused(held.question.id, by))
+            await self._runner.rule_on(room.live, ApprovalRefused(held.question.id, by))
             return dict(_DONE)
         return await self._approved(
             room, call_id, held, PersonApproved(held.question.id, by, for_values=scope == Scope.VALUE, is_awaited=True)
@@ -312,7 +312,7 @@ class Guard:
     async def _approved(self, room: Room, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
         """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""
         try:
-            turn = await self._runner.judge(room.live, report)
+            turn = await self._runner.rule_on(room.live, report)
         except IllegalArrival as error:
             code = error.details.get("refusal") or error.code
             raise RequestRejected(str(code), f"call {call_id!r}: {error.message}") from error
@@ -330,7 +330,7 @@ class Guard:
         if not room.is_broken:
             await self._pass_time(room, moment_in(operation))
         if not room.is_broken and room.state.end.ending is None:
-            await self._runner.judge(room.live, HostFinished())
+            await self._runner.rule_on(room.live, HostFinished())
         del self._rooms[name]
         self._size_bytes -= room.size_bytes
         await self._ground.holdings.let_go(room.live.run_id, room.live.warrant)
@@ -339,12 +339,12 @@ class Guard:
         return dict(_DONE)
 
     async def _pass_time(self, room: Room, moment_ms: int | None) -> None:
-        """Come to a moment, unless it is later already; what nobody answered by then is passed on, or a no."""
+        """Come to a moment, unless it is later already; what was not answered by then is passed on, or a no."""
         room.live.moment_ms = moment_ms
         now_ms = self._runner.clock.now_ms() if moment_ms is None else moment_ms
         for timer_id in room.due(max(now_ms, room.state.at_ms)):
             with suppress(IllegalArrival):  # The question before it has ended the run, and this one with it.
-                await self._runner.judge(room.live, TimerFired(timer_id))
+                await self._runner.rule_on(room.live, TimerFired(timer_id))
 
     def _check_halts(self, name: str, run_id: str, tenant: str, tool: str = "") -> None:
         """Raise where something that stands in the way of this call is halted."""

@@ -10,8 +10,8 @@ from remit.core.journal.arrivals import CancelRequested
 from remit.core.journal.storage import Barrier, Listing, RunEntry
 from remit.core.run.signals import Signal
 from remit.orchestrate.facade import System
+from remit.orchestrate.loop.child_runs import PARENT_ENDED, orphan_above, orphans
 from remit.orchestrate.loop.in_process import InProcessDispatch
-from remit.orchestrate.loop.orphans import PARENT_ENDED, orphan_above, orphans
 from remit.orchestrate.loop.runner import Runner
 from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import (
@@ -49,7 +49,7 @@ async def left_behind(system: System, text: str = "please") -> tuple[str, str]:
     (packet_id,) = response.waiting_for.packet_ids
     clock, store = WallClock(), system.store
     dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
-    await dead.judge(await dead.load(response.run_id), CancelRequested("ada"))
+    await dead.rule_on(await dead.load(response.run_id), CancelRequested("ada"))
     return response.run_id, packet_id
 
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from remit.orchestrate.loop.shielded import Steps
+from remit.orchestrate.loop.driver import Steps
 from tests.unit.orchestrate.stage import play
 
 

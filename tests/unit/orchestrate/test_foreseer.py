@@ -26,8 +26,8 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.loop.offspring import child_manifest
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.ports import Store
-from remit.orchestrate.setup import foreseeing
-from remit.orchestrate.setup.foreseeing import KINDS_MAX, RUNS_MAX, USES_MAX, Foreseer
+from remit.orchestrate.setup import foreseer as foreseer_module
+from remit.orchestrate.setup.foreseer import KINDS_MAX, RUNS_MAX, USES_MAX, Foreseer
 from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
 from remit.tool.declare.decorator import tool
 from tests.unit.kernel import builders as built
@@ -198,7 +198,7 @@ def test_of_many_runs_that_begin_at_once_one_learns_for_all() -> None:
 
 
 def test_only_the_newest_runs_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreseeing, "RUNS_MAX", RUNS_MIN + 1)
+    monkeypatch.setattr(foreseer_module, "RUNS_MAX", RUNS_MIN + 1)
     assert RUNS_MAX > RUNS_MIN
 
     async def play() -> None:
@@ -218,7 +218,7 @@ def test_no_more_turns_are_read_than_a_beginning_may_wait_for(monkeypatch: pytes
             (run_id, *_) = await succeed(system, RUNS_MIN)
             entry = await system.store.catalogue.entry(run_id)
             assert entry is not None
-            monkeypatch.setattr(foreseeing, "TURNS_MAX", entry.turns * (RUNS_MIN - 1))
+            monkeypatch.setattr(foreseer_module, "TURNS_MAX", entry.turns * (RUNS_MIN - 1))
             looking, counted = foreseer(system.store)
             manifest = await manifest_of(system, run_id)
             assert await looking.foreseen(manifest) is manifest

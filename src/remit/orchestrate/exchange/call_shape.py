@@ -5,7 +5,7 @@ Rule 2: an engine that calls by grammar never gets tools. While the user's words
         is told how to call and held to the grammar of that call; otherwise it answers in words.
 Rule 3: what a node asks for comes before what the request asks for.
 Rule 4: no grammar reaches an engine unchecked, and no answer that had to follow one leaves here unchecked. What breaks it
-        is told to the model where its answer is checked next; where nobody checks it, the call has failed.
+        is told to the model where its answer is checked next; where nothing checks it, the call has failed.
 Rule 5: the same history and manifest give the same request.
 Rule 6: a provider that demands strict mode gets the schema as it wants it, and its answer is brought back. Where strict
         mode cannot say what a schema says, the schema is sent as it is; the answer is validated in either case.
@@ -49,8 +49,8 @@ TOOLS_OFFERED_MAX = 20
 TOOLS_BY_GRAMMAR_MAX = 8
 
 
-# A small model that nobody gave a limit goes on until it has none left, in circles. A page, and for what a tool said a
-# paragraph, is more than it has to say; whoever wants more says how much.
+# A small model without a limit goes on until it has none left, in circles. A page, and for what a tool said a
+# paragraph, is more than it has to say; a caller that wants more says how much.
 WORDS_TOKENS_MAX = 512
 TOLD_TOKENS_MAX = 128
 
@@ -90,7 +90,7 @@ class Unfit(NamedTuple):
     problem: str
 
 
-class Breach(NamedTuple):
+class ShapeBreach(NamedTuple):
     """An answer that breaks the shape it had to have, and where; told so, its model may mend it."""
 
     result: ModelResult
@@ -216,7 +216,7 @@ def _wanted(tools: Sequence[ToolDefinition], given: Circumstances) -> tuple[Tool
     if given.occasion.must_call and len(tools) == 1:
         return tuple(tools)
     if given.router is None:
-        # Nobody says what the words ask for; once something was called, the answer is due.
+        # It is not known what the words ask for; once something was called, the answer is due.
         return tuple(tools[:TOOLS_BY_GRAMMAR_MAX]) if not given.occasion.called else ()
     words, called = given.occasion.words, given.occasion.called
     names = [each.tool for each in given.router.shortlist(words, tools) if each.tool not in called]
@@ -255,7 +255,7 @@ def _speaking(request: ModelRequest) -> Shaped:
 
 
 def _limited(request: ModelRequest, tokens_max: int) -> ModelRequest:
-    """The request with a limit of our own, where it has the one that is there when nobody says anything."""
+    """The request with a limit of our own, where it has only the default one."""
     return replace(request, max_tokens=tokens_max) if request.max_tokens == OUTPUT_TOKENS_DEFAULT else request
 
 
@@ -273,7 +273,7 @@ def _hinted(messages: tuple[Message, ...], hint: str) -> tuple[Message, ...]:
     return (system_message(hint), *EXAMPLES, *messages)
 
 
-def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | Breach | Unfit:
+def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | ShapeBreach | Unfit:
     """The answer as it counts: its text made a call where it is one, or what is wrong with it."""
     if result.tool_calls or not result.content:
         return result
@@ -284,28 +284,28 @@ def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult
     return _by_grammar(shape, result) if shape.grammar else result
 
 
-def _by_grammar(shape: Shaped, result: ModelResult) -> ModelResult | Breach | Unfit:
+def _by_grammar(shape: Shaped, result: ModelResult) -> ModelResult | ShapeBreach | Unfit:
     reading = read_with(shape.grammar, result.content)
     match reading.fit:
         case Fit.FITS:
             return result
         case Fit.UNDECIDED:
-            # Nobody may call it wrong, and its model would not know what to mend.
+            # No check calls it wrong, and its model would not know what to mend.
             problem = f"it is unknown whether the answer keeps its grammar: {reading.problem}"
             return Unfit(ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, problem)
     ended = _was_cut(shape, result) if reading.fit is Fit.CUT else ""
     problem = f"the answer breaks its grammar: {reading.problem}{ended}"
-    return Breach(result, Violation("", GRAMMAR, problem), ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
+    return ShapeBreach(result, Violation("", GRAMMAR, problem), ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
 
 
-def read_cut(shape: Shaped, fault: EngineFault, model: str) -> Breach | None:
+def read_cut(shape: Shaped, fault: EngineFault, model: str) -> ShapeBreach | None:
     """What there is of an answer that was cut before its shape was complete; None where there is nothing to mend."""
     if not fault.said or shape.calls:
         return None
     limit = f" of {shape.request.max_tokens} tokens" if shape.request.max_tokens else ""
     problem = f"the answer reached its limit{limit} and was cut before it was complete; answer again, and shorter"
     result = ModelResult(fault.said, usage=fault.usage, model=model)
-    return Breach(result, Violation("", LENGTH, problem), fault.code)
+    return ShapeBreach(result, Violation("", LENGTH, problem), fault.code)
 
 
 def is_checked(state: RunState) -> bool:
@@ -345,7 +345,7 @@ def _as_written(shape: Shaped, result: ModelResult, messages_count: int) -> Mode
 
 
 def _restored(strict: StrictMode, result: ModelResult) -> ModelResult:
-    """The answer as the schema had it before it was made strict. One that is no JSON is left to whoever validates it."""
+    """The answer as the schema had it before it was made strict. One that is no JSON is left to validation."""
     try:
         value = read_json(result.content)
         restored = strict.restored(value)
