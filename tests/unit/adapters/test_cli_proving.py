@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli.commands import proving
+from remit.adapters.cli.export_files import lines_in
 from remit.adapters.cli.inputs import InputUnusable
 from remit.observe.proof import verify
 from tests.unit.adapters.desk import Desk, Screen
@@ -204,7 +204,7 @@ def test_a_store_that_cannot_be_read_does_not_keep_a_file_from_being_verified(de
 
 def test_a_file_that_vanishes_is_an_error_with_a_code(desk: Desk) -> None:
     with pytest.raises(InputUnusable, match="EXPORT_FILE_UNUSABLE"):
-        list(proving._lines_in(desk.folder / "gone"))
+        list(lines_in(desk.folder / "gone"))
 
 
 def test_a_redacted_run_does_not_replay_as_the_same(desk: Desk) -> None:

@@ -42,6 +42,9 @@ class Common:
 
 COMMON = Common()
 
+# The engine that needs nothing but this machine.
+LOCAL = "local"
+
 RunName: TypeAlias = Annotated[
     str, Parameter(name="RUN", help="The id of a run, the beginning of it where that is unique, or `last`.")
 ]

@@ -13,10 +13,9 @@ from remit.adapters.cli.chat import slash
 from remit.adapters.cli.chat.chat_session import Sitting
 from remit.adapters.cli.chat.governed_chat import Conversation
 from remit.adapters.cli.chat.keyboard import HISTORY_FILE, Keyboard, Pipe
-from remit.adapters.cli.commands.running import LOCAL
 from remit.adapters.cli.event_loop import Interrupted, heeding
 from remit.adapters.cli.inputs import as_usage, boundary_named, budget_from, usable
-from remit.adapters.cli.options import COMMON, Common, RoleName, os_user
+from remit.adapters.cli.options import COMMON, LOCAL, Common, RoleName, os_user
 from remit.adapters.cli.pattern_options import GoalFile
 from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.call_lines import CallTeller

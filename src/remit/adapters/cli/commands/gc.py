@@ -1,4 +1,4 @@
-"""The commands that remove runs. Every other run verifies as before, and the log of heads keeps that they were there."""
+"""The command that removes old runs. Every other run verifies as before, and the log of heads keeps that they were there."""
 
 import time
 from typing import Annotated
@@ -7,34 +7,13 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import age_ms_from
-from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.screen.amounts import counts_line
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 
 # A quarter: most questions about a run are asked within it.
 DAYS_DEFAULT = 90
-
-
-def delete(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
-    """Remove a run, the runs beneath it, and the texts that only they need."""
-
-    async def remove() -> None:
-        from remit.assemble import open_again, system_on
-
-        system = system_on(open_again(common.settings()))
-        try:
-            run_id = (await system.archive.find(run)).run_id
-            removed = await system.delete(run_id)
-        finally:
-            await system.close()
-        counts = {"runs": removed.runs, "turns": removed.turns, "texts": removed.texts}
-        if terminal.is_json:
-            terminal.values({"run_id": run_id, **counts})
-        else:
-            terminal.line(f"run {run_id} deleted: {_counted(counts)}")
-
-    in_loop(remove())
-    return EXIT_OK
 
 
 def gc(
@@ -62,11 +41,7 @@ def gc(
             terminal.values({"dry_run": dry_run, "removed": removed})
         else:
             counts = {"runs": removed.runs, "turns": removed.turns, "texts": removed.texts}
-            terminal.line(f"{'would remove' if dry_run else 'removed'} {_counted(counts)}")
+            terminal.line(f"{'would remove' if dry_run else 'removed'} {counts_line(counts)}")
 
     in_loop(remove())
     return EXIT_OK
-
-
-def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {what}" for what, count in counts.items())
