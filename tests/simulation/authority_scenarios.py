@@ -3,7 +3,7 @@
 Rule 1: chance comes from a stream of its own, so that worlds without any of this stay as they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from remit.core.failure import Ending
@@ -17,11 +17,10 @@ from remit.core.run.inference import ModelInfo, ModelResult, Price
 from remit.core.run.manifest import Manifest, Versions
 from remit.core.run.messages import Message, user_message
 from remit.core.work.goal import Goal, RequiredAction
-from remit.testing.scripts import Breaks, Model, Stops
+from remit.testing.scripts import Breaks, Filter, Model, Stops
 
 # A model of the same kind that costs a tenth.
 CHEAP = ModelInfo("cheap", 100_000, Price(100_000, 200_000))
-FILTERS = ("masks", "refuses", "breaks")
 
 _QUESTION: JsonObject = {
     "type": "object",
@@ -133,15 +132,20 @@ def _boundary(boundary: Boundary, chance: Random) -> Boundary:
     )
 
 
-def sifted(name: str, tool: str, arguments: JsonObject) -> tuple[JsonObject, str]:
-    """What a filter of these scenarios makes of a call: other arguments, or a reason not to make it."""
-    if name == "breaks":
-        raise RuntimeError("this filter does not work")
-    if name == "refuses" and tool == "pay":
-        return arguments, "nobody pays today"
-    if name == "masks" and "note" in arguments:
-        return {**arguments, "note": "masked"}, ""
-    return arguments, ""
+def _masks(tool: str, arguments: JsonObject) -> tuple[JsonObject, str]:
+    return ({**arguments, "note": "masked"}, "") if "note" in arguments else (arguments, "")
+
+
+def _refuses(tool: str, arguments: JsonObject) -> tuple[JsonObject, str]:
+    return arguments, "nobody pays today" if tool == "pay" else ""
+
+
+def _breaks(tool: str, arguments: JsonObject) -> tuple[JsonObject, str]:
+    raise RuntimeError("this filter does not work")
+
+
+# What each filter makes of a call: other arguments, or a reason not to make it.
+FILTERS: Mapping[str, Filter] = {"masks": _masks, "refuses": _refuses, "breaks": _breaks}
 
 
 def reading_service(arguments: JsonObject) -> str:

@@ -1,12 +1,14 @@
 """Play a simulated world and print the turns of its runs: what arrived, what was ruled, what was ordered.
 
-Without an argument it is the demo; with the seed that a broken law names, the scenario that broke it.
+Without an argument it is the demo; with the seed that a broken law names, the scenario that broke it; with two seeds, the
+scenarios from the first to before the second, of which one hash over everything that they wrote is printed.
 
 Everything printed is escaped: what a model or a tool says is data, also in a terminal.
 """
 
 import sys
 from collections.abc import Sequence
+from hashlib import sha256
 
 from remit.core.limits.profiles import PROFILES
 from remit.core.limits.tools import Effect, ToolDefinition
@@ -18,11 +20,11 @@ from remit.observe.plain import plain
 from remit.observe.views.execution import response_of
 from remit.observe.views.trace import trace_lines
 from remit.orchestrate.patterns.chat_graph import chat_for
-from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import scenario
 from remit.testing.scripts import in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
+from tests.simulation.laws.every_law import LAWS, keep_the_law
+from tests.simulation.scenarios import scenario
 
 ORDER = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
 REFUND = {"type": "object", "properties": {"refunded": {"const": True}}, "required": ["refunded"]}
@@ -76,7 +78,11 @@ def lines_of(run: SimulatedRun) -> list[str]:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Play the demo, or the scenario of a seed; print every run of it, and check every law."""
+    """Play the demo, or the scenario of a seed, and print every run of it; of a range of seeds, print one hash."""
+    if len(arguments) == 2:
+        first, last = map(int, arguments)
+        print(hash_of_worlds(range(first, last)))
+        return 0
     if arguments:
         world = scenario(int(arguments[0]))
     else:
@@ -87,6 +93,19 @@ def main(arguments: Sequence[str] = ()) -> int:
     keep_the_law(world)
     print(f"{len(LAWS)} laws kept, seed {world.seed}")
     return 0
+
+
+def hash_of_worlds(seeds: range) -> str:
+    """The hash of every journal of every world of these seeds, each of which has kept the law."""
+    digest = sha256()
+    for seed in seeds:
+        world = scenario(seed)
+        keep_the_law(world)
+        for run_id in world.run_ids():
+            digest.update(run_id.encode())
+            for data in world.run(run_id).journal:
+                digest.update(data)
+    return digest.hexdigest()
 
 
 def _print_run(world: SimulatedWorld, run: SimulatedRun) -> None:

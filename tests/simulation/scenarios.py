@@ -16,11 +16,11 @@ from remit.core.run.usage import TokenUsage
 from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
 from remit.core.work.graph import Edge, Graph, JoinRule, Node, NodeKind, graph_version
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.authority_scenarios import asking_service, governed, governing, reading_service
-from remit.testing.pattern_scenarios import fickle, plan_request, random_plan, random_vote, vote_request
 from remit.testing.scripts import Breaks, Reply, Stops, Tool
 from remit.testing.trouble import WEATHER, Faults
 from remit.testing.world import SimulatedWorld
+from tests.simulation.authority_scenarios import FILTERS, asking_service, governed, governing, reading_service
+from tests.simulation.pattern_scenarios import fickle, plan_request, random_plan, random_vote, vote_request
 
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -148,6 +148,7 @@ def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
         tools=tools(),
         person=random_person,
         validators={"polite": lambda text: [] if "owned" not in text else ["this is not polite"], "broken": _broken},
+        filters=FILTERS,
         faults=chance.choice(WEATHER) if faults is None else faults,
         seed=seed,
     )

@@ -112,7 +112,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         """A cancelled alarm is passed over when its moment comes."""
 
     def _enqueue(self, handle: asyncio.Handle) -> None:
-        process = handle._context.get(PROCESS, WORLD)  # type: ignore[attr-defined]  # noqa: SLF001  # a loop owns its handles
+        process = handle._context.get(PROCESS, WORLD)  # type: ignore[attr-defined]  # a loop owns its handles
         if process not in self._crashed:
             queue = self._queues.get(process)
             if queue is None:
@@ -136,7 +136,7 @@ class SeededLoop(asyncio.BaseEventLoop):
             self.on_step(process)
             if process in self._crashed:
                 return
-        handle._run()  # noqa: SLF001  # a loop owns its handles
+        handle._run()  # a loop owns its handles
 
     def _ring(self) -> None:
         """Let every alarm ring whose moment has come."""
@@ -173,7 +173,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for task in left:
-                task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  # as gather() does
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # as gather() does
                 _drop(task.get_coro())
         super().close()
 

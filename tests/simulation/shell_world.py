@@ -29,10 +29,10 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.setup.kit import Kit
 from remit.testing.hands import Performed
 from remit.testing.runs import LawBroken, SimulatedRun
-from remit.testing.seeded_loop import WORLD, SeededLoop, Stalled, Turns
-from remit.testing.shared_store import Ground, SharedStore, at_once
-from remit.testing.shell_stage import IDEMPOTENT, TERMS, Stage
 from remit.testing.trouble import CALM, Faults
+from tests.simulation.seeded_loop import WORLD, SeededLoop, Stalled, Turns
+from tests.simulation.shared_store import Ground, SharedStore, at_once
+from tests.simulation.shell_stage import IDEMPOTENT, TERMS, Stage
 
 BEGINS_AT_MS = 1_000_000
 # A world that is still busy after so many callbacks never comes to rest.
@@ -425,3 +425,31 @@ def own_turns(run: SimulatedRun) -> list[Turn]:
     """The turns of a run, those that a fork copied left out."""
     origin = pinned(run.state).forked_from
     return [turn for turn in run.turns if origin is None or turn.seq > origin.seq]
+
+
+ALONE = Weather(processes=1)
+_BUSY = Weather(actions=20)
+_STORM = Weather(processes=2, actions=18, crash=0.003, leave=0.08, cancel=0.15, clock_jump=0.05, slow=0.01)
+# Worlds where one kind of trouble is more frequent than the others.
+WEATHERS: tuple[Weather, ...] = (
+    _BUSY,
+    _STORM,
+    replace(_STORM, crash=0.0, leave=0.0),
+    replace(_STORM, crash=0.01, leave=0.0),
+    replace(_STORM, crash=0.0, leave=0.3, processes=3),
+    replace(_STORM, crash=0.0, leave=0.0, cancel=0.6),
+    replace(_STORM, crash=0.001, leave=0.0, slow=0.1, turns_max=8),
+    replace(_BUSY, processes=3, actions=30, apart_s=0.1),
+    replace(ALONE, leave=0.0, cancel=0.3),
+    # Leases that expire under living holders: their renewals are slower than they last, now and then.
+    replace(_STORM, lease_ms=3_000, slow=0.03),
+    replace(_STORM, crash=0.0, leave=0.0, processes=3, lease_ms=1_000, slow=0.1),
+    # Runs of one tenant that do not all fit its quota; and everything halted now and then.
+    replace(_STORM, crash=0.01, processes=3, steps_quota=150),
+    replace(_STORM, processes=3, halt=0.2),
+)
+
+
+def shell_scenario(seed: int) -> ShellWorld:
+    """The world of a seed, played."""
+    return ShellWorld(seed, WEATHERS[seed % len(WEATHERS)]).play()

@@ -18,10 +18,10 @@ from remit.core.run.messages import Message, user_message
 from remit.core.run.usage import TokenUsage
 from remit.core.work.graph import Edge, Graph, JoinRule, Node, NodeKind, NodeOutcome
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import MODEL, PARAMETERS, random_person
 from remit.testing.scripts import Breaks, Tool
 from remit.testing.trouble import WEATHER, Faults
 from remit.testing.world import SimulatedWorld
+from tests.simulation.scenarios import MODEL, PARAMETERS, random_person
 
 # How many children the root starts in one turn: what is promised to hold for so many beside each other.
 CHILDREN = 50

@@ -17,9 +17,9 @@ from remit.core.schema.json_schema import compile_schema
 from remit.core.work.goal import GROUNDS, NEEDS_OBSERVATION
 from remit.kernel.results import notices
 from remit.kernel.state import pinned
-from remit.testing.books import commands_of, effect_of, held_by, is_effect, tools_of
 from remit.testing.runs import SimulatedRun
 from remit.testing.world import SimulatedWorld
+from tests.simulation.laws.books import commands_of, effect_of, held_by, is_effect, tools_of
 
 
 def only_verified_observations_are_committed(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

@@ -4,11 +4,12 @@ Rule 1: a law trusts nothing the kernel computed: it keeps its own books from ar
 Rule 2: a broken law names itself, the seed and the turn, so that it can be seen again.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
-from remit.testing.laws_of_clocks import no_clock_stands_for_work
-from remit.testing.laws_of_effects import (
+from remit.testing.world import Law, SimulatedWorld
+from remit.testing.world import keep_the_law as check
+from tests.simulation.laws.effects import (
     an_approval_is_used_once,
     an_unknown_outcome_is_never_success,
     calls_are_told_as_they_came,
@@ -21,12 +22,12 @@ from remit.testing.laws_of_effects import (
     success_is_earned,
     what_is_committed_really_happened,
 )
-from remit.testing.laws_of_plans import (
+from tests.simulation.laws.plans import (
     no_finished_step_is_done_again,
     replicas_stay_within_their_parent,
     the_answer_is_the_winners,
 )
-from remit.testing.laws_of_runs import (
+from tests.simulation.laws.runs import (
     a_paused_run_orders_nothing,
     a_turn_is_kept_for_whoever_relies_on_it,
     an_ended_run_holds_nothing,
@@ -38,19 +39,15 @@ from remit.testing.laws_of_runs import (
     the_chain_holds,
     the_tally_agrees_with_the_fold,
 )
-from remit.testing.laws_of_spending import (
+from tests.simulation.laws.spending import (
     children_inherit_the_deadline,
     leases_hold,
     no_budget_is_overshot,
+    no_clock_stands_for_work,
     no_gauge_is_exceeded,
     nothing_is_ordered_when_time_is_up,
 )
-from remit.testing.laws_of_trees import no_tree_is_overshot
-from remit.testing.runs import LawBroken, SimulatedRun
-from remit.testing.world import SimulatedWorld
-
-# A law yields what is wrong with a run, in words.
-Law = Callable[[SimulatedWorld, SimulatedRun], Iterator[str]]
+from tests.simulation.laws.trees import no_tree_is_overshot
 
 LAWS: Mapping[str, Law] = MappingProxyType(
     {
@@ -92,10 +89,6 @@ LAWS: Mapping[str, Law] = MappingProxyType(
 )
 
 
-def keep_the_law(world: SimulatedWorld, laws: Mapping[str, Law] | None = None) -> None:
+def keep_the_law(world: SimulatedWorld, laws: Mapping[str, Law] = LAWS) -> None:
     """Check every law on every run of a world; raise LawBroken for the first that does not hold."""
-    for run_id in world.run_ids():
-        run = world.run(run_id)
-        for name, law in (LAWS if laws is None else laws).items():
-            for what in law(world, run):
-                raise LawBroken(name, world.seed, run_id, what)
+    check(world, laws)

@@ -10,9 +10,9 @@ from remit.core.limits.budget import COUNTERS, FIELDS, Charges
 from remit.core.record import Text
 from remit.core.work.graph import Graph, NodeOutcome
 from remit.kernel.state import pinned
-from remit.testing.books import Books
 from remit.testing.runs import SimulatedRun
 from remit.testing.world import SimulatedWorld
+from tests.simulation.laws.books import Books
 
 # The outcomes by which a graph may lead back to what was done before.
 _AGAIN = (NodeOutcome.FAILED, NodeOutcome.REPAIRABLE)

@@ -12,9 +12,9 @@ from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
 from remit.orchestrate.loop.durability import HEAVY, barrier_of
-from remit.testing.books import HARMLESS, Books
 from remit.testing.runs import SimulatedRun, fold
 from remit.testing.world import SimulatedWorld
+from tests.simulation.laws.books import HARMLESS, Books
 
 # Fields of a tally that the state has too, and that mean the same in both.
 _COUNTED = ("node", "blocking", "asking", "paused", "answer", "answer_violations", "unsupported", "stopped")

@@ -18,12 +18,11 @@ from remit.core.run.signals import Signal, UserSignal
 from remit.kernel.state import pinned
 from remit.orchestrate.bus.post import SIGNAL_UNHEARD
 from remit.orchestrate.history.fork_run import FORK_DEFERRED
-from remit.testing.laws import LAWS
-from remit.testing.laws import keep_the_law as keep_the_laws_of_runs
 from remit.testing.runs import LawBroken, SimulatedRun
-from remit.testing.shared_store import at_once
-from remit.testing.shell_world import SENDER_WAIT_S_MAX, ShellWorld, own_turns
 from remit.testing.world import SimulatedWorld
+from tests.simulation.laws import every_law
+from tests.simulation.shared_store import at_once
+from tests.simulation.shell_world import SENDER_WAIT_S_MAX, ShellWorld, own_turns
 
 # A law of shells yields a run and what is wrong with it, in words.
 ShellLaw = Callable[[ShellWorld], Iterator[tuple[str, str]]]
@@ -264,4 +263,4 @@ def keep_the_law(world: ShellWorld) -> None:
     for name, run_id, what in world.offences:
         raise LawBroken(name, world.seed, run_id, what)
     # A shell world answers what these laws ask of a world.
-    keep_the_laws_of_runs(cast("SimulatedWorld", world), LAWS)
+    every_law.keep_the_law(cast("SimulatedWorld", world))

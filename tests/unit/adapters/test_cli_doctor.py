@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli.help_text import LINE_CHARS_MAX
-from remit.adapters.cli.main import main
+from remit.adapters.cli.main import LINE_CHARS_MAX, main
 from remit.assemble import examine, measure_model, settings_of
 from remit.inference.local import models as known
 from remit.inference.local.models import WEIGHTS_MODULE, describe_model, known_models
-from remit.observe.checkup.checkup import CheckState
+from remit.observe.checkup import CheckState
 from tests.unit.adapters.desk import Desk, Screen
 
 

@@ -16,7 +16,7 @@ from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.packet_lines import change_lines, ticked_lines
 from remit.adapters.cli.screen.step_lines import caught_up, conclude
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.tell_run import at_rest, deliver, signal_from
+from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.record import JsonObject, Record, replace
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, Signal
@@ -48,7 +48,7 @@ UNTICKED = "it is not among the calls that were approved"
 
 
 class PacketAnswer(Record):
-    """What somebody answers, to which packet, and which of its calls they ticked."""
+    """What a person answers, to which packet, and which of its calls are ticked."""
 
     kind: Signal
     name: str

@@ -67,7 +67,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "guard",
             "commands.guard:guard",
-            "Judge the tool calls of an agent that somebody else runs: allow, refuse or ask.",
+            "Judge the tool calls of an agent that runs elsewhere: allow, refuse or ask.",
         ),
     ),
     "Looking": (

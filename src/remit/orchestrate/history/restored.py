@@ -12,7 +12,7 @@ from remit.core.journal.storage import SignedHead
 from remit.core.run.manifest import EarlierEffect
 from remit.kernel.state import RunState
 from remit.observe.history import fold, read_history
-from remit.observe.views.missing_turns import RunInDoubt, StoreInDoubt
+from remit.observe.proof.findings import RunInDoubt, StoreInDoubt
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.ports import Catalogue, HeadLog, Turns
 

@@ -49,7 +49,7 @@ def approvals(
             lines = asked_lines(together, value_chars_max=0) if packet else asked_lines(together)
             print_lines(terminal, lines)
         if not asked:
-            terminal.remark("nobody is asked anything")
+            terminal.remark("no run asks anything")
         for item in left:
             terminal.remark(
                 f"run {item.run_id} {item.summary}; see `remit show {item.run_id}`, and take note of it with "

@@ -117,7 +117,7 @@ async def _opened(
 
 
 def _listen(terminal: Terminal, conversation: Conversation, runner: asyncio.Runner) -> int:
-    """Answer one message a line until there are no more, or somebody has to be asked something."""
+    """Answer one message a line until there are no more, or a person has to be asked something."""
     pipe, codes = Pipe(), [EXIT_OK]
     while (text := pipe.message()) is not None:
         narrator = conversation.narrator

@@ -21,8 +21,7 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 from remit.core.journal.storage import RunEntry
 from remit.core.regex import regex
-from remit.observe.cost.cost_prices import NO_PRICES, Prices, parse_prices
-from remit.observe.cost.cost_report import CostReport, Grouping, Ledger, trees_of
+from remit.observe.cost.cost_report import NO_PRICES, CostReport, Grouping, Ledger, Prices, parse_prices, trees_of
 from remit.observe.plain import plain
 
 if TYPE_CHECKING:

@@ -98,7 +98,7 @@ def drain(
         Path | None, Parameter(help="A file with the key to sign with; the secret `webhook_key` unless said.")
     ] = None,
     once: Annotated[bool, Parameter(help="Deliver what there is and end; that is the default.")] = False,
-    follow: Annotated[bool, Parameter(help="Go on until somebody ends it.")] = False,
+    follow: Annotated[bool, Parameter(help="Go on until it is interrupted.")] = False,
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:

@@ -13,7 +13,7 @@ from remit.adapters.cli.screen.step_lines import WorkTeller, caught_up, conclude
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
 from remit.core.run.contract import SystemResponse
-from remit.observe.views.meter import metered
+from remit.observe.watcher import metered
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -27,7 +27,7 @@ def resume(
     run: Annotated[str, Parameter(name="RUN", help="The id of a run, the beginning of it, or `last`.")] = "",
     /,
     *,
-    every: Annotated[bool, Parameter(name="--all", help="Every run that is open and that nobody drives.")] = False,
+    every: Annotated[bool, Parameter(name="--all", help="Every run that is open and has no driver.")] = False,
     accept_tools: Annotated[
         bool,
         Parameter(
@@ -76,7 +76,7 @@ async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, 
 
 
 async def _resumed(system: "System", narrator: Narrator, accepts: str) -> tuple[SystemResponse, WorkTeller]:
-    """A run at its next rest, and who told of it; changed code is accepted in the name of whoever accepts it."""
+    """A run at its next rest, and who told of it; changed code is accepted in the name that is given."""
     run_id = narrator.run_id
     # Until its next turn, this is where it stands.
     narrator.measured(run_id, metered(await system.state_of(run_id)))

@@ -53,7 +53,7 @@ Downgrade: TypeAlias = Annotated[
 ]
 
 
-# Two minutes: as long as somebody watches a terminal. A boundary or a budget that names a wall clock knows better.
+# Two minutes: as long as a person watches a terminal. A boundary or a budget that names a wall clock knows better.
 TIMEOUT_S_DEFAULT = 120
 
 

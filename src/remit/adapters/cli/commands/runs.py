@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     pass
 
 
-# A screenful; nobody reads further without looking for something.
+# A screenful; to read further is to look for something.
 RUNS_SHOWN = 20
 
 

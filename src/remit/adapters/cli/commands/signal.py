@@ -9,7 +9,7 @@ from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import caught_up, conclude
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.tell_run import at_rest, deliver, signal_from
+from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import EXIT_OK
 from remit.core.record import JsonObject
 from remit.core.run.signals import Signal
@@ -25,7 +25,7 @@ SignalName: TypeAlias = Literal["cancel", "pause", "resume", "feedback", "retry"
 _TEXT_KEYS: dict[Signal, str] = {Signal.CANCEL: "reason", Signal.FEEDBACK: "text", Signal.RETRY: "reason"}
 
 
-# After these a run goes on, and whoever sent one waits for its next rest.
+# After these a run goes on, and their sender waits for its next rest.
 _DRIVING = (Signal.RESUME, Signal.RETRY)
 
 
@@ -63,7 +63,7 @@ def signal(
             narrator.run_id = heard.fork_id or run_id
             if told in _DRIVING:
                 response = await at_rest(system, narrator.run_id)
-                # A fork begins before anybody can listen to it; what it came to is read off its turns.
+                # A fork begins before there is a listener to it; what it came to is read off its turns.
                 teller = await caught_up(system, narrator.run_id)
                 return await conclude(terminal, system, response, teller, said=narrator.shown)
             if terminal.is_json:

@@ -31,7 +31,7 @@ def verify(
         bool, Parameter(name="--all", help="Every run of the store, the journal of halts, and the log of heads itself.")
     ] = False,
     key: Annotated[
-        str, Parameter(help="The did:key to trust; without it this store's own, or for a file whoever signed it.")
+        str, Parameter(help="The did:key to trust; without it this store's own, or for a file its signer.")
     ] = "",
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -46,7 +46,7 @@ def verify(
     path = Path(run)
     if is_file(path):
         found, is_trusted = _verified_file(path, key, common, terminal), bool(key)
-        whose = "the signer is whoever the file names; pass --key to say whom you trust"
+        whose = "the signer is the one that the file names; pass --key to say whom you trust"
     else:
         found, is_trusted = in_loop(_verified_run(run, key, common))
         whose = "the key of this store is not one of yours, or is gone; pass --key to say whom you trust"
@@ -60,7 +60,7 @@ def verify(
     if found.findings_left_out:
         terminal.line(f"and {found.findings_left_out} more findings")
     how = f"ended as {found.ending}" if found.ending else "is open"
-    signed = f"{found.signed_turns} of {found.turns} turns are vouched for by {found.signer or 'nobody'}"
+    signed = f"{found.signed_turns} of {found.turns} turns are vouched for by {found.signer or 'no signer'}"
     print_prose(
         terminal,
         f"run {found.run_id} {'is as it was written' if found.ok else 'FAILED verification'}: it {how}; {signed}",
