@@ -1,7 +1,8 @@
 """Laws of spending: caps, gauges, leases, and the time that a run has beside the time in which it waited for a person.
 
 Rule 1: who waited, and when, is read in the journal of the run that waited; what a child told its parent is not believed.
-Rule 2: how long a lost child waited is unknown: it counts from the moment it was known to wait until it was lost.
+Rule 2: how long a child waited that was lost, or that is another run's, is unknown: it counts from the moment it was known to
+        wait until then.
 """
 
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from remit.core.journal import rulings
 from remit.core.journal.arrivals import ChildEnded
 from remit.core.journal.commands import COMMANDS, CallModel, StartChild
+from remit.core.journal.rulings import ChildReleased
 from remit.core.limits.budget import COUNTERS, FIELDS, Dimension
 from remit.kernel.state import pinned
 from remit.testing.runs import SimulatedRun
@@ -131,5 +133,6 @@ def _lost_in(world: SimulatedWorld, run: SimulatedRun) -> Iterator[Span]:
         before = set(waits.held)
         waits.enter(turn)
         since_ms |= dict.fromkeys(waits.held - before, turn.at_ms)
-        yield from ((since_ms.pop(command_id), turn.at_ms) for command_id in before - waits.held - known)
+        released = {decision.command_id for decision in turn.decisions if isinstance(decision, ChildReleased)}
+        yield from ((since_ms.pop(command_id), turn.at_ms) for command_id in before - waits.held - (known - released))
     yield from ((begin, _NEVER_MS) for command_id, begin in since_ms.items() if command_id in waits.held)

@@ -13,9 +13,9 @@ from remit.core.schema.strict_yaml import YamlFault
 from remit.observe.cost.cost_report import (
     NO_PRICES,
     PRICE_MICROUSD_MAX,
+    CostBook,
     CostReport,
     Grouping,
-    Ledger,
     Prices,
     cost_microusd,
     parse_prices,
@@ -68,7 +68,7 @@ def family(tenant: str = "") -> dict[str, Run]:
 
 
 def report(by: Grouping, runs: dict[str, Run], prices: Prices = NO_PRICES, ending: str = "SUCCESS") -> CostReport:
-    ledger = Ledger(by, prices)
+    ledger = CostBook(by, prices)
     (tree,) = trees_of([entry(run_id, "" if run_id == "p" else "p", ending) for run_id in reversed(runs)])
     for one in tree:
         ledger.add(one, runs[one.run_id].turns, tree[-1])
@@ -130,7 +130,7 @@ def test_the_dearest_row_comes_first_and_then_the_one_with_most_tokens() -> None
 
 
 def test_a_success_costs_what_all_runs_cost() -> None:
-    ledger, runs = Ledger(Grouping.RUN, Prices(tool_call_microusd=1)), family()
+    ledger, runs = CostBook(Grouping.RUN, Prices(tool_call_microusd=1)), family()
     for ending in ("SUCCESS", "PARTIAL_SUCCESS", "TIMEOUT", ""):
         root = entry("p", ending=ending)
         ledger.add(root, runs["p"].turns, root)
@@ -162,7 +162,7 @@ def test_a_child_that_its_parent_has_not_settled_is_counted_by_itself() -> None:
 
 
 def test_a_report_on_no_run_is_empty() -> None:
-    found = Ledger(Grouping.RUN).report()
+    found = CostBook(Grouping.RUN).report()
     assert (found.rows, found.roots, found.total.cost_microusd) == ((), 0, 0)
 
 

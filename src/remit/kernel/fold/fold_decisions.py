@@ -208,6 +208,10 @@ def _take_call(state: RunState, ruling: rulings.CallTaken, arrival: Arrival) -> 
 
 
 def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:
+    for command_id in state.stood_before:
+        if state.is_copy or command_id in state.withheld:
+            # That child begins only now: it has waited for nobody while the clock stood until here.
+            state.stood_before[command_id] = stood_by_now(state)
     state.paused, state.parked, state.halted = False, None, None
     state.paused_by, state.is_copy = "", False
     if pinned(state).host is None:
@@ -216,6 +220,12 @@ def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> No
 
 def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
     state.held[ruling.command_id] = ruling.waiting_for
+
+
+def _release_child(state: RunState, ruling: rulings.ChildReleased, arrival: Arrival) -> None:
+    state.held.pop(ruling.command_id, None)
+    # The child of the run that this is a copy of does not say here how long it waited.
+    state.hold = None if state.hold is None else told(state.hold, UNTOLD)
 
 
 def _settle_delegation(state: RunState, ruling: rulings.DelegationSettled, arrival: Arrival) -> None:
@@ -346,6 +356,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.OutcomeDoubted: outcome_doubted,
     rulings.QuestionSettled: _settle_question,
     rulings.ChildHeld: _hold_child,
+    rulings.ChildReleased: _release_child,
     rulings.DelegationSettled: _settle_delegation,
     rulings.RetryPlanned: _plan_retry,
     rulings.UsageExceeded: _nothing,

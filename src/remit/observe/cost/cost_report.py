@@ -136,7 +136,7 @@ class _Sum:
         return Row(name, self.runs, used, self.gpu_ms, self.cost_microusd)
 
 
-class Ledger:
+class CostBook:
     """Adds up what runs cost, tree by tree, the deepest run of each first."""
 
     def __init__(self, by: Grouping, prices: Prices = NO_PRICES) -> None:

@@ -13,7 +13,7 @@ from remit.core.failure import Ending, gravest
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival
 from remit.core.journal.commands import AskHuman, CallTool, ForkRun
-from remit.core.journal.rulings import ChildHeld, QuestionSettled, RunEnded, RunPaused, RunResumed
+from remit.core.journal.rulings import ChildHeld, ChildReleased, QuestionSettled, RunEnded, RunPaused, RunResumed
 from remit.core.journal.storage import Barrier, Listing
 from remit.core.journal.turn import Decision, Turn
 from remit.core.run.halt import HALTED
@@ -67,7 +67,7 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
             waiting[decision.id] = decision.ending
         elif isinstance(decision, ChildHeld):
             waiting[decision.command_id] = decision.waiting_for
-        elif isinstance(decision, QuestionSettled):
+        elif isinstance(decision, QuestionSettled | ChildReleased):
             waiting.pop(decision.command_id, None)
     return gravest(waiting.values()) or ""
 
