@@ -62,7 +62,7 @@ def governing(otherwise: Model) -> Model:
             return said
         name, n = chance.choice(_TOLD)
         arguments: JsonObject = {"question": "which?", "options": ["this", "that"]} if name == "ask" else {"n": n}
-        # Alone as often as beside what nobody asked for, which is refused and soon ends the run.
+        # Alone as often as beside what was not asked for, which is refused and soon ends the run.
         beside = said.tool_calls if chance.random() < 0.4 else ()
         return replace(said, tool_calls=(*beside, ToolCall(f"told{n}", name, arguments)))
 

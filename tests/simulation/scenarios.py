@@ -106,7 +106,7 @@ def _ends(arguments: JsonObject) -> Stops:
 
 
 def hostile_model(messages: Sequence[Message], chance: Random) -> ModelResult | Breaks:
-    """A model that follows nobody: it answers, lies, breaks, repeats itself and calls whatever it likes."""
+    """A model that follows no orders: it answers, lies, breaks, repeats itself and calls whatever it likes."""
     roll = chance.random()
     if roll < 0.15:
         return ModelResult(chance.choice(_HOSTILE_TEXTS), usage=_usage(chance))
@@ -140,7 +140,7 @@ def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
     chance = Random(f"scenario {seed}")
     is_pattern = seed % PATTERN_EVERY == PATTERN_EVERY - 1
     is_governed = not is_pattern and seed % GOVERNED_EVERY == 0
-    # Where somebody says what goes wrong, the model goes wrong as well.
+    # Where the caller says what goes wrong, the model goes wrong as well.
     is_content = faults is None and not is_pattern and not is_governed and seed % CONTENT_EVERY == 1
     model = governing(hostile_model) if is_governed else content_model if is_content else hostile_model
     world = SimulatedWorld(

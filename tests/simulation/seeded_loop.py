@@ -29,7 +29,7 @@ PROCESS: ContextVar[str] = ContextVar("simulated_process", default=WORLD)
 
 
 class Stalled(AssertionError):
-    """Nothing will ever happen again, and somebody still waits."""
+    """Nothing will ever happen again, and a task still waits."""
 
 
 class SeededLoop(asyncio.BaseEventLoop):
@@ -84,7 +84,7 @@ class SeededLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[explicit-override]
         self, executor: Any, func: Callable[[*Ts], T], *args: *Ts
     ) -> "asyncio.Future[T]":
-        """Do it here and now; whoever waits for it goes on a turn of the loop later."""
+        """Do it here and now; its caller goes on a turn of the loop later."""
         future: asyncio.Future[T] = self.create_future()
         try:
             result = func(*args)
@@ -189,7 +189,7 @@ def _fail(future: "asyncio.Future[Any]", error: Exception) -> None:
 
 
 def _pass_over_the_unread(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Say what went wrong, but not what nobody read: in a world with crashes whoever was to be told may be gone."""
+    """Say what went wrong, but not what was never read: in a world with crashes the reader may be gone."""
     if not context["message"].endswith("exception was never retrieved"):
         loop.default_exception_handler(context)
 

@@ -2,9 +2,9 @@
 
 Rule 1: it is the poorest there is: one entry of one log is written at a time (backend/folded), so whatever is decided over
         several logs can be cut off or overtaken between any two of them.
-Rule 2: whoever asks anything of it waits a number of turns of the loop that the seed says, before and after.
-Rule 3: a lease belongs to a process. It dies with that, or it lasts for a time that is renewed and then goes to whoever asks.
-Rule 4: whoever has left the store writes nothing. What breaks these rules is noted, and is for the laws to judge.
+Rule 2: every caller waits a number of turns of the loop that the seed says, before and after.
+Rule 3: a lease belongs to a process. It dies with that, or lasts for a time that is renewed and then goes to the next that asks.
+Rule 4: a process that has left the store writes nothing. What breaks these rules is noted, and is for the laws to judge.
 """
 
 import asyncio
@@ -166,7 +166,7 @@ class SlowLog:
         return place
 
     async def news(self, after: Place) -> list[Entry]:
-        """What is new; others may write before whoever asked goes on."""
+        """What is new; others may write before the caller goes on."""
         found = await self._store.ground.log.news(after)
         await self._store.pause()
         return found
@@ -224,7 +224,7 @@ class SharedLeases:
         self.lasts_ms = lasts_ms
 
     async def take(self, run_id: str) -> int | None:
-        """Take a run that nobody holds, or nobody has renewed in time."""
+        """Take a run without a holder, or whose lease was not renewed in time."""
         ground = self._store.ground
         await self._store.pause()
         if self._holder(run_id) is not None:
@@ -252,7 +252,7 @@ class SharedLeases:
             del self._store.ground.leases[run_id]
 
     async def is_held(self, run_id: str) -> bool:
-        """Whether anybody holds a run."""
+        """Whether a process holds a run."""
         await self._store.pause()
         return self._holder(run_id) is not None
 

@@ -114,7 +114,7 @@ class Stage:
     async def act(self, name: str, n: int, key: str) -> str:
         """Change something, once for a key, at some moment of the call."""
         loop = asyncio.get_running_loop()
-        # Whoever closes in the middle of it lets the next life begin, and the call is still one of this.
+        # A process that closes in the middle of it lets the next life begin, and the call is still one of this.
         began_s, life = loop.time(), self.life
         await self.take_time()
         self.made.append(Made(key, name, str(n), life, began_s, loop.time()))

@@ -61,7 +61,7 @@ class Weather(Record):
     # How many turns of the loop the store takes at most, and how often it takes seconds.
     turns_max: int = 3
     slow: float = 0.0
-    # How long a lease lasts that nobody renews; 0 where it lasts as long as its process.
+    # How long a lease lasts that is not renewed; 0 where it lasts as long as its process.
     lease_ms: int = 0
     # What all runs may take steps together, 0 for any number; and how often everything is halted for a while.
     steps_quota: int = 0
@@ -69,14 +69,14 @@ class Weather(Record):
 
 
 class Halted(Record):
-    """A halt of everything: from the moment at which whoever asked for it was told so, until somebody began to lift it."""
+    """A halt of everything: from the moment at which its sender was told so, until a process began to lift it."""
 
     from_s: float
     until_s: float = inf
 
 
 class Told(Record):
-    """What became of a signal, as its sender knows: `code` is why it was not heard; `is_known` false where nobody waited."""
+    """What became of a signal, as its sender knows: `code` is why it was not heard; `is_known` false where it did not wait."""
 
     signal: UserSignal
     is_known: bool = False
@@ -216,7 +216,7 @@ class ShellWorld:
             self._signal()
 
     async def _calm(self) -> None:
-        """Let everybody finish; then a last process takes up what is open."""
+        """Let every process finish; then a last one takes up what is open."""
         await self._finish([task for process in self.processes for task in process.callers], "a caller")
         if self.weather.halt:
             lifting = self._start()
@@ -226,7 +226,7 @@ class ShellWorld:
         # What crashed holds its runs for a while.
         await asyncio.sleep(self.weather.lease_ms / 1000)
         last = self._start()
-        for _ in range(3):  # A parent may be held by nobody once its child has ended.
+        for _ in range(3):  # A parent may have no holder once its child has ended.
             for run_id in self.run_ids():
                 if self.state_of(run_id).ending is None:
                     last.callers[self.loop.spawn(last.name, self._quietly(last.system.resume(run_id)))] = None
@@ -339,9 +339,9 @@ class ShellWorld:
         now_s = self.loop.time()
         self.halted = [replace(halted, until_s=min(halted.until_s, now_s)) for halted in self.halted]
         self._lifts += 1
-        with suppress(RemitError):  # Somebody else may have lifted it.
+        with suppress(RemitError):  # Another process may have lifted it.
             await process.system.lift(by="lifter", why="looked")
-        # Of one whose process crashed, or who stopped waiting, nobody knows whether it is still on its way.
+        # Of one whose process crashed, or who stopped waiting, it is unknown whether it is still on its way.
         self._lifts -= 1
 
     def _resume(self, process: Process) -> Coroutine[Any, Any, Any] | None:
@@ -379,7 +379,7 @@ class ShellWorld:
             payload = {"packet_id": packet_id(run_id, question.id)}
             if question.purpose is AskPurpose.OUTCOME:
                 # People say what they see; whether they are asked too early is not for them to know.
-                assert question.packet is not None, "whoever asks about an outcome shows the call"
+                assert question.packet is not None, "a question about an outcome shows the call"
                 call = state.open.get(question.packet.about)
                 is_done = isinstance(call, CallTool) and call.key in self.stage.effects
                 kind = Signal.APPROVE if is_done else Signal.REJECT

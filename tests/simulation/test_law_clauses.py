@@ -164,7 +164,7 @@ class TestEffects:
             world.run("run"),
             arriving(arrivals.ApprovalGiven, lambda a: replace(a, modified=wants("write", 99))),
         )
-        assert "nobody approved" in told("no_mutating_command_without_its_approval", world, other)[0]
+        assert "were not approved" in told("no_mutating_command_without_its_approval", world, other)[0]
 
     def test_another_version_of_the_tool_than_was_approved_is_found(self, world: SimulatedWorld) -> None:
         def change(decision: Decision) -> tuple[Decision, ...]:

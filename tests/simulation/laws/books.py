@@ -37,7 +37,7 @@ class Books:
             self._spend(((int(Dimension.STEPS), 1),))
 
     def unsettled(self) -> list[str]:
-        """Open commands that somebody performs or answers; timers and inquiries end with the run."""
+        """Open commands that are performed or answered; timers and inquiries end with the run."""
         vanishing = (*HARMLESS, commands.ReconcileTool)
         return [command.id for command in self._open.values() if not isinstance(command, vanishing)]
 
@@ -92,7 +92,7 @@ class Waits:
 
 
 def first_deadline_of(run: SimulatedRun) -> int:
-    """The deadline before anybody was waited for."""
+    """The deadline before a person was waited for."""
     manifest = pinned(run.state)
     deadline = run.turns[0].at_ms + manifest.caps[Dimension.WALL_CLOCK_MS]
     return min(deadline, manifest.deadline_at_ms or deadline)
@@ -103,7 +103,7 @@ def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
 
     When the last child that waited has ended, the deadline has moved by what the longest of them waited, or the run itself;
     by all the time since the first of them did, where one does not say how long it waited. A child that is sent only when
-    the run is resumed has waited for nobody by then.
+    the run is resumed has waited for no person by then.
     """
     deadline, waits, before_ms = first_deadline_of(run), Waits(), run.turns[0].at_ms
     # Of the time since the first of the children that wait was known to; and how the deadline was when each was started.
@@ -147,7 +147,7 @@ def is_effect(run: SimulatedRun, command_id: str) -> bool:
 
 
 def effect_of(decision: object, tools: Mapping[str, ToolDefinition]) -> tuple[str, bytes] | None:
-    """The effect a decision proposes, holds or attempts; what a tool that nobody knows would do counts as one."""
+    """The effect a decision proposes, holds or attempts; what an unknown tool would do counts as one."""
     if isinstance(decision, CallTool):
         tool, digest = decision.tool, decision.arguments_hash
     elif isinstance(decision, AskHuman) and decision.packet is not None and not decision.packet.about:

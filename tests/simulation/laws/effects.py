@@ -77,13 +77,13 @@ def no_mutating_command_without_its_approval(world: SimulatedWorld, run: Simulat
         packet = asked[arrival.command_id].packet
         approved = arrival.modified or (packet.call if packet is not None else None)
         if approved is None or approved.arguments_hash != command.arguments_hash or packet is None:
-            yield f"turn {turn.seq} orders {command.tool} with arguments nobody approved"
+            yield f"turn {turn.seq} orders {command.tool} with arguments that were not approved"
         elif packet.call.tool != command.tool or packet.tool_version != command.version:
             yield f"turn {turn.seq} orders another tool than was approved"
 
 
 def _may_act_unattended(run: SimulatedRun, turn: Turn, command: CallTool) -> bool:
-    """Whether a changing call needs nobody: its values are bound and its boundary demands no one, or that only audits."""
+    """Whether a changing call needs no person: its values are bound and its boundary demands none, or that only audits."""
     manifest = pinned(run.state)
     boundary, tool = manifest.boundary, tools_of(run)[command.tool]
     if boundary.mode is BoundaryMode.AUDIT:
@@ -160,7 +160,7 @@ def an_approval_is_used_once(world: SimulatedWorld, run: SimulatedRun) -> Iterat
 def no_mutating_command_is_issued_again(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """An effect is attempted once; again only with the same key, by a tool declared idempotent.
 
-    That is after a crash or when its run was taken over, or where it failed and nobody knows what it had done by then.
+    That is after a crash or when its run was taken over, or where it failed and it is unknown what it had done by then.
     """
     tools = tools_of(run)
     seen: dict[str, int] = {}
@@ -206,15 +206,15 @@ def an_unknown_outcome_is_never_success(world: SimulatedWorld, run: SimulatedRun
                     and decision.code != rulings.OUTCOME_UNKNOWN
                 )
                 if settles and is_effect(run, arrival.command_id):
-                    yield f"turn {turn.seq} settles command {arrival.command_id}, whose outcome nobody knows"
+                    yield f"turn {turn.seq} settles command {arrival.command_id}, whose outcome is unknown"
     if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and run.state.doubted:
         yield f"it ended as {run.ending} with {sorted(run.state.doubted)} in doubt"
     if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and (left := _left_open(run)):
-        yield f"it ended as {run.ending} although nobody knows about {sorted(tool for tool, _ in left)}"
+        yield f"it ended as {run.ending} although the outcome is unknown of {sorted(tool for tool, _ in left)}"
 
 
 def _left_open(run: SimulatedRun) -> set[tuple[str, bytes]]:
-    """Effects that were settled as unknown, and of which no later attempt and nobody who was asked has told more."""
+    """Effects that were settled as unknown, and of which no later attempt and no person has told more."""
     left: set[tuple[str, bytes]] = set()
     for turn in run.turns:
         is_account = isinstance(turn.arrival, arrivals.ToolReconciled | arrivals.OutcomeJudged)
@@ -409,7 +409,7 @@ def _inquiry_about(decision: object) -> str:
 
 
 def calls_are_told_as_they_came(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
-    """What stands in the trace of a call is what its own outcome said, and nobody else's."""
+    """What stands in the trace of a call is what its own outcome said, and that of no other call."""
     said: dict[str, object] = {}
     for turn in run.turns:
         if isinstance(turn.arrival, arrivals.ToolReturned):

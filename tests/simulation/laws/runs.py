@@ -21,14 +21,14 @@ _COUNTED = ("node", "blocking", "asking", "paused", "answer", "answer_violations
 
 
 def folding_gives_the_live_state(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
-    """Whoever folds the turns gets what the process that took them has in memory."""
+    """Folding the turns gives what the process that took them has in memory."""
     live = world.lives.get(run.run_id)
     if live is not None and live.state != fold(run.journal[: live.state.seq + 1]):
         yield f"the live state differs from the fold of its {live.state.seq + 1} turns"
 
 
 def every_run_ends_or_waits(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
-    """When nothing more will happen, a run has ended, is paused, asks somebody, or waits for a child that does."""
+    """When nothing more will happen, a run has ended, is paused, asks a person, or waits for a child that does."""
     state = run.state
     if state.ending is not None or state.paused or state.asking:
         return
@@ -42,7 +42,7 @@ def deciding_again_gives_the_same(world: SimulatedWorld, run: SimulatedRun) -> I
     state, origin = RunState(), pinned(run.state).forked_from
     for turn, data in zip(run.turns, run.journal, strict=True):
         is_copied = origin is not None and turn.seq <= origin.seq
-        # By which way somebody was heard is no decision.
+        # By which way a person was heard is no decision.
         again = take_turn(state, turn.arrival, turn.at_ms) if not is_copied else turn
         if not is_copied and encode_turn(replace(again, heard=turn.heard)) != data:
             yield f"turn {turn.seq} is decided differently when decided again"
@@ -51,13 +51,13 @@ def deciding_again_gives_the_same(world: SimulatedWorld, run: SimulatedRun) -> I
 
 
 def a_turn_is_kept_for_whoever_relies_on_it(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
-    """No turn that must survive a power loss is taken for one that nobody relies on."""
+    """No turn that must survive a power loss is taken for one that nothing relies on."""
     state, origin = RunState(), pinned(run.state).forked_from
     for turn, data in zip(run.turns, run.journal, strict=True):
         is_copied = origin is not None and turn.seq <= origin.seq
         is_kept = is_copied or type(turn.arrival) in HEAVY or weigh(state, turn.arrival, turn.at_ms).is_weighty
         if not is_kept and barrier_of(state, turn) is not None:
-            yield f"turn {turn.seq} is written as if nobody relied on it"
+            yield f"turn {turn.seq} is written as if nothing relied on it"
         apply(state, turn, hash_turn(data))
 
 

@@ -1,4 +1,4 @@
-"""Laws of whole systems: who drives, who is told what, and what is left when everybody has gone."""
+"""Laws of whole systems: who drives, who is told what, and what is left when every process has gone."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
@@ -39,14 +39,14 @@ _HEARD_AS: Mapping[Signal, tuple[type, ...]] = MappingProxyType(
         Signal.RETRY: (arrivals.RetryRequested,),
     }
 )
-# Longer than it takes to write the end of a run and to tell whoever performs for it, where the store is slow or not.
+# Longer than it takes to write the end of a run and to tell its performers, where the store is slow or not.
 STOPPED_WITHIN_S, STOPPED_AT_ONCE_S = 5.0, 0.01
-# Why nobody knows whether a signal was heard: it is still under way, or its sender's process was closed.
+# Why it is unknown whether a signal was heard: it is still under way, or its sender's process was closed.
 _UNDECIDED = (SIGNAL_UNHEARD, "SYSTEM_CLOSED")
 
 
 def no_signal_is_lost_or_doubled(world: ShellWorld) -> Iterator[tuple[str, str]]:
-    """Who was told that a run heard them was heard once; who was refused, not at all; and nobody is heard twice."""
+    """Who was told that a run heard them was heard once; who was refused, not at all; and no signal is heard twice."""
     for told in world.told.values():
         signal = told.signal
         times = len(turns_of(world.run(signal.run_id), signal))
@@ -92,7 +92,7 @@ def a_retry_names_its_own_fork(world: ShellWorld) -> Iterator[tuple[str, str]]:
 
 
 def an_ended_run_leaves_nothing_running(world: ShellWorld) -> Iterator[tuple[str, str]]:
-    """When a run has ended, everything beneath it has ended too, once somebody could see to it."""
+    """When a run has ended, everything beneath it has ended too, once a process could see to it."""
     known = frozenset(world.run_ids())
     for run_id in known:
         run = world.run(run_id)
@@ -104,13 +104,13 @@ def an_ended_run_leaves_nothing_running(world: ShellWorld) -> Iterator[tuple[str
 def one_driver_at_a_time(world: ShellWorld) -> Iterator[tuple[str, str]]:
     """A turn is written under the lease of its run; once another has taken the run up, nothing under a lease before it.
 
-    Where leases last as long as their holders, nobody writes between two turns of the same lease either.
+    Where leases last as long as their holders, no other process writes between two turns of the same lease either.
     """
     taken: dict[str, int] = {}
     for entry in world.ground.log.entries:
         kind, _, run_id = entry.name.partition(":")
         if f"{kind}:" != RUN or entry.place not in world.ground.writers:
-            continue  # Whoever wrote it crashed before anybody knew.
+            continue  # Its writer crashed before that was noted.
         written = decode_record(entry.data, OfRun)
         arrival = decode_turn(written.data).arrival if isinstance(written, Written) else None
         writer, token = world.ground.writers[entry.place]
@@ -184,7 +184,7 @@ def nothing_is_done_for_an_ended_run(world: ShellWorld) -> Iterator[tuple[str, s
 
 
 def children_end_with_their_parent(world: ShellWorld) -> Iterator[tuple[str, str]]:
-    """A run that ends has its children told at once. Where its process may go before that, whoever comes next tells them."""
+    """A run that ends has its children told at once. Where its process may go before that, the next process tells them."""
     weather = world.weather
     ended = {} if weather.crash or weather.leave or weather.lease_ms else _ended_s(world)
     for run_id, ended_s in ended.items():
@@ -205,7 +205,7 @@ def _ended_s(world: ShellWorld) -> dict[str, float]:
 
 
 def a_pause_holds_until_somebody_resumes(world: ShellWorld) -> Iterator[tuple[str, str]]:
-    """Who asked a run to stand still is told so only where somebody did, and nothing but a person's resume ends it."""
+    """Who asked a run to stand still is told so only where a person did, and nothing but a person's resume ends it."""
     resumed_by = {told.signal.user_id for told in world.told.values() if told.signal.type is Signal.RESUME}
     for told in world.told.values():
         run = world.run(told.signal.run_id)
@@ -219,7 +219,7 @@ def a_pause_holds_until_somebody_resumes(world: ShellWorld) -> Iterator[tuple[st
         is_asked = False
         for turn in own_turns(world.run(run_id)):
             if is_asked and isinstance(turn.arrival, arrivals.ResumeRequested) and turn.arrival.by not in resumed_by:
-                yield run_id, f"turn {turn.seq}: {turn.arrival.by} let it go on, although somebody had paused it"
+                yield run_id, f"turn {turn.seq}: {turn.arrival.by} let it go on, although a person had paused it"
             is_asked = isinstance(turn.arrival, arrivals.PauseRequested) or (
                 is_asked and not isinstance(turn.arrival, arrivals.ResumeRequested)
             )

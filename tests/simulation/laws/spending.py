@@ -125,7 +125,7 @@ def _waits_in(world: SimulatedWorld, run: SimulatedRun) -> Iterator[Span]:
 
 
 def _lost_in(world: SimulatedWorld, run: SimulatedRun) -> Iterator[Span]:
-    """When children were known to wait of which nobody can say how long they did."""
+    """When children were known to wait of which it is unknown how long they did."""
     ended = {arrival.command_id for arrival in run.all(ChildEnded)}
     known = {c.id for c in run.all(StartChild) if c.id in ended and c.run_id in world.run_ids()}
     waits, since_ms = Waits(), dict[str, int]()

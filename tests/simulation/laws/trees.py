@@ -2,7 +2,7 @@
 
 Rule 1: only leaves spend: a model that was asked, a tool that was called, a node that was entered, a person who was asked.
         What a parent was charged for a child is the kernel's word and is not counted; the child's own journal is.
-Rule 2: what a model reported is taken from its arrival; what nobody reported counts as all that was reserved for it.
+Rule 2: what a model reported is taken from its arrival; what was not reported counts as all that was reserved for it.
 Rule 3: what the world used beyond a reservation, although it was told not to, is kept apart: no kernel can undo it.
 """
 
@@ -59,7 +59,7 @@ class OwnBooks:
         for turn in run.turns:
             for decision in turn.decisions:
                 self._enter(decision, turn.arrival)
-        # What is open may cost all that was reserved for it, also when its run has ended and nobody knows its outcome.
+        # What is open may cost all that was reserved for it, also when its run has ended and its outcome is unknown.
         for command in self._open.values():
             self._spend(_own_part(command))
 
