@@ -182,7 +182,7 @@ FLAWS: Sequence[tuple[str, str, str]] = (
     ("never cancels", "a_cancelled_command_is_stopped", "told nothing"),
     ("never cancels", "what_was_cancelled_before_it_began_never_begins", "taken back is reported"),
     ("begins what was taken back", "what_was_cancelled_before_it_began_never_begins", "taken back was begun"),
-    ("lets nothing begin", "whoever_is_first_claims_or_revokes", "nobody revoked may not begin"),
+    ("lets nothing begin", "whoever_is_first_claims_or_revokes", "not revoked may not begin"),
     ("revokes what has begun", "whoever_is_first_claims_or_revokes", "has begun was revoked"),
     ("revokes nothing", "whoever_is_first_claims_or_revokes", "has not begun cannot be revoked"),
     ("lets all begin", "whoever_is_first_claims_or_revokes", "begun was revoked"),

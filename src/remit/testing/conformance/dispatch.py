@@ -252,7 +252,7 @@ async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDis
         assert set(named) == {live.run_id}, f"what was told to stop and has not is under way for {named or 'no run'}"
         leaving = asyncio.ensure_future(dispatch.finish())
         await asyncio.sleep(0.01)
-        assert not leaving.done(), "a process leaves without waiting for what was told to stop and has not"
+        assert not leaving.done(), "a process that leaves does not wait for what was told to stop and has not"
         performer.may_stop.set()
         await leaving
         assert list(dispatch.under_way()) == [], "what has stopped is still under way"
