@@ -70,7 +70,7 @@ class Stage:
         self.runner.dispatch = self._dispatch(loops)
         live = await self.runner.start(self.manifest)
         await self.runner.drive(live)
-        assert live.state.ending is Ending.SUCCESS, f"{live.state.ending}: {live.state.message}"
+        assert live.state.end.ending is Ending.SUCCESS, f"{live.state.end.ending}: {live.state.end.message}"
 
     async def load(self) -> Live:
         """The last run, folded from its journal."""

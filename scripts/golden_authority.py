@@ -57,7 +57,7 @@ async def sifted(stage: Stage) -> None:
     live = await stage.start("sifted", _governed("sifted", Boundary(name="plain"), _KNOWN["look"], filters=("mask",)))
     await stage.answer(live, proposes("look", {"n": 1, "note": "mine"}))
     code = asked(live, commands.CallCode)
-    call = live.state.proposed[0]
+    call = live.state.calls.proposed[0]
     changed = reports.SiftedCall(ToolCall(call.call_id, call.tool, {"n": 1}))
     await stage.hear(live, reports.FilterSaid(code.id, (changed,)))
     await stage.give(live)

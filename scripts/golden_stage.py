@@ -85,4 +85,4 @@ class Stage:
 
 def asked(live: Live, kind: type[C]) -> C:
     """The oldest open command of a kind."""
-    return next(command for command in live.state.open.values() if isinstance(command, kind))
+    return next(command for command in live.state.commands.open.values() if isinstance(command, kind))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from remit.backend.memory.blobs import MemoryBlobs
     from remit.backend.memory.journal import MemoryJournal
     from remit.backend.memory.store import MemoryStore
-    from remit.constraint.gbnf_schema import gbnf_of, schema_grammar
     from remit.constraint.stack import Demand, constrain
     from remit.context.evidence_message import ContextBuilder, context_confidence
     from remit.context.fts import Document, DocumentIndex
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
     from remit.tool.builtin.builtin_tools import builtin
-    from remit.tool.builtin.fetcher import Reach
+    from remit.tool.builtin.http_client import Reach
     from remit.tool.builtin.http_get import http_get_tool
     from remit.tool.builtin.targets import AllowedHost
     from remit.tool.call.cancel_token import CancelToken
@@ -226,7 +225,6 @@ __all__ = [
     "constrain",
     "context_confidence",
     "delegate",
-    "gbnf_of",
     "http_get_tool",
     "kit_of",
     "load_tools",
@@ -235,7 +233,6 @@ __all__ = [
     "perform",
     "rerank",
     "result_of",
-    "schema_grammar",
     "settings_of",
     "system_in_memory",
     "system_message",
@@ -259,7 +256,6 @@ _HOMES = {
         "backend.memory.blobs": "MemoryBlobs",
         "backend.memory.journal": "MemoryJournal",
         "backend.memory.store": "MemoryStore",
-        "constraint.gbnf_schema": "gbnf_of schema_grammar",
         "constraint.stack": "Demand constrain",
         "context.evidence_message": "ContextBuilder context_confidence",
         "context.fts": "Document DocumentIndex",
@@ -304,7 +300,7 @@ _HOMES = {
         "orchestrate.bus.subscription": "Subscription",
         "rerank.lexical": "rerank",
         "tool.builtin.builtin_tools": "builtin",
-        "tool.builtin.fetcher": "Reach",
+        "tool.builtin.http_client": "Reach",
         "tool.builtin.http_get": "http_get_tool",
         "tool.builtin.targets": "AllowedHost",
         "tool.call.cancel_token": "CancelToken",

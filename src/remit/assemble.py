@@ -39,8 +39,7 @@ from remit.tool.loader import load_tools
 from remit.tool.registry import Registry
 from remit.tool.secrets.revocations import KeptRevocations
 from remit.tool.secrets.secret import Given, Secret
-from remit.tool.secrets.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault
-from remit.tool.secrets.vault_file import read_secrets
+from remit.tool.secrets.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault, read_secrets
 
 if TYPE_CHECKING:
     from remit.backend.embedded.owner.trusted_keys import Ownership, TrustList
@@ -97,6 +96,8 @@ def _engine_settings(environment: Mapping[str, str]) -> EngineSettings:
         models=Path(environment.get(MODELS_VARIABLE) or MODELS_DEFAULT).expanduser(),
         openai_base_url=environment.get("OPENAI_BASE_URL", ""),
         openai_api_key=environment.get("OPENAI_API_KEY", ""),
+        openai_organization=environment.get("OPENAI_ORG_ID", ""),
+        openai_project=environment.get("OPENAI_PROJECT_ID", ""),
         anthropic_base_url=environment.get("ANTHROPIC_BASE_URL", ""),
         anthropic_api_key=environment.get("ANTHROPIC_API_KEY", ""),
         urls=tuple(environment.get(URLS_VARIABLE, "").replace(",", " ").split()),
@@ -382,7 +383,7 @@ def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
     path = settings.home / QUEUES_FILE
     if not path.exists():
         return ()
-    from remit.orchestrate.people.queue_file import read_queues
+    from remit.orchestrate.people.queues import read_queues
 
     return read_queues(path)
 

@@ -218,7 +218,7 @@ async def play(theatre: Theatre, run: Run) -> Played:
     run_id = await theatre.submit(stage)
     while run.answered:
         state = await system.state_of(run_id)
-        asked = [command for command in state.open.values() if isinstance(command, AskHuman)]
+        asked = [command for command in state.commands.open.values() if isinstance(command, AskHuman)]
         if not asked:
             break
         await _answer(system, run, run_id, asked[0])

@@ -484,7 +484,7 @@ def test_a_principal_answers_in_its_own_name_and_never_for_itself() -> None:
             assert refused_name.value.code == PRINCIPAL_FOREIGN
             await eve.signal(yes, kit=kit())
             state = await system.state_of(mine["waiting"])
-            assert state.ending is not None
+            assert state.end.ending is not None
         finally:
             await system.close()
 

@@ -128,7 +128,7 @@ class Stage:
         """Approve; or say what became of a call, after a look at the world."""
         is_yes = True
         if approval.purpose is What.OUTCOME:
-            command = (await self.system.state_of(approval.run_id)).open[approval.about]
+            command = (await self.system.state_of(approval.run_id)).commands.open[approval.about]
             assert isinstance(command, CallTool)
             is_yes = self.place.ledger.did(command.key)
         kind = Signal.APPROVE if is_yes else Signal.REJECT
@@ -185,7 +185,7 @@ async def wait_for_those_in_doubt(stage: Stage) -> None:
     doubted = [
         command
         for entry in await stage.store.catalogue.entries()
-        for command in (await stage.system.state_of(entry.run_id)).open.values()
+        for command in (await stage.system.state_of(entry.run_id)).commands.open.values()
         if isinstance(command, CallTool) and command.tool == "mail"
     ]
     attempts = stage.place.ledger.attempts("mail")

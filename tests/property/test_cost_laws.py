@@ -106,7 +106,9 @@ def test_a_tree_whose_children_were_all_settled_within_their_leases_costs_exactl
     for seed in range(SEEDS):
         for tree in trees_of(entries(seed)):
             root = runs(seed)[tree[-1].run_id]
-            released = any(sum(runs(seed)[e.run_id].state.caps) > sum(_caps(runs(seed)[e.run_id])) for e in tree[:-1])
+            released = any(
+                sum(runs(seed)[e.run_id].state.spending.caps) > sum(_caps(runs(seed)[e.run_id])) for e in tree[:-1]
+            )
             if len(tree) == 1 or root.ending is None or released or _is_fork(root):
                 continue
             (row,) = [row for row in report(seed, Grouping.RUN).rows if row.name == root.run_id]

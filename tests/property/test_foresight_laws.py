@@ -60,7 +60,7 @@ def test_the_kernel_stops_no_run_by_what_was_learned_from_it(seeds: list[int]) -
     foresight = learned(histories)
     if foresight is not None:
         for history in histories:
-            assert judged_again(history, foresight).ending is Ending.SUCCESS
+            assert judged_again(history, foresight).end.ending is Ending.SUCCESS
 
 
 @pytest.mark.slow

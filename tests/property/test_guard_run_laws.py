@@ -212,7 +212,9 @@ class Company(Stage):
         await self.runner.drive(live)
         # Whether a run that has spent its budget is given more is not asked about a call, so no guard is asked it.
         while (
-            live.state.ending is None and (questions := asked(live)) and questions[0].purpose is not AskPurpose.RELEASE
+            live.state.end.ending is None
+            and (questions := asked(live))
+            and questions[0].purpose is not AskPurpose.RELEASE
         ):
             await self.answers(live, questions[0])
         return list((await self.run()).turns)

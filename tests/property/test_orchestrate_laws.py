@@ -140,7 +140,7 @@ def reports_about(command_id: str) -> st.SearchStrategy[Report]:
 def test_whatever_is_reported_can_be_written_and_is_judged_or_changes_nothing(data: st.DataObject) -> None:
     run = Run()
     run.proposes(wants("look"), wants("write", 2))
-    command_id = data.draw(st.sampled_from([*run.state.open, "0.0", "9.9", "\ud800"]))
+    command_id = data.draw(st.sampled_from([*run.state.commands.open, "0.0", "9.9", "\ud800"]))
     report = data.draw(reports_about(command_id))
     before = fold(run.journal)
     try:
@@ -226,7 +226,7 @@ class Process:
             await self.runner.advance(self.live, self._report(self.live.state))
 
     def _report(self, state: RunState) -> Report:
-        chance, kinds = self._chance, [*state.open.values()]
+        chance, kinds = self._chance, [*state.commands.open.values()]
         command = chance.choice(kinds) if kinds else None
         if isinstance(command, CallModel):
             proposed = proposes_all(("look", {"n": chance.randrange(3)}), ("write", {"n": chance.randrange(3)}))

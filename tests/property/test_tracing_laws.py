@@ -70,7 +70,7 @@ def test_an_answer_that_never_became_a_turn_leaves_the_gate_as_it_was(calls: lis
         office = Office()
         live = await office.runner.start(manifest())
         await office.runner.advance(live, ModelSaid("9.9", ModelResult(tool_calls=tuple(calls))))
-        (command,) = [command for command in live.state.open.values() if isinstance(command, CallModel)]
+        (command,) = [command for command in live.state.commands.open.values() if isinstance(command, CallModel)]
         await office.runner.advance(live, ModelSaid(command.id, answer(PAID)))
         assert await office.found() == ["bound"]
 

@@ -109,7 +109,7 @@ def hash_of_worlds(seeds: range) -> str:
 
 
 def _print_run(world: SimulatedWorld, run: SimulatedRun) -> None:
-    response = response_of(run.state, world.text(run.state.answer))
+    response = response_of(run.state, world.text(run.state.result.answer))
     print("\n".join(lines_of(run)))
     print(f"\n{response.terminal_code or 'open'}: {plain(response.content)}")
     print(f"run {run.run_id}: {len(run.turns)} turns, {sum(map(len, run.journal))} bytes\n")

@@ -228,7 +228,7 @@ class ShellWorld:
         last = self._start()
         for _ in range(3):  # A parent may have no holder once its child has ended.
             for run_id in self.run_ids():
-                if self.state_of(run_id).ending is None:
+                if self.state_of(run_id).end.ending is None:
                     last.callers[self.loop.spawn(last.name, self._quietly(last.system.resume(run_id)))] = None
             await self._finish(list(last.callers), "a resume")
             await self._finish([self.loop.spawn(last.name, last.system.settle())], "the last settle")
@@ -371,7 +371,7 @@ class ShellWorld:
         asked = list(questions(state))
         if asked:
             kinds += [Signal.APPROVE] * 4 + [Signal.REJECT] * 2
-        if state.ending is not None:
+        if state.end.ending is not None:
             kinds = [Signal.RETRY] * 4 + kinds
         kind = self.chance.choice(kinds)
         if kind in (Signal.APPROVE, Signal.REJECT):
@@ -380,7 +380,7 @@ class ShellWorld:
             if question.purpose is AskPurpose.OUTCOME:
                 # People say what they see; whether they are asked too early is not for them to know.
                 assert question.packet is not None, "a question about an outcome shows the call"
-                call = state.open.get(question.packet.about)
+                call = state.commands.open.get(question.packet.about)
                 is_done = isinstance(call, CallTool) and call.key in self.stage.effects
                 kind = Signal.APPROVE if is_done else Signal.REJECT
         elif kind is Signal.RETRY:

@@ -191,7 +191,7 @@ class TestEffects:
 
     def test_a_success_without_an_answer_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
-        run.state.answer = ""
+        run.state.result.answer = ""
         assert told("success_is_earned", world, run) == ["it ended as SUCCESS without an answer"]
 
     def test_two_inquiries_about_one_call_are_found(self) -> None:

@@ -174,7 +174,7 @@ def test_whoever_is_asked_about_an_outcome_says_what_they_see(
     world, state = ShellWorld(1, QUIET), doubting()
     [question] = questions(state)
     assert question.packet is not None
-    call: Any = state.open[question.packet.about]
+    call: Any = state.commands.open[question.packet.about]
     if is_done:
         world.stage.effects[call.key] = "1"
     monkeypatch.setattr(world, "chance", Insistent(1))

@@ -72,7 +72,7 @@ def _doubles_the_lease(
 
 
 def _forgives_the_lost(tally: Tally, arrival: ChildLost) -> str | None:
-    command = tally.state.open[arrival.command_id]
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, StartChild)
     tally.child = children.child_trace(tally.state, arrival)
     return child._settle_child(tally, command, (), failed=LOST, bound=tokens_bound(CHILD_LOST))

@@ -114,4 +114,4 @@ def test_a_call_that_is_still_open_counts_as_all_that_was_reserved() -> None:
     (command,) = run.open(CallModel)
     spent = OwnBooks(SimulatedRun("run", run.journal)).spent
     assert spent[Dimension.OUTPUT_TOKENS] == dict(command.reserved)[Dimension.OUTPUT_TOKENS]
-    assert run.state.ending is not Ending.SUCCESS
+    assert run.state.end.ending is not Ending.SUCCESS

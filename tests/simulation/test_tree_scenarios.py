@@ -40,9 +40,9 @@ def test_trees_in_a_hurry_keep_the_law_and_run_out_of_time_though_people_were_wa
         world = hurried_scenario(seed)
         keep_the_law(world)
         runs = [world.run(run_id) for run_id in world.run_ids()]
-        assert runs[0].state.caps[Dimension.WALL_CLOCK_MS] < 20_000
+        assert runs[0].state.spending.caps[Dimension.WALL_CLOCK_MS] < 20_000
         endings += [run.ending for run in runs]
-        stood += [run.state.stood_ms for run in runs if run.all(ChildHeld)]
+        stood += [run.state.clock.stood_ms for run in runs if run.all(ChildHeld)]
     assert Ending.TIMEOUT in endings
     assert any(stood)
 

@@ -160,5 +160,5 @@ async def _expect_plan(system: System, run_id: str) -> None:
 
 async def _read(system: System, response: SystemResponse) -> PlanResult:
     state = await system.state_of(response.run_id)
-    outputs = {name: read(output.kind, await system.text(output.text)) for name, output in state.outputs.items()}
+    outputs = {name: read(output.kind, await system.text(output.text)) for name, output in state.result.outputs.items()}
     return PlanResult(finished_steps(pinned(state).graph, outputs), pinned(state).plan, response)

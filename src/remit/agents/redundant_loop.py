@@ -218,7 +218,7 @@ async def _read(system: System, response: SystemResponse) -> RedundantResult:
 
 async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], int]:
     """The answers that were voted on in a run, in the order in which they were asked for, and how many failed."""
-    children = (await system.state_of(run_id)).children
+    children = (await system.state_of(run_id)).children.ended
     answers = answers_of(children)
     texts = tuple([await system.text(child.text) for child in answers])
     return texts, len(children) - len(answers)

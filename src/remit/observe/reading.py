@@ -172,12 +172,12 @@ class Reading:
     def of(cls, state: RunState) -> "Reading":
         """The reading of a run that is followed from its middle on: it knows what is under way, as if begun now."""
         reading = cls()
-        reading._begin_run(pinned(state), state.started_at_ms)
-        reading.turns, reading.now_ms = state.seq + 1, state.at_ms - state.started_at_ms
-        reading.node = standing_at(state).name if state.node >= 0 else ""
-        ended = {child.command_id: child.node for child in state.children}
-        for command_id in sorted({**ended, **state.open}, key=place_of):
-            if (command := state.open.get(command_id)) is not None:
+        reading._begin_run(pinned(state), state.clock.started_at_ms)
+        reading.turns, reading.now_ms = state.seq + 1, state.at_ms - state.clock.started_at_ms
+        reading.node = standing_at(state).name if state.place.node >= 0 else ""
+        ended = {child.command_id: child.node for child in state.children.ended}
+        for command_id in sorted({**ended, **state.commands.open}, key=place_of):
+            if (command := state.commands.open.get(command_id)) is not None:
                 reading._order(command)
             else:
                 reading._number(ended[command_id])

@@ -29,7 +29,7 @@ def metered(state: RunState) -> Meter:
     reading = Reading.of(state)
     return Meter(
         node=reading.node,
-        doing=tuple(said for key in state.open if (said := _doing(reading.places, reading.steps.get(key)))),
+        doing=tuple(said for key in state.commands.open if (said := _doing(reading.places, reading.steps.get(key)))),
         spent=tuple(spent_of(state, state.at_ms)),
     )
 

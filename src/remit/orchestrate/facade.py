@@ -474,7 +474,7 @@ class System(Acting):
             driver = self._hub.drivers.get(run_id)
             state = await self._hub.at_rest(driver) if driver is not None else (await self._runner.load(run_id)).state
             # What a child asked may have been answered: while the child goes on, its parent does not rest either.
-            if state.ending is not None or not state.held or not await self._hub.settle_beneath(run_id):
+            if state.end.ending is not None or not state.children.held or not await self._hub.settle_beneath(run_id):
                 return state
 
     async def _check_halts(self, run_id: str) -> None:

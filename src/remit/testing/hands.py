@@ -100,7 +100,7 @@ class Hands:
     def after_turn(self, live: Live) -> None:
         """Tell the parent of a run that has ended; news of a child may be lost, but not for good."""
         state = live.state
-        if state.ending is None or pinned(state).parent is None:
+        if state.end.ending is None or pinned(state).parent is None:
             return
         world, told = self._world, self._told.get(live.run_id, 0)
         if told > 1:
@@ -109,8 +109,10 @@ class Hands:
         parent = pinned(state).parent
         assert parent is not None
         left = (left_by(state), denied_by(state), refused_by(state))
-        how = (state.error, state.message, usage_of(state), waited_by(state), observed_by(state), *left)
-        report = reports.ChildSaid(parent.command_id, state.ending, world.text(state.answer), spent_by(state), *how)
+        how = (state.end.error, state.end.message, usage_of(state), waited_by(state), observed_by(state), *left)
+        report = reports.ChildSaid(
+            parent.command_id, state.end.ending, world.text(state.result.answer), spent_by(state), *how
+        )
         is_lost = world.chance.random() < world.faults.lost_child
         world.later(lambda: world.deliver(parent.run_id, report), after_ms=GIVE_UP_MS if is_lost else 0)
 
@@ -151,7 +153,7 @@ class Hands:
 
     async def _call_cooled(self, run_id: str, command: commands.CallTool) -> None:
         """Call a tool that had to cool down, unless the call was cut off meanwhile."""
-        if command.id in self._state(run_id).open:
+        if command.id in self._state(run_id).commands.open:
             self._call_now(run_id, command)
 
     def _call_now(self, run_id: str, command: commands.CallTool) -> None:
@@ -226,7 +228,7 @@ class Hands:
 
     def _filtered(self, run_id: str, command: commands.CallCode) -> Report:
         calls: list[reports.SiftedCall] = []
-        for call in self._state(run_id).proposed:
+        for call in self._state(run_id).calls.proposed:
             held = read_json(self._world.text(call.said or call.arguments) or "{}")
             try:
                 arguments, reason = self._filters[command.name.removeprefix(FILTER_MARK)](call.tool, held)
@@ -265,7 +267,7 @@ class Hands:
     def _answer(self, run_id: str, command: commands.AskHuman, reply: Reply) -> Report:
         if command.purpose is AskPurpose.OUTCOME:
             assert command.packet is not None
-            call = self._state(run_id).open.get(command.packet.about)
+            call = self._state(run_id).commands.open.get(command.packet.about)
             happened = isinstance(call, commands.CallTool) and call.key in self.effects
             return arrivals.OutcomeJudged(command.id, "ada", Happened.YES if happened else Happened.NO)
         by = self._who(command)
@@ -332,12 +334,12 @@ class Hands:
 
     def _signal(self, run_id: str) -> Report:
         chance, state = self._world.chance, self._world.lives[run_id].state
-        some_id = chance.choice([*state.open, "0.1", "999.0", "nonsense"])
+        some_id = chance.choice([*state.commands.open, "0.1", "999.0", "nonsense"])
         # Executors are ours and are believed about their own commands, so a forger must name another one.
         no_call = chance.choice(
-            [key for key, c in state.open.items() if not isinstance(c, commands.CallTool)] or ["0.1"]
+            [key for key, c in state.commands.open.items() if not isinstance(c, commands.CallTool)] or ["0.1"]
         )
-        if state.ending is not None and state.ending is not Ending.SUCCESS and self._forks < FORKS_MAX:
+        if state.end.ending is not None and state.end.ending is not Ending.SUCCESS and self._forks < FORKS_MAX:
             self._forks += 1
             return arrivals.RetryRequested("ada")
         kinds: tuple[Callable[[], Report], ...] = (

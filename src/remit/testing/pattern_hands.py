@@ -80,7 +80,7 @@ def _counted(
         made_up = Election(chance.randint(-1, 4), chance.randrange(4), chance.choice((-1, 500_000, 2_000_000)))
         return CodeReturned(command.id, election=made_up)
     strategy = STRATEGIES[command.name.removeprefix(VOTE_MARK)]
-    replicas = [child for child in state.children if child.node == ballot.source]
+    replicas = [child for child in state.children.ended if child.node == ballot.source]
     answers, order = answers_of(replicas), in_order(replicas)
     texts, places = [read(child.text) for child in answers], [order.index(child) for child in answers]
     to_come = ballot.replicas - len(replicas)
@@ -120,7 +120,7 @@ def manifest_of_child(state: RunState, command: StartChild, read: Read) -> Manif
     if node is None or node.inner is None:
         return child_manifest(parent, command, chat_graph(tool_rounds_max=3))
     if node.feed is None:
-        return child_manifest(parent, command, node.inner, replica_request(parent.request, read(state.ephemeral)))
+        return child_manifest(parent, command, node.inner, replica_request(parent.request, read(state.talk.ephemeral)))
     told = (correction(command.problems),) if command.problems else ()
     fed = shown_to_model(command.kind, read(command.prompt))
     return child_manifest(parent, command, node.inner, step_request(parent.request, node, (*fed, *told)))

@@ -222,7 +222,7 @@ class SimulatedWorld:
         self._rival_is_in = True
         rival = self._new_runner()
         live = await rival.load(run_id)
-        if live.state.ending is None:
+        if live.state.end.ending is None:
             await rival.advance(live, PersonSaid("rival", "one more thing"))
         self._rival_is_in = False
 

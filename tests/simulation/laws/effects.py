@@ -37,7 +37,7 @@ def only_verified_observations_are_committed(world: SimulatedWorld, run: Simulat
 
 def _is_unchecked(run: SimulatedRun, command_id: str) -> bool:
     """Whether a call changes something by a tool that declares no check at all; those of the simulation do or do not."""
-    tool = tools_of(run)[run.state.calls[command_id].tool]
+    tool = tools_of(run)[run.state.calls.made[command_id].tool]
     return tool.effect in MUTATING and not tool.result and tool.verifier == "schema"
 
 
@@ -207,8 +207,8 @@ def an_unknown_outcome_is_never_success(world: SimulatedWorld, run: SimulatedRun
                 )
                 if settles and is_effect(run, arrival.command_id):
                     yield f"turn {turn.seq} settles command {arrival.command_id}, whose outcome is unknown"
-    if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and run.state.doubted:
-        yield f"it ended as {run.ending} with {sorted(run.state.doubted)} in doubt"
+    if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and run.state.commands.doubted:
+        yield f"it ended as {run.ending} with {sorted(run.state.commands.doubted)} in doubt"
     if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and (left := _left_open(run)):
         yield f"it ended as {run.ending} although the outcome is unknown of {sorted(tool for tool, _ in left)}"
 
@@ -219,7 +219,7 @@ def _left_open(run: SimulatedRun) -> set[tuple[str, bytes]]:
     for turn in run.turns:
         is_account = isinstance(turn.arrival, arrivals.ToolReconciled | arrivals.OutcomeJudged)
         for settled in [decision for decision in turn.decisions if isinstance(decision, rulings.CallSettled)]:
-            trace = run.state.calls[settled.command_id]
+            trace = run.state.calls.made[settled.command_id]
             if settled.code == rulings.OUTCOME_UNKNOWN:
                 left.add((trace.tool, trace.arguments_hash))
             elif settled.rung is rulings.Rung.COMMITTED or settled.code == rulings.UNVERIFIED or is_account:
@@ -237,7 +237,7 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
     """
     if run.ending is not Ending.SUCCESS:
         return
-    if not run.state.answer:
+    if not run.state.result.answer:
         yield "it ended as SUCCESS without an answer"
     yield from _unmet(world, run)
     tools, open_effects, malformed = tools_of(run), set[tuple[str, bytes]](), dict[tuple[str, bytes], int]()
@@ -258,7 +258,7 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
             if isinstance(decision, rulings.QuestionSettled):
                 open_effects -= held_by(run, decision.command_id)
             if isinstance(decision, rulings.CallSettled) and decision.rung is rulings.Rung.COMMITTED:
-                trace = run.state.calls[decision.command_id]
+                trace = run.state.calls.made[decision.command_id]
                 open_effects.discard((trace.tool, trace.arguments_hash))
                 beside = _answer_with(run, trace.call_id, turn.seq)
                 malformed = {
@@ -336,7 +336,7 @@ def _committed_beneath(world: SimulatedWorld, run_id: str) -> set[str]:
     run = world.run(run_id)
     below = [c.run_id for _, c in commands_of(run) if isinstance(c, commands.StartChild)]
     committed = [_committed_beneath(world, child) for child in below if child in world.run_ids()]
-    return set(run.state.committed).union(*committed)
+    return set(run.state.effects.committed).union(*committed)
 
 
 def _undone_by_child(world: SimulatedWorld, run: SimulatedRun, command_id: str) -> Iterator[str]:
@@ -351,7 +351,7 @@ def _undone_by_child(world: SimulatedWorld, run: SimulatedRun, command_id: str) 
             if isinstance(decision, CallTool) and tools[decision.tool].effect in MUTATING:
                 left[decision.tool, decision.arguments_hash] = True
             if isinstance(decision, rulings.CallSettled) and decision.rung is rulings.Rung.COMMITTED:
-                trace = child.state.calls[decision.command_id]
+                trace = child.state.calls.made[decision.command_id]
                 left.pop((trace.tool, trace.arguments_hash), None)
     yield from {tool for tool, _ in left}
 
@@ -363,7 +363,7 @@ def _unmet(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     settled = run.all(rulings.CallSettled)
     committed = [called[ruling.command_id] for ruling in settled if ruling.rung is rulings.Rung.COMMITTED]
     schema = manifest.request.output.schema
-    if schema is not None and not _fits(schema, world.text(run.state.answer)):
+    if schema is not None and not _fits(schema, world.text(run.state.result.answer)):
         yield "it ended as SUCCESS with an answer that breaks its output contract"
     goal = manifest.goal
     for action in goal.required_actions if goal is not None else ():
@@ -427,6 +427,6 @@ def calls_are_told_as_they_came(world: SimulatedWorld, run: SimulatedRun) -> Ite
             said[turn.arrival.command_id] = turn.arrival.text
         if isinstance(turn.arrival, arrivals.ChildLost):
             said[turn.arrival.command_id] = notices.CHILD_LOST
-    for command_id, trace in run.state.calls.items():
+    for command_id, trace in run.state.calls.made.items():
         if trace.content and trace.content != said.get(command_id):
             yield f"the trace of command {command_id} holds what another call returned"

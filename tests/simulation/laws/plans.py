@@ -69,7 +69,7 @@ def the_answer_is_the_winners(world: SimulatedWorld, run: SimulatedRun) -> Itera
                 yield f"turn {turn.seq} names command {decision.winner} the winner, which did not answer"
             else:
                 expected = winner.text
-    if expected is not None and run.state.answer != expected:
+    if expected is not None and run.state.result.answer != expected:
         yield "its answer is not what the winner of its vote said"
 
 

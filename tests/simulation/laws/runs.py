@@ -1,23 +1,35 @@
 """Laws of runs: folding, ending, pausing, the chain, and what the model is shown."""
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.codec import encode_turn, hash_turn
-from remit.core.journal.commands import COMMANDS, CallModel, StartChild
+from remit.core.journal.commands import COMMANDS, AskHuman, CallModel, CallTool, StartChild
+from remit.core.journal.rulings import CallTaken, ChildHeld, QuestionSettled, RunEnded
+from remit.core.journal.turn import Decision
 from remit.core.limits.budget import COUNTERS, FIELDS
 from remit.core.record import replace
 from remit.kernel.decide import take_turn, weigh
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
-from remit.orchestrate.loop.durability import HEAVY, barrier_of
+from remit.orchestrate.loop.durability import barrier_of
 from remit.testing.runs import SimulatedRun, fold
 from remit.testing.world import SimulatedWorld
 from tests.simulation.laws.books import HARMLESS, Books
 
-# Fields of a tally that the state has too, and that mean the same in both.
-_COUNTED = ("node", "blocking", "asking", "paused", "answer", "answer_violations", "unsupported", "stopped")
+# Fields of a tally that the state has too, and where: they mean the same in both.
+_COUNTED = {
+    "node": "place.node",
+    "blocking": "commands.blocking",
+    "asking": "people.asking",
+    "paused": "place.paused",
+    "answer": "result.answer",
+    "answer_violations": "result.violations",
+    "unsupported": "result.unsupported",
+    "stopped": "result.stopped",
+}
 
 
 def folding_gives_the_live_state(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
@@ -30,11 +42,11 @@ def folding_gives_the_live_state(world: SimulatedWorld, run: SimulatedRun) -> It
 def every_run_ends_or_waits(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """When nothing more will happen, a run has ended, is paused, asks a person, or waits for a child that does."""
     state = run.state
-    if state.ending is not None or state.paused or state.asking:
+    if state.end.ending is not None or state.place.paused or state.people.asking:
         return
-    children = (command for command in state.open.values() if isinstance(command, StartChild))
+    children = (command for command in state.commands.open.values() if isinstance(command, StartChild))
     if not any(world.run(child.run_id).ending is None for child in children if child.run_id in world.run_ids()):
-        yield f"it stands at turn {state.seq} with {[type(c).__name__ for c in state.open.values()]} open"
+        yield f"it stands at turn {state.seq} with {[type(c).__name__ for c in state.commands.open.values()]} open"
 
 
 def deciding_again_gives_the_same(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
@@ -52,13 +64,19 @@ def deciding_again_gives_the_same(world: SimulatedWorld, run: SimulatedRun) -> I
 
 def a_turn_is_kept_for_whoever_relies_on_it(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """No turn that must survive a power loss is taken for one that nothing relies on."""
-    state, origin = RunState(), pinned(run.state).forked_from
+    state = RunState()
     for turn, data in zip(run.turns, run.journal, strict=True):
-        is_copied = origin is not None and turn.seq <= origin.seq
-        is_kept = is_copied or type(turn.arrival) in HEAVY or weigh(state, turn.arrival, turn.at_ms).is_weighty
-        if not is_kept and barrier_of(state, turn) is not None:
+        is_relied_on = state.end.ending is not None or any(map(_is_relied_on, turn.decisions))
+        if is_relied_on and barrier_of(state, turn) is None:
             yield f"turn {turn.seq} is written as if nothing relied on it"
         apply(state, turn, hash_turn(data))
+
+
+def _is_relied_on(decision: Decision) -> bool:
+    """Whether a decision lets an effect happen, asks or releases a person, takes a call or ends the run."""
+    if isinstance(decision, CallTool):
+        return decision.mutating
+    return isinstance(decision, AskHuman | QuestionSettled | ChildHeld | CallTaken | RunEnded)
 
 
 def only_what_turns_order_is_done(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
@@ -96,7 +114,7 @@ def every_call_is_answered(world: SimulatedWorld, run: SimulatedRun) -> Iterator
     """Before the model is asked again, each call it proposed has exactly one result in the context."""
     proposed: dict[int, int] = {}
     answered = 0
-    for entry in run.state.context:
+    for entry in run.state.talk.context:
         if isinstance(entry, arrivals.ModelAnswered):
             if sum(proposed.values()) != answered:
                 yield f"the model was asked again with {answered} of {sum(proposed.values())} calls answered"
@@ -112,15 +130,15 @@ def an_ended_run_holds_nothing(world: SimulatedWorld, run: SimulatedRun) -> Iter
     if len(run.all(rulings.RunEnded)) != 1:
         yield "it ended more than once"
     books = Books(pinned(run.state).graph)
-    for turn in run.turns[: run.state.ended_seq + 1]:
+    for turn in run.turns[: run.state.end.seq + 1]:
         for decision in turn.decisions:
             books.enter(decision)
     doubted = {ruling.command_id for ruling in run.all(rulings.OutcomeDoubted)}
     if left := sorted(key for key in books.unsettled() if key not in doubted):
         yield f"commands {left} were neither settled nor in doubt when it ended"
-    if set(run.state.open) != set(run.state.doubted):
-        yield f"commands {sorted(set(run.state.open) - set(run.state.doubted))} are open after the ending"
-    held = [cap - left for cap, left in zip(run.state.caps, run.state.left, strict=True)]
+    if set(run.state.commands.open) != set(run.state.commands.doubted):
+        yield f"commands {sorted(set(run.state.commands.open) - set(run.state.commands.doubted))} are open after the ending"
+    held = [cap - left for cap, left in zip(run.state.spending.caps, run.state.spending.left, strict=True)]
     if held != [books.held(dimension) for dimension in range(len(FIELDS))]:
         yield f"{held} is used and reserved after the ending, which no settlement and no doubt accounts for"
 
@@ -130,30 +148,32 @@ def the_tally_agrees_with_the_fold(world: SimulatedWorld, run: SimulatedRun) -> 
     state, last = RunState(), len(run.turns)
     if pinned(run.state).forked_from is not None:
         return  # Its first turns were decided for another run, whose name is in their keys.
-    for turn, data in zip(run.turns[: run.state.ended_seq if run.ending else last], run.journal, strict=False):
+    for turn, data in zip(run.turns[: run.state.end.seq if run.ending else last], run.journal, strict=False):
         tally = weigh(state, turn.arrival, turn.at_ms)
-        before = RunState(pending=[*state.pending], pending_tokens=state.pending_tokens)
+        before = len(state.talk.pending), state.talk.pending_tokens
         counted = {name: getattr(tally, name) for name in _COUNTED}
         apply(state, turn, hash_turn(data))
         yield from (f"turn {turn.seq} counted {what}" for what in _disagreements(tally, counted, before, state))
 
 
-def _disagreements(tally: Tally, counted: Mapping[str, object], before: RunState, after: RunState) -> Iterator[str]:
+def _disagreements(
+    tally: Tally, counted: Mapping[str, object], before: tuple[int, int], after: RunState
+) -> Iterator[str]:
     for name, ours in counted.items():
-        if ours != getattr(after, name):
-            yield f"{name} as {ours} and the fold as {getattr(after, name)}"
+        if ours != (folded := attrgetter(_COUNTED[name])(after)):
+            yield f"{name} as {ours} and the fold as {folded}"
     # A model call takes along the feedback that was waiting for it.
     shows = any(isinstance(decision, CallModel) for decision in tally.decisions)
-    pending, tokens = (len(before.pending), before.pending_tokens) if shows else (0, 0)
+    pending, tokens = before if shows else (0, 0)
     messages, context_tokens = tally.messages_count + pending, tally.context_tokens + tokens
-    if (messages, context_tokens) != (len(after.context), after.context_tokens):
-        shown = f"{len(after.context)} messages of {after.context_tokens} tokens"
+    if (messages, context_tokens) != (len(after.talk.context), after.talk.context_tokens):
+        shown = f"{len(after.talk.context)} messages of {after.talk.context_tokens} tokens"
         yield f"{messages} messages of {context_tokens} tokens and the fold {shown}"
-    if tally.finished is not None and after.outputs.get(tally.finished[0]) != tally.finished[1]:
-        yield f"step {tally.finished[0]} as {tally.finished[1]} and the fold as {after.outputs.get(tally.finished[0])}"
+    if tally.finished is not None and after.result.outputs.get(tally.finished[0]) != tally.finished[1]:
+        yield f"step {tally.finished[0]} as {tally.finished[1]} and the fold as {after.result.outputs.get(tally.finished[0])}"
     for dimension in COUNTERS:
-        if tally.left[dimension] != after.left[dimension]:
-            yield f"{FIELDS[dimension]} left as {tally.left[dimension]} and the fold as {after.left[dimension]}"
+        if tally.left[dimension] != after.spending.left[dimension]:
+            yield f"{FIELDS[dimension]} left as {tally.left[dimension]} and the fold as {after.spending.left[dimension]}"
     for key, code in tally.uncommitted.items():
-        if after.uncommitted.get(key, "") != (code or ""):
-            yield f"the effect {key[0]} as {code!r} and the fold as {after.uncommitted.get(key)!r}"
+        if after.effects.uncommitted.get(key, "") != (code or ""):
+            yield f"the effect {key[0]} as {code!r} and the fold as {after.effects.uncommitted.get(key)!r}"

@@ -397,7 +397,10 @@ def test_a_tool_choice_of_a_tool_that_is_not_there_is_turned_away_at_the_door_an
 
     play(story())
     run = Run(manifest_of(request=request))
-    assert (run.state.ending, "tool_choice demands a call of nobody" in run.state.message) == (Ending.IMPOSSIBLE, True)
+    assert (run.state.end.ending, "tool_choice demands a call of nobody" in run.state.end.message) == (
+        Ending.IMPOSSIBLE,
+        True,
+    )
 
 
 @pytest.mark.req("4.36")
@@ -477,7 +480,7 @@ def test_where_a_text_is_not_at_hand_nothing_is_compared() -> None:
     run = Run(manifest_of(goal=of_class(TaskClass.ACCOUNT_STATUS)))
     run.proposes(wants("look"))
     run.returns("look")
-    (trace,) = run.state.calls.values()
+    (trace,) = run.state.calls.made.values()
     trace.content = BlobRef(b"gone", 9)
     task = task_of(pinned(run.state))
     assert task is not None

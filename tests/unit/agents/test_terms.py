@@ -126,8 +126,8 @@ def test_a_judge_that_objects_sends_the_answer_back_with_its_objection() -> None
     state = play(system.state_of(response.run_id))
 
     assert response.content == "Wait, please."
-    assert [child.node for child in state.children] == ["check", "check"]
-    assert any("it is curt" in str(entry.content) for entry in state.context if hasattr(entry, "content"))
+    assert [child.node for child in state.children.ended] == ["check", "check"]
+    assert any("it is curt" in str(entry.content) for entry in state.talk.context if hasattr(entry, "content"))
 
 
 def test_a_judge_works_on_its_own_engine_and_is_paid_by_the_run() -> None:
@@ -135,10 +135,10 @@ def test_a_judge_works_on_its_own_engine_and_is_paid_by_the_run() -> None:
     rules = RuleSet("desk", semantic=(KIND,))
     agent = AgentLoop(ScriptedEngine((GOOD,)), rules=rules, judge=Judge((HOLDS,)), system=system)
     response = play(agent.chat("How long will it take?"))
-    child = play(system.state_of(*play(system.state_of(response.run_id)).beneath.values()))
+    child = play(system.state_of(*play(system.state_of(response.run_id)).children.runs.values()))
 
     assert pinned(child).models[0].name == "judge"
-    assert response.token_usage.prompt_tokens > child.prompt_tokens > 0
+    assert response.token_usage.prompt_tokens > child.talk.prompt_tokens > 0
 
 
 def test_without_a_judge_of_its_own_the_answering_model_is_asked() -> None:
@@ -271,7 +271,7 @@ def test_a_run_with_rules_is_not_resumed_without_them_and_goes_on_with_them(tmp_
                 await system.resume(run_id, kit=kit)
             assert refused.value.code == RUN_PARTS_MISSING
             assert refused.value.details["missing"] == ["code 'rules:desk'"]
-            assert (await system.state_of(run_id)).ending is None
+            assert (await system.state_of(run_id)).end.ending is None
             ruled = replace_parts(kit, code=judging_by(desk, None, engine).code)
             assert (await system.resume(run_id, kit=ruled)).terminal_code is Ending.SUCCESS
 

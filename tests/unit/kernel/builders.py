@@ -177,7 +177,7 @@ class Run:
 
     def open(self, kind: type[K]) -> list[K]:
         """The open commands of a kind, oldest first."""
-        return [command for command in self.state.open.values() if isinstance(command, kind)]
+        return [command for command in self.state.commands.open.values() if isinstance(command, kind)]
 
     def path(self) -> list[str]:
         """The nodes entered so far."""
@@ -194,7 +194,8 @@ class Run:
     def messages(self) -> list[Any]:
         """The texts the model would be shown, in order."""
         return [
-            entry.text if isinstance(entry, arrivals.ModelAnswered) else entry.content for entry in self.state.context
+            entry.text if isinstance(entry, arrivals.ModelAnswered) else entry.content
+            for entry in self.state.talk.context
         ]
 
     # The world reports.

@@ -169,7 +169,7 @@ def turned_away(times: int) -> Story:
         for n in range(times):
             run.proposes(wants("write", n))
             run.rejects()
-        if run.state.ending is None:
+        if run.state.end.ending is None:
             run.says("done")
         return run
 

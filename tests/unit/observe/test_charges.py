@@ -87,7 +87,7 @@ def test_a_pause_and_the_time_after_the_end_cost_no_time() -> None:
     run.take(ResumeRequested("ada"), after_ms=5_000)
     assert run_cost(run.turns).used[Dimension.WALL_CLOCK_MS] == paused
     run.says("Done.")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
     ended = run_cost(run.turns).used[Dimension.WALL_CLOCK_MS]
     late = Turn(run.state.seq + 1, run.now_ms + 1_000, run.state.head, 1, run.turns[-1].arrival, ())
     assert run_cost([*run.turns, late]).used[Dimension.WALL_CLOCK_MS] == ended

@@ -68,7 +68,7 @@ def test_a_reading_of_a_state_is_that_of_its_turns() -> None:
         taken_up = Reading.of(state)
         assert (taken_up.node, taken_up.turns) == (reading.node, reading.turns)
         assert [step.name for step in taken_up.steps.values()] == [
-            reading.steps[key].name for key in state.open if key in reading.steps
+            reading.steps[key].name for key in state.commands.open if key in reading.steps
         ]
 
 

@@ -79,7 +79,7 @@ def test_the_clock_stands_while_a_person_is_asked() -> None:
 def test_every_command_that_somebody_waits_for_is_told_in_words(command: Command, said: tuple[str, ...]) -> None:
     state = RunState(run_id=RUN.state.run_id)
     apply(state, RUN.turns[0], b"")
-    state.open = {"1": command}
+    state.commands.open = {"1": command}
     assert metered(state).doing == said
 
 
@@ -110,18 +110,18 @@ def test_replicas_beside_each_other_keep_their_numbers() -> None:
     first, second, third = run.open(StartChild)
     run.take(ChildEnded(second.id, Ending.SUCCESS, GOOD))
     assert metered(run.state).doing == ("replica 1 is under way", "replica 3 is under way")
-    assert {first.id, third.id} < set(run.state.open)
+    assert {first.id, third.id} < set(run.state.commands.open)
 
 
 def test_code_that_is_neither_a_step_nor_a_vote_is_not_worth_a_word() -> None:
     state = RunState(run_id=RUN.state.run_id)
     apply(state, RUN.turns[0], b"")
-    state.open = {"1": CallCode("1", "rules", "text", 1)}
+    state.commands.open = {"1": CallCode("1", "rules", "text", 1)}
     assert metered(state).doing == ()
 
 
 def test_a_run_that_stands_nowhere_yet_has_no_node() -> None:
     state = RunState(run_id=RUN.state.run_id)
     apply(state, RUN.turns[0], b"")
-    state.node = -1
+    state.place.node = -1
     assert metered(state).node == ""

@@ -427,7 +427,7 @@ class TestPeople:
     def test_arguments_for_a_question_without_a_call_are_refused(self, facts: Facts) -> None:
         run = asking()
         question = run.question()
-        run.state.open[question.id] = replace(question, packet=None)
+        run.state.commands.open[question.id] = replace(question, packet=None)
         with pytest.raises(IllegalArrival) as caught:
             complete(facts, run, reports.PersonApproved(question.id, "ada", {"n": 7}))
         assert caught.value.fault is ArrivalFault.WRONG_PACKET

@@ -124,7 +124,7 @@ def test_a_filter_changes_arguments_before_anything_is_called(mask: ToolCallFilt
     assert [command.arguments for command in outcome.all(CallTool)] == ['{"at":"***"}']
     assert outcome.results() == ["seen ***"]
     assert [(f.name, f.changed, f.dropped) for f in outcome.all(CallsFiltered)] == [("mask", 1, 0)]
-    assert outcome.run.state.ending is Ending.SUCCESS
+    assert outcome.run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.req("3.21")
@@ -314,7 +314,7 @@ def test_what_a_filter_put_in_is_traced_like_the_words_of_a_model() -> None:
         terms=TRACED,
         text="Delete the file draft",
     )
-    assert outcome.run.state.ending is None
+    assert outcome.run.state.end.ending is None
     assert [command.tool for command in outcome.all(CallTool)] == ["files"]
 
 

@@ -122,8 +122,8 @@ def test_who_starts_the_same_again_goes_on_where_the_journal_ends() -> None:
         assert (await again.mail(BOB, "twice"))["decision"] == "ask", "nobody knows whether it was made"
         await again.say("result", id="made", tool="send_mail", content="sent")
         state = (await again.system._runner.load(run_id)).state
-        assert state.doubted == {}, "its late result says so"
-        assert [call.call_id for call in state.calls.values() if not call.rung.startswith("o")] == ["f"]
+        assert state.commands.doubted == {}, "its late result says so"
+        assert [call.call_id for call in state.calls.made.values() if not call.rung.startswith("o")] == ["f"]
         assert (await again.start())["code"] == GUARD_RUN_OPEN
         assert (await Talk(again.system).start())["code"] == GUARD_RUN_OPEN
 
@@ -195,7 +195,7 @@ def test_an_approval_given_while_nobody_drives_the_run_holds_and_is_in_no_doubt(
         await again.system.settle()
         again = await again.crash()
         assert await again.start() == {"ok": True, "resumed": True}
-        assert (await again.system._runner.load(run_id)).state.doubted == {}
+        assert (await again.system._runner.load(run_id)).state.commands.doubted == {}
         assert (await again.mail(EVE, "d"))["decision"] == "allow"
 
     play(scene)

@@ -78,7 +78,7 @@ async def arrivals_of(store: MemoryStore, run_id: str) -> list[object]:
 
 def under_way(system: System, run_id: str) -> Callable[[], Awaitable[bool]]:
     async def has_asked() -> bool:
-        return run_id in system._hub.drivers and bool(system._hub.drivers[run_id].live.state.open)
+        return run_id in system._hub.drivers and bool(system._hub.drivers[run_id].live.state.commands.open)
 
     return has_asked
 

@@ -358,7 +358,7 @@ def test_a_fork_counts_with_what_it_adds_from_when_it_began(kind: str, tmp_path:
             assert first_day.spent == (await system.state_of(failed.run_id)).used[TOKENS]
             (second_day,) = await system.quotas.standings("acme")
             # What the model said before that was the origin's.
-            assert (fork.ending, second_day.spent) == (Ending.SUCCESS, 9)
+            assert (fork.end.ending, second_day.spent) == (Ending.SUCCESS, 9)
             assert fork.used[TOKENS] > 9
             clock.at_ms -= DAY_MS
             assert await system.quotas.standings("acme") == [first_day]
@@ -381,7 +381,7 @@ def test_a_fork_that_finds_no_room_waits_since_its_caps_cannot_be_less(kind: str
             assert refused.value.details["needed"] > refused.value.details["left"]
             assert {entry.run_id for entry in await store.catalogue.entries()} == {failed.run_id, held.run_id}
             # What is recorded is what the sender was told.
-            assert [type(command) for command in (await system.state_of(failed.run_id)).parting] == [ForkRun]
+            assert [type(command) for command in (await system.state_of(failed.run_id)).commands.parting] == [ForkRun]
         await store.close()
 
     asyncio.run(scene())

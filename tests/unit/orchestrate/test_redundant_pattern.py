@@ -51,7 +51,7 @@ def test_mode_redundant_asks_three_times_and_votes() -> None:
             response = await system.run(ASKED, scripted({"text": '{"a":7}'}))
             assert (response.content, response.structured_output) == ('{"a":7}', {"a": 7})
             assert (response.confidence, response.confidence_source) == (1.0, ConfidenceSource.VOTING)
-            assert len((await system.state_of(response.run_id)).children) == 3
+            assert len((await system.state_of(response.run_id)).children.ended) == 3
 
     play(story())
 

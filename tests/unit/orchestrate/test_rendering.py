@@ -76,7 +76,7 @@ def test_newer_evidence_replaces_what_was_found_before() -> None:
     run, conversation = retrieving(), Conversation()
     run.take(ContextFound(run.open(Retrieve)[0].id, "old", 20))
     conversation.catch_up(run.state)
-    run.state.ephemeral = "new"
+    run.state.talk.ephemeral = "new"
     assert [message.content for message in conversation.catch_up(run.state)] == ["be brief", "first", "new", "last"]
 
 
@@ -84,7 +84,7 @@ def test_evidence_that_is_withdrawn_leaves_no_trace() -> None:
     run, conversation = retrieving(), Conversation()
     run.take(ContextFound(run.open(Retrieve)[0].id, "old", 20))
     conversation.catch_up(run.state)
-    run.state.ephemeral = ""
+    run.state.talk.ephemeral = ""
     assert conversation.catch_up(run.state) == list(REQUEST.messages)
 
 
@@ -104,7 +104,7 @@ def test_an_engine_takes_a_conversation_in_full_and_what_was_fetched_stays() -> 
             return "in full"
 
         run, conversation = Run(), Conversation()
-        run.state.context[0] = user_message(BlobRef(b"digest", 5000))
+        run.state.talk.context[0] = user_message(BlobRef(b"digest", 5000))
         once = await conversation.whole(run.state, 1, fetch)
         again = await conversation.whole(run.state, 1, fetch)
         assert once == again == (user_message("in full"),)
@@ -135,7 +135,7 @@ def compressed(followed: Conversation | None = None) -> Run:
 def test_a_conversation_that_followed_a_compressed_run_equals_one_that_is_rendered_at_once() -> None:
     followed = Conversation()
     run = compressed(followed)
-    assert run.state.compressions > 0
+    assert run.state.talk.compressions > 0
     assert followed.catch_up(run.state) == shown(run.state)
 
 
@@ -161,7 +161,7 @@ def test_an_engine_takes_a_compressed_conversation_in_full_from_a_state_that_was
         assert isinstance(text, str)
         return text
 
-    count = len(run.state.context)
+    count = len(run.state.talk.context)
     whole = play(Conversation().whole(restored, count, fetch))
     assert list(whole) == shown(run.state)
 
@@ -175,11 +175,11 @@ def test_what_was_fetched_before_a_compression_is_not_shown_after_it() -> None:
 
     run.proposes(wants("look", 7, call_id="call7"))
     run.take(ToolReturned(run.open(CallTool)[0].id, kept, b"evidence", 916))
-    before = play(conversation.whole(run.state, len(run.state.context), fetch))
+    before = play(conversation.whole(run.state, len(run.state.talk.context), fetch))
     assert before[-1].content == "whole"
     for n in (8, 9):
         run.proposes(wants("look", n, call_id=f"call{n}"))
         run.returns("look", "x" * 600)
-    after = play(conversation.whole(run.state, len(run.state.context), fetch))
+    after = play(conversation.whole(run.state, len(run.state.talk.context), fetch))
     (told,) = [message.content for message in after if message.tool_call_id == "call7"]
     assert told == f"(an earlier result of 900 bytes, kept as sha256:{kept.digest.hex()})"

@@ -291,7 +291,7 @@ def test_a_vote_that_is_decided_again_has_the_same_winner(redundancy: Redundancy
         retaken = take_turn(state, turn.arrival, turn.at_ms)
         assert retaken.decisions == turn.decisions
         apply(state, turn, hash_turn(data))
-    assert (state.answer, state.confidence_ppm) == (run.state.answer, counted.confidence_ppm)
+    assert (state.result.answer, state.result.confidence_ppm) == (run.state.result.answer, counted.confidence_ppm)
 
 
 def test_a_vote_with_another_winner_is_a_difference() -> None:
@@ -300,7 +300,7 @@ def test_a_vote_with_another_winner_is_a_difference() -> None:
     graph = redundant_graph(schema_text(schema), "", Redundancy(3))
     run = world.finish(replace(demo_manifest(), graph=graph, request=vote_request(schema)))
     seq = next(turn.seq for turn in run.turns if any(isinstance(d, rulings.VoteCounted) for d in turn.decisions))
-    other = run.state.children[1].command_id
+    other = run.state.children.ended[1].command_id
 
     def bought(turn: Turn) -> Turn:
         swapped = (replace(d, winner=other) if isinstance(d, rulings.VoteCounted) else d for d in turn.decisions)
@@ -308,7 +308,7 @@ def test_a_vote_with_another_winner_is_a_difference() -> None:
 
     found = audit(tampered(run, seq, bought), gone)
     assert found.difference is not None
-    assert (found.difference.seq, found.difference.recomputed) == (seq, run.state.children[0].command_id)
+    assert (found.difference.seq, found.difference.recomputed) == (seq, run.state.children.ended[0].command_id)
 
 
 def test_the_texts_of_a_run_are_fetched_once_as_far_as_they_are_kept() -> None:

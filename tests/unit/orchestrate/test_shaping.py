@@ -41,7 +41,6 @@ from remit.orchestrate.exchange.shaping import (
     Unfit,
     applied,
     began_at,
-    grammatically,
     is_checked,
     is_plain,
     occasion_of,
@@ -462,45 +461,6 @@ def test_an_answer_is_checked_next_where_every_way_leads_to_a_check(edges: tuple
     assert not is_checked(RunState())
 
 
-class Grammatical(Strict):
-    """An engine whose server takes grammars alone."""
-
-    wants_grammars = True
-
-
-def test_a_grammar_is_made_of_a_schema_for_a_server_that_takes_no_schemas() -> None:
-    shape = grammatically(ASKED, Grammatical())
-    assert (shape.request.schema, shape.loosened, shape.is_plain) == (PERSON, "", True)
-    assert read_with(shape.request.grammar, '{"name":"Ann","age":3}').fit is Fit.FITS
-    assert read_with(shape.request.grammar, '{"age":3}').fit is not Fit.FITS
-    # A grammar says it all: strict mode would change the schema for nothing.
-    assert strictly(shape, Grammatical()) is shape
-    assert grammatically(ASKED, Strict()) is ASKED
-
-
-def test_what_a_grammar_does_not_keep_to_is_named() -> None:
-    schema = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
-    shape = grammatically(Shaped(replace(ASKED.request, schema=schema)), Grammatical())
-    assert shape.loosened == "uniqueItems at /"
-    none = grammatically(
-        Shaped(
-            replace(ASKED.request, schema={"type": "object", "properties": {"of": {"$ref": "#"}}, "required": ["of"]})
-        ),
-        Grammatical(),
-    )
-    assert (none.request.schema, none.request.grammar, none.loosened[:11]) == (None, "", "GBNF_EMPTY:")
-
-
-def test_tools_are_not_forbidden_by_a_grammar_and_the_callers_own_stands() -> None:
-    offering = grammatically(Shaped(replace(ASKED.request, tools=(declared("look"),))), Grammatical())
-    assert (offering.request.schema, offering.request.grammar) == (None, "")
-    assert "tools are on offer" in offering.loosened
-    own = Shaped(replace(ASKED.request, grammar='root ::= "yes"'))
-    assert grammatically(own, Grammatical()) is own
-    free = Shaped(replace(ASKED.request, schema=None))
-    assert grammatically(free, Grammatical()) is free
-
-
 def test_calls_of_an_engines_own_and_silence_are_left_alone() -> None:
     shape = Shaped(ModelRequest(()), grammar='root ::= "yes"')
     proposing = result("let me see", tool_calls=(ToolCall("1", "look"),))
@@ -535,7 +495,7 @@ def test_last_words_are_asked_for_without_any_tool_to_call() -> None:
     usage = TokenUsage(prompt_tokens=8, output_tokens=call.max_tokens)
     run.take(ModelAnswered(call.id, calls=(wants("look"),), usage=usage, tokens_bound=40))
     run.returns()
-    assert run.state.is_wrapping
+    assert run.state.talk.is_wrapping
     changed, _ = applied(demanding, run.state)
     assert (changed.tools, changed.tool_choice) == ((), ToolChoice())
 
@@ -579,9 +539,9 @@ def test_a_model_sees_what_its_node_shows(sees: Sees) -> None:
     for n in (1, 2):
         run.proposes(wants("look", n, call_id=f"c{n}"))
         run.returns()
-    whole = tuple(rendered(entry) for entry in run.state.context)
-    run.state.graph = Run(manifest_of(graph=asking(Ask(sees=sees)))).state.graph
-    run.state.node = 0
+    whole = tuple(rendered(entry) for entry in run.state.talk.context)
+    run.state.derived = Run(manifest_of(graph=asking(Ask(sees=sees)))).state.derived
+    run.state.place.node = 0
     changed, _ = applied(ModelRequest(whole), run.state)
     expected = {Sees.EVERYTHING: whole, Sees.REQUEST: whole[:2], Sees.RESULTS: (*whole[:2], *whole[-2:])}
     assert changed.messages == expected[sees]
@@ -589,7 +549,7 @@ def test_a_model_sees_what_its_node_shows(sees: Sees) -> None:
 
 def test_evidence_is_part_of_the_request_that_is_seen() -> None:
     run = Run(manifest_of(graph=asking(Ask(sees=Sees.REQUEST))))
-    run.state.ephemeral = "evidence"
+    run.state.talk.ephemeral = "evidence"
     messages = (system_message("evidence"), user_message("please"), assistant_message("so"))
     assert applied(ModelRequest(messages), run.state)[0].messages == messages[:2]
 

@@ -41,7 +41,7 @@ def test_a_paused_run_decides_later_on_calls_that_were_judged_before() -> None:
     async def act() -> None:
         office = Office()
         live = await office.runner.start(manifest())
-        (command,) = [c for c in live.state.open.values() if isinstance(c, commands.CallModel)]
+        (command,) = [c for c in live.state.commands.open.values() if isinstance(c, commands.CallModel)]
         await office.runner.judge(live, arrivals.PauseRequested("ada"))
         await office.runner.judge(live, ModelSaid(command.id, answer(PAID, STOLEN)))
         assert performed(office) == []
@@ -67,7 +67,7 @@ def test_a_live_tracer_is_used_on_and_never_made_again() -> None:
         live = await office.runner.start(manifest())
         tracer = live.tracer
         await office.runner.drive(live)
-        assert live.state.ending is Ending.SUCCESS
+        assert live.state.end.ending is Ending.SUCCESS
         assert live.tracer is tracer is not None
         assert reads == []
 
@@ -105,7 +105,7 @@ def test_a_write_that_failed_leaves_nothing_in_the_gate() -> None:
         office.journal = journal
         office.runner = Runner(journal=journal, blobs=office.blobs, clock=office.clock, dispatch=office.dispatch)
         live = await office.runner.start(manifest())
-        (command,) = [c for c in live.state.open.values() if isinstance(c, commands.CallModel)]
+        (command,) = [c for c in live.state.commands.open.values() if isinstance(c, commands.CallModel)]
         failing.append(1)
         with pytest.raises(OSError, match="no space"):
             await office.runner.judge(live, ModelSaid(command.id, answer(PAID)))
@@ -120,7 +120,7 @@ def test_an_answer_that_cannot_be_read_to_its_end_leaves_nothing_in_the_gate() -
     async def act() -> None:
         office = Office()
         live = await office.runner.start(manifest())
-        (command,) = [c for c in live.state.open.values() if isinstance(c, commands.CallModel)]
+        (command,) = [c for c in live.state.commands.open.values() if isinstance(c, commands.CallModel)]
         broken = ModelResult(tool_calls=(ToolCall("a", *PAID), ToolCall("b", 5, {})))  # type: ignore[arg-type]
         await office.runner.judge(live, ModelSaid(command.id, broken))
         assert uses(live, "pay") == 0
@@ -133,7 +133,7 @@ def test_a_rival_who_was_faster_is_heard_before_the_call_is_judged() -> None:
     async def act() -> None:
         office = Office()
         live = await office.runner.start(manifest())
-        (command,) = [c for c in live.state.open.values() if isinstance(c, commands.CallModel)]
+        (command,) = [c for c in live.state.commands.open.values() if isinstance(c, commands.CallModel)]
         rival, theirs = await resumed(office)
         await rival.runner.judge(theirs, PersonSaid("ada", "Mail carl@corp.example, too."))
         await office.runner.judge(live, ModelSaid(command.id, answer(("send_mail", to("carl@corp.example")))))

@@ -28,10 +28,10 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.provenance.gate_verdict import verdict_json
-from remit.provenance.snapshot import snapshot
 from remit.testing.scripts import Breaks, in_turn, says
 from tests.unit.orchestrate.stage import HandClock, Stage
 from tests.unit.orchestrate.stage import Tool as Service
+from tests.unit.provenance.gate_snapshot import snapshot
 
 PROMPT = "Mail Bob that lunch is at noon. Then pay 100 to DE89370400440532013000."
 BOB = "bob@corp.example"
@@ -231,7 +231,7 @@ class Office(Stage):
 
 def asked(live: Live) -> list[AskHuman]:
     """The questions that a run waits with."""
-    return [command for command in live.state.open.values() if isinstance(command, AskHuman)]
+    return [command for command in live.state.commands.open.values() if isinstance(command, AskHuman)]
 
 
 PROBES: tuple[tuple[str, JsonObject], ...] = (

@@ -67,7 +67,7 @@ class BadDispatch(InProcessDispatch):
     async def receive(self, live: Live) -> Report | None:  # type: ignore[explicit-override]
         if self._flaw == "begins what was taken back":
             for command_id in self._taken_back:
-                await self._perform_it(live.state.open[command_id])
+                await self._perform_it(live.state.commands.open[command_id])
         if self._flaw == "repeats itself" and len(self._told) == 1:
             self._told *= 2
             return self._told[0]

@@ -51,7 +51,7 @@ def test_a_tool_that_nobody_scripted_fails_by_its_name() -> None:
 def test_a_tool_may_end_the_loop_with_its_text() -> None:
     model = in_turn(proposes("finish", {"n": 1}), says("never asked"))
     world = SimulatedWorld(model=model, tools={"finish": lambda arguments: Stops('{"ok": true}')})
-    assert world.finish(manifest_of()).state.answer == '{"ok": true}'
+    assert world.finish(manifest_of()).state.result.answer == '{"ok": true}'
 
 
 @pytest.mark.req("4.13")

@@ -84,8 +84,8 @@ def test_a_long_text_can_be_read_in_full() -> None:
     long = "x" * (TEXT_INLINE_BYTES_MAX + 1)
     world = SimulatedWorld(model=in_turn(says(long)))
     run = world.finish(manifest_of())
-    assert isinstance(run.state.answer, BlobRef)
-    assert world.text(run.state.answer) == long
+    assert isinstance(run.state.result.answer, BlobRef)
+    assert world.text(run.state.result.answer) == long
 
 
 def test_long_arguments_reach_the_tool_in_full() -> None:
@@ -185,7 +185,7 @@ def test_a_world_that_never_comes_to_rest_is_a_broken_law() -> None:
 def test_an_arrival_that_is_refused_and_leaves_a_mark_is_a_broken_law() -> None:
     world = SimulatedWorld(model=LOOKS, tools=tools())
     world.finish(manifest_of())
-    world.lives["run"].state.denials += 1
+    world.lives["run"].state.counts.denials += 1
     world.later(lambda: world.deliver("run", PauseRequested("ada")))
     with pytest.raises(LawBroken, match="illegal_arrivals_change_nothing"):
         world.play()
@@ -211,7 +211,7 @@ def test_nothing_waits_to_be_received_in_a_world_of_events() -> None:
     live = world.lives["run"]
     assert world._drive(world.receive(live)) is None
     world.forget(live)
-    assert live.state.ending is Ending.SUCCESS
+    assert live.state.end.ending is Ending.SUCCESS
 
 
 def test_calm_is_the_absence_of_trouble_and_every_weather_is_known() -> None:

@@ -37,7 +37,7 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
     if arrival.takes:
         _take(tally, arrival)
         return None
-    by = state.turned_away.get((call.tool, call.arguments_hash)) if state.turned_away else None
+    by = state.people.turned_away.get((call.tool, call.arguments_hash)) if state.people.turned_away else None
     if by is not None:
         call = replace(call, provenance=Provenance.REFUSED, reasons=(f"{by} said no to exactly this call",))
     # A read on this machine is never traced, so the check that hears a person's no is not among its own.
@@ -55,12 +55,12 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
 
 def _take(tally: Tally, arrival: CallProposed) -> None:
     """Have an approved call made that waited for whoever proposed it."""
-    command, call = tally.state.open.get(arrival.takes), arrival.call
+    command, call = tally.state.commands.open.get(arrival.takes), arrival.call
     is_same = isinstance(command, CallTool) and (command.tool, command.arguments_hash) == (
         call.tool,
         call.arguments_hash,
     )
-    if not is_same or arrival.takes not in tally.state.withheld:
+    if not is_same or arrival.takes not in tally.state.commands.withheld:
         message = f"command {arrival.takes!r} of run {tally.state.run_id} is no approved call that waits to be made"
         raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
     tally.rule(CallTaken(arrival.takes))

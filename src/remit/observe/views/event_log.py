@@ -126,7 +126,7 @@ class Telling:
 
     def events(self, state: RunState, turn: Turn) -> list[Event]:
         """What a turn tells, given the run as it stands after it."""
-        if state.ending is not None and state.ended_seq != turn.seq:
+        if state.end.ending is not None and state.end.seq != turn.seq:
             return []  # An addendum: the run's spans have ended with it.
         if (reading := self._readings.get(state.run_id)) is None:
             reading = self._readings[state.run_id] = Reading.of(state) if turn.seq else Reading()
@@ -210,14 +210,14 @@ class Telling:
 
     def _doubted(self, state: RunState, fact: Fact) -> "Iterator[_Told]":
         """The ends of calls whose outcome is unknown; everything else was settled before the run ended."""
-        for command_id, code in state.doubted.items():
+        for command_id, code in state.commands.doubted.items():
             step = self._readings[state.run_id].steps.get(command_id)
             if step is not None and step.kind is StepKind.TOOL and self._open.pop(_span(state, step), None) is not None:
                 called = self._called(state, step, self._took_ms(state, fact, step), code)
                 yield Action.TOOL, called, self._place(state, step.node)
 
     def _took_ms(self, state: RunState, fact: Fact, step: Step) -> int:
-        return fact.at_ms - state.started_at_ms - step.began_ms
+        return fact.at_ms - state.clock.started_at_ms - step.began_ms
 
     def _called(self, state: RunState, step: Step, took_ms: int, code: str) -> ToolEndEvent:
         return ToolEndEvent(self._below_call(state, step), step.tool, step.call_id, took_ms, not code, code)
@@ -267,7 +267,7 @@ def _inference_start(state: RunState, step: Step, context: CorrelationContext) -
     request = pinned(state).request
     return InferenceStartEvent(
         context,
-        message_count=step.messages + bool(state.ephemeral),
+        message_count=step.messages + bool(state.talk.ephemeral),
         tool_defs_count=len(offered_tools(state)),
         schema_present=request.output.schema is not None,
         grammar_present=bool(request.output.grammar),
@@ -279,12 +279,12 @@ def _code(state: RunState, step: Step, *, was_cut: bool) -> str:
     """Why a call failed; empty when it did not."""
     if step.kind is StepKind.TOOL:
         return "" if step.rung == Rung.COMMITTED or step.code == UNVERIFIED else step.code
-    return _why_cut(state) if was_cut else str(state.calls[step.id].code)
+    return _why_cut(state) if was_cut else str(state.calls.made[step.id].code)
 
 
 def _why_cut(state: RunState) -> str:
     """The code of the ending that settled what had no outcome."""
-    return str(state.error or state.ending)
+    return str(state.end.error or state.end.ending)
 
 
 def _span(state: RunState, step: Step) -> str:

@@ -133,7 +133,7 @@ class Bus:
         whose, fields = self.learn(state), partial(run_fields, state.run_id, state)
         for listener in self._covering(whose):
             _call(listener.on_turn, state, turn, of=f"turn {turn.seq}", fields=fields)
-            if state.ending is not None and self._listeners.get(listener, ALL).run_id == whose.run_id:
+            if state.end.ending is not None and self._listeners.get(listener, ALL).run_id == whose.run_id:
                 self._listeners.pop(listener, None)
         if self._ears:
             self._publish(turn_event(whose.run_id, turn))

@@ -155,7 +155,7 @@ class Post:
         turn = take_turn(state, runner.facts.complete(state, report, []), at_ms)
         # Where nothing would be done anyway, because others are still asked or the run ends, it need not stand still.
         is_idle = not any(type(decision) in PERFORMED for decision in turn.decisions)
-        before = () if state.paused or is_idle else (PauseRequested(signal.user_id),)
+        before = () if state.place.paused or is_idle else (PauseRequested(signal.user_id),)
         turn = await self.hub.note_and_rest(signal.run_id, (*before, report), heard=heard)
         return turn, "" if is_idle else why
 
@@ -197,7 +197,7 @@ class Post:
         try:
             while drivers := self.hub.drivers:
                 # That a child has ended elsewhere rings for nobody here, and is looked for as long as somebody waits for it.
-                is_awaiting = any(driver.live.state.held for driver in drivers.values())
+                is_awaiting = any(driver.live.state.children.held for driver in drivers.values())
                 look_ms = min(INBOX_POLL_MS, self._bell.look_ms) if is_awaiting else self._bell.look_ms
                 with suppress(TimeoutError):
                     await asyncio.wait_for(rung.wait(), look_ms / 1000)
@@ -215,8 +215,8 @@ class Post:
         await self.hear_for(lambda run_id: drivers[run_id].live if run_id in drivers else None)
         # Children that were waiting may have been finished by another process.
         for driver in list(self.hub.drivers.values()):
-            for command_id in list(driver.live.state.held):
-                child = await self.catalogue.entry(driver.live.state.beneath[command_id])
+            for command_id in list(driver.live.state.children.held):
+                child = await self.catalogue.entry(driver.live.state.children.runs[command_id])
                 if child is not None and child.ending:
                     await self.hub.aftermath.child_ended(driver.live.run_id, command_id)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
 from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE
-from remit.constraint.stack import Breach, Constrained, Demand, constrain
+from remit.constraint.stack import Constrained, Demand, Misfit, constrain
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import read_json, read_members
 from remit.core.record import JsonObject
@@ -111,8 +111,8 @@ def _made(members: Mapping[str, bytes]) -> Demand:
 
 
 def _refused(code: str, message: str) -> JsonObject:
-    breach = Breach("", _KEYWORDS.get(code, "line"), message[:_MESSAGE_CHARS_MAX])
-    return _values(Constrained(code=code, violations=(breach,)))
+    misfit = Misfit("", _KEYWORDS.get(code, "line"), message[:_MESSAGE_CHARS_MAX])
+    return _values(Constrained(code=code, violations=(misfit,)))
 
 
 def _values(result: Constrained) -> JsonObject:

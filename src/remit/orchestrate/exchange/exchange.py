@@ -159,12 +159,14 @@ def _outputs(state: RunState, turn: Turn) -> list[tuple[str, Text]]:
     """Which tools a turn heard from, and what the model is shown of it. A call that was cut off said nothing."""
     heard: list[tuple[str, Text]] = []
     for ruling in turn.decisions:
-        if not isinstance(ruling, CallSettled | CommandSettled) or ruling.command_id not in state.calls:
+        if not isinstance(ruling, CallSettled | CommandSettled) or ruling.command_id not in state.calls.made:
             continue
         if isinstance(ruling, CallSettled) and ruling.rung is Rung.ATTEMPTED:
             continue
-        call = state.calls[ruling.command_id]
-        said = (entry for entry in reversed(state.context) if isinstance(entry, Message) and entry.role is Role.TOOL)
+        call = state.calls.made[ruling.command_id]
+        said = (
+            entry for entry in reversed(state.talk.context) if isinstance(entry, Message) and entry.role is Role.TOOL
+        )
         heard += [(call.tool, entry.content) for entry in said if entry.tool_call_id == call.call_id][:1]
     return heard
 

@@ -34,14 +34,14 @@ class Conversation:
 
     def catch_up(self, state: RunState) -> list[Message]:
         """The messages of the run's context, those that are new rendered now. The list is the caller's to read."""
-        if state.compressions != self._compressions:
+        if state.talk.compressions != self._compressions:
             self._begin_anew(state)
-        context, messages = state.context, self.messages
+        context, messages = state.talk.context, self.messages
         for entry in context[self._seen :]:
             # Every other entry is a message already, and a call costs more than the look.
             messages.append(_as_said(entry) if isinstance(entry, ModelAnswered) else entry)
         self._seen = len(context)
-        if state.ephemeral != self._ephemeral:
+        if state.talk.ephemeral != self._ephemeral:
             self._place(state)
         return messages
 
@@ -53,7 +53,7 @@ class Conversation:
             evidence = self._evidence_at(state) if self._ephemeral else end
             for position in range(self._whole, end):
                 # Evidence stands in no context; what follows it stands there one place earlier.
-                entry = None if position == evidence else state.context[position - (position > evidence)]
+                entry = None if position == evidence else state.talk.context[position - (position > evidence)]
                 if _has_references(messages[position], entry):
                     messages[position] = await _fetched(messages[position], entry, fetch)
             self._whole = end
@@ -64,14 +64,14 @@ class Conversation:
         """Forget what was rendered before earlier results were shortened."""
         self.messages.clear()
         self._seen, self._whole, self._ephemeral = 0, 0, ""
-        self._compressions = state.compressions
+        self._compressions = state.talk.compressions
 
     def _place(self, state: RunState) -> None:
         """Put evidence that was found since before the last message of the request, instead of any found before."""
         place = self._evidence_at(state)
-        shown = [system_message(state.ephemeral)] if state.ephemeral else []
+        shown = [system_message(state.talk.ephemeral)] if state.talk.ephemeral else []
         self.messages[place : place + bool(self._ephemeral)] = shown
-        self._ephemeral = state.ephemeral
+        self._ephemeral = state.talk.ephemeral
         self._whole = min(self._whole, place)
 
     @staticmethod

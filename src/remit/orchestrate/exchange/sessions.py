@@ -60,9 +60,9 @@ async def session_of(session_id: str, last: Last | None, fetch: Fetch) -> Sessio
     if last is None:
         return Session(session_id)
     run = last.run
-    said = _asked(run) if run.ending is None else history_of(run)
+    said = _asked(run) if run.end.ending is None else history_of(run)
     messages = tuple([replace(message, content=await fetch(message.content)) for message in said])
-    return Session(session_id, messages, tuple(sorted(last.entries.items())), run.run_id, run.ending is None)
+    return Session(session_id, messages, tuple(sorted(last.entries.items())), run.run_id, run.end.ending is None)
 
 
 def check_entries(entries: Iterable[tuple[str, str]]) -> Entries:
@@ -112,7 +112,7 @@ async def last_run(catalogue: Catalogue, runner: Runner, session_id: str, tenant
 
 async def _newest_fork(catalogue: Catalogue, run: RunState) -> str:
     """The newest fork of a run that has begun; empty when there is none."""
-    for command in reversed(run.parting):
+    for command in reversed(run.commands.parting):
         if isinstance(command, ForkRun) and await catalogue.entry(command.run_id) is not None:
             return command.run_id
     return ""
@@ -138,7 +138,7 @@ def linked(
         return request, SessionLink(0, entries=_fitting(request, dict(entries)))
     ordinal, run, known = last
     _check_owner(request, run)
-    if run.ending is None:
+    if run.end.ending is None:
         raise RequestRejected(
             SESSION_BUSY,
             f"exchange {ordinal} of session {request.session_id!r} is open: run {run.run_id}; resume or cancel it first",
@@ -171,7 +171,7 @@ def _fitting(request: SystemRequest, entries: dict[str, str]) -> Entries:
 
 def history_of(state: RunState) -> tuple[Message, ...]:
     """What was said in a session up to the end of this run."""
-    return (*_asked(state), assistant_message(state.answer)) if state.answer else _asked(state)
+    return (*_asked(state), assistant_message(state.result.answer)) if state.result.answer else _asked(state)
 
 
 def _asked(state: RunState) -> tuple[Message, ...]:

@@ -9,15 +9,12 @@ Rule 4: no grammar reaches an engine unchecked, and no answer that had to follow
 Rule 5: the same history and manifest give the same request.
 Rule 6: a provider that demands strict mode gets the schema as it wants it, and its answer is brought back. Where strict
         mode cannot say what a schema says, the schema is sent as it is; the answer is validated in either case.
-Rule 7: a server that takes grammars alone gets one that is made of the schema, unless tools are on offer, which it would
-        forbid; the answer is validated in either case.
 """
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from remit.constraint.gbnf_schema import schema_grammar
 from remit.constraint.grammar.lark import in_lark
 from remit.constraint.grammar.matching import Fit, read_with
 from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE, check_grammar
@@ -41,7 +38,7 @@ from remit.core.run.messages import Message, Role, system_message, user_message
 from remit.core.schema.json_schema import GRAMMAR, LENGTH, Violation
 from remit.core.work.graph import Ask, Graph, NodeKind, NodeOutcome, Sees
 from remit.inference.answers.text_calls import written_in
-from remit.inference.engine import Engine, EngineFault, strict_judge, wants_grammars
+from remit.inference.engine import Engine, EngineFault, strict_judge
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors.errands import Occasion
 from remit.rerank.router import Router
@@ -58,10 +55,6 @@ WORDS_TOKENS_MAX = 512
 TOLD_TOKENS_MAX = 128
 
 
-# What is told of a schema that a grammar does not keep to in full.
-WIDENINGS_TOLD_MAX = 10
-
-
 class Hearing(StrEnum):
     """What may be streamed of an answer: all of it, nothing, or all unless it turns out to be a call."""
 
@@ -74,8 +67,7 @@ class Shaped(Record):
     """A request as its engine gets it, and how its answer is to be read.
 
     `calls` are the tools whose call the text may be; `offered` are those that a router chose; `grammar` is the caller's,
-    in the notation in which it is sent; `strict` is how the schema was changed; `loosened` says where a grammar that was
-    made of the schema does not keep to it.
+    in the notation in which it is sent; `strict` is how the schema was changed.
     """
 
     request: ModelRequest
@@ -84,7 +76,6 @@ class Shaped(Record):
     hearing: Hearing = Hearing.ALL
     grammar: str = ""
     strict: StrictMode | None = None
-    loosened: str = ""
 
     @property
     def is_plain(self) -> bool:
@@ -131,11 +122,11 @@ def check_shapes(grammar: str, graph: Graph) -> None:
 
 def applied(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask | None]:
     """The request as the node asks it, and what the node asks for."""
-    graph = state.graph
-    if state.is_wrapping:
+    graph = state.derived.graph
+    if state.talk.is_wrapping:
         # Last words are words: there is nothing left to call a tool with.
         request = replace(request, tools=(), tool_choice=ToolChoice())
-    ask = None if graph is None else graph.nodes[state.node].ask
+    ask = None if graph is None else graph.nodes[state.place.node].ask
     if graph is None or ask is None:
         return request, None
     tools, choice = request.tools, request.tool_choice
@@ -150,7 +141,7 @@ def applied(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask |
         choice = ToolChoice()
     schema, grammar = request.schema, request.grammar
     if ask.words or ask.schema or ask.grammar:
-        schema, grammar = graph.schemas.get(state.node), ask.grammar
+        schema, grammar = graph.schemas.get(state.place.node), ask.grammar
     messages = _seen(request.messages, request.messages[began_at(state) :], ask.sees)
     if ask.instruction:
         messages = (*messages, user_message(ask.instruction))
@@ -207,22 +198,6 @@ def strictly(shape: Shaped, engine: Engine) -> Shaped:
     if not takes(strict.schema):
         return shape
     return replace(shape, request=replace(shape.request, schema=strict.schema), strict=strict)
-
-
-def grammatically(shape: Shaped, engine: Engine) -> Shaped:
-    """The same, with a grammar made of its schema where the engine's server takes no schemas. It may take long."""
-    request = shape.request
-    if request.schema is None or request.grammar or not wants_grammars(engine):
-        return shape
-    if request.tools:
-        why = "tools are on offer, which a grammar would forbid"
-        return replace(shape, request=replace(request, schema=None), loosened=why)
-    try:
-        made = schema_grammar(request.schema)
-    except RequestRejected as refused:
-        return replace(shape, request=replace(request, schema=None), loosened=f"{refused.code}: {refused.message}")
-    widened = [f"{each.keyword} at {each.path or '/'}" for each in made.widened[:WIDENINGS_TOLD_MAX]]
-    return replace(shape, request=replace(request, grammar=made.text), loosened=", ".join(widened))
 
 
 def _narrowed(request: ModelRequest, given: Circumstances) -> Shaped:
@@ -335,12 +310,12 @@ def read_cut(shape: Shaped, fault: EngineFault, model: str) -> Breach | None:
 
 def is_checked(state: RunState) -> bool:
     """Whether an answer of the present node is checked next, wherever it leads."""
-    graph = state.graph
+    graph = state.derived.graph
     if graph is None:
         return False
-    choice = graph.choices[state.node].get(NodeOutcome.ANSWERED)
+    choice = graph.choices[state.place.node].get(NodeOutcome.ANSWERED)
     if choice is None:
-        ways = [graph.sure[state.node][NodeOutcome.ANSWERED]]
+        ways = [graph.sure[state.place.node][NodeOutcome.ANSWERED]]
     else:
         ways = [choice.otherwise, *(target for _, _, target in choice.tried)]
     return all(graph.nodes[way].kind is NodeKind.VALIDATE for way in ways)
@@ -386,7 +361,7 @@ def _was_cut(shape: Shaped, result: ModelResult) -> str:
 
 def began_at(state: RunState) -> int:
     """How many messages stand before what was said in this run. Evidence stands among those of the request, as one more."""
-    return len(pinned(state).request.messages) + bool(state.ephemeral)
+    return len(pinned(state).request.messages) + bool(state.talk.ephemeral)
 
 
 def _seen(messages: tuple[Message, ...], tail: tuple[Message, ...], sees: Sees) -> tuple[Message, ...]:

@@ -82,7 +82,7 @@ class ChildExecutor:
                 continue  # Another process drives it on, and is waited for.
             finally:
                 driver.is_awaited = False
-        if state.ending is None:
+        if state.end.ending is None:
             # A child that somebody paused waits under no code; whoever paused it has to look after it.
             return ChildSuspended(command.id, waiting_for(state) or Ending.REVIEW_REQUIRED)
         return await self._ended(command, state)
@@ -159,7 +159,7 @@ class ChildExecutor:
         if node is None or node.inner is None:
             return child_manifest(parent, command, chat_graph(), read=_read_by(live))
         # What people said meanwhile is for the next model that is asked, and here the children ask.
-        heard = tuple(live.state.pending)
+        heard = tuple(live.state.talk.pending)
         if node.feed is not None:
             fed = shown_to_model(command.kind, await self._hub.runner.text(command.prompt))
             told = (correction(command.problems),) if command.problems else ()
@@ -167,7 +167,7 @@ class ChildExecutor:
         elif node.prompt:
             request = step_request(parent.request, node, (user_message(node.prompt), *heard))
         else:
-            request = replica_request(parent.request, await self._hub.runner.text(live.state.ephemeral), heard)
+            request = replica_request(parent.request, await self._hub.runner.text(live.state.talk.ephemeral), heard)
             place = _place_of(live.state, command)
             return child_manifest(parent, command, node.inner, request, replica=place, read=_read_by(live))
         earlier = () if node.feed is None else await self._done_before(live, node)
@@ -175,9 +175,9 @@ class ChildExecutor:
 
     async def _done_before(self, live: Live, node: Node) -> tuple[EarlierEffect, ...]:
         """What earlier attempts at a step changed, or may have: it is tried again, and nothing of that is done again unasked."""
-        tried = [child for child in live.state.children if child.node == node.name]
+        tried = [child for child in live.state.children.ended if child.node == node.name]
         journal = self._hub.runner.journal
-        done = [await effects_of(journal, live.state.beneath[child.command_id]) for child in tried]
+        done = [await effects_of(journal, live.state.children.runs[child.command_id]) for child in tried]
         return tuple([effect for effects in done for effect in effects])
 
     async def _judge(self, live: Live, command: StartChild) -> Manifest:
@@ -186,7 +186,10 @@ class ChildExecutor:
         assert parent.goal is not None, "only a goal asks for judges"
         name = command.kind.removeprefix(JUDGE_MARK)
         question = next(criterion.judge for criterion in parent.goal.criteria if criterion.name == name)
-        answer, context = await self._hub.runner.text(command.prompt), await self._hub.runner.text(live.state.ephemeral)
+        answer, context = (
+            await self._hub.runner.text(command.prompt),
+            await self._hub.runner.text(live.state.talk.ephemeral),
+        )
         evidence = (Candidate(context, "context", 1.0, ScoreMaker.RETRIEVAL),) if context else ()
         asked = ask_of(SemanticCheck(name, question), answer, evidence=evidence)
         request = judge_request(parent.request, asked.messages, asked.schema)
@@ -206,12 +209,12 @@ class ChildExecutor:
         return await self._log.last(command.run_id) is not None
 
     async def _ended(self, command: StartChild, state: RunState) -> Report:
-        assert state.ending is not None, "a child that has not ended is suspended"
-        text = await self._hub.runner.text(state.answer)
+        assert state.end.ending is not None, "a child that has not ended is suspended"
+        text = await self._hub.runner.text(state.result.answer)
         usage = usage_of(state)
         how = (
-            state.error,
-            state.message,
+            state.end.error,
+            state.end.message,
             usage,
             waited_by(state),
             observed_by(state),
@@ -219,7 +222,7 @@ class ChildExecutor:
             denied_by(state),
             refused_by(state),
         )
-        return ChildSaid(command.id, state.ending, text, spent_by(state), *how)
+        return ChildSaid(command.id, state.end.ending, text, spent_by(state), *how)
 
 
 def _read_by(live: Live) -> tuple[str, ...]:
@@ -229,6 +232,10 @@ def _read_by(live: Live) -> tuple[str, ...]:
 
 def _place_of(state: RunState, command: StartChild) -> int:
     """Which of the children of its node this one is, from 1, in the order in which they were started."""
-    beside = (other.id for other in state.open.values() if isinstance(other, StartChild) and other.node == command.node)
-    ended = (child.command_id for child in state.children if child.node == command.node)
+    beside = (
+        other.id
+        for other in state.commands.open.values()
+        if isinstance(other, StartChild) and other.node == command.node
+    )
+    ended = (child.command_id for child in state.children.ended if child.node == command.node)
     return sorted({*beside, *ended, command.id}, key=place_in_journal).index(command.id) + 1

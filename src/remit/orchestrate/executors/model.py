@@ -24,7 +24,7 @@ from remit.core.record import replace
 from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
 from remit.inference.answers.text_calls import begins_a_call
 from remit.inference.chain import ChainEngine, Ear
-from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler, wants_grammars
+from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
 from remit.kernel.results.votes import place_in_journal
 from remit.observe.logs import command_fields
 from remit.orchestrate.bus.bus import Answer
@@ -35,7 +35,6 @@ from remit.orchestrate.exchange.shaping import (
     Hearing,
     Shaped,
     Unfit,
-    grammatically,
     is_plain,
     occasion_of,
     read,
@@ -136,14 +135,7 @@ class ModelExecutor:
             occasion = errand.occasion or occasion_of(request, request.messages, errand.began)
             # The first question loads the router, and a grammar takes its time to be checked.
             shape = await asyncio.to_thread(shaped, request, Circumstances(info, router, occasion))
-        if request.schema is None:
-            return shape
-        if wants_grammars(engine):
-            shape = await asyncio.to_thread(grammatically, shape, engine)
-            if shape.loosened:
-                model, why = errand.command.model, shape.loosened
-                _log.info("the grammar of %s leaves to its schema: %s", model, why, extra=_fields(errand))
-        return strictly(shape, engine)
+        return shape if request.schema is None else strictly(shape, engine)
 
     def _router(self, errand: ModelErrand, kit: Kit, info: ModelInfo, tools_count: int) -> Router | None:
         """Who shortlists the tools of this call: the kit's own router, the embedding one, or nobody."""

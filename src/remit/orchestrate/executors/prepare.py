@@ -65,7 +65,7 @@ class Common:
         )
         self.terms = ModelRequest(
             messages=(),
-            tools=tuple([state.tools[name] for name in offered_tools(state)]),
+            tools=tuple([state.derived.tools[name] for name in offered_tools(state)]),
             schema=output.schema,
             grammar=output.grammar or "",
             temperature=hints.temperature,
@@ -134,7 +134,7 @@ async def _tool(live: Live, command: CallTool, _: Fetch) -> Errand:
 
 
 async def _inquiry(live: Live, command: ReconcileTool, _: Fetch) -> Errand:
-    doubted = live.state.open.get(command.about)
+    doubted = live.state.commands.open.get(command.about)
     arguments = doubted.arguments if isinstance(doubted, CallTool) else None
     return InquiryErrand(common_of(live).sender, command, arguments)
 
@@ -143,13 +143,13 @@ async def _code(live: Live, command: CallCode, _: Fetch) -> Errand:
     state, sender = live.state, common_of(live).sender
     node = standing_at(state)
     if command.name.startswith(VOTE_MARK) and node.ballot is not None:
-        replicas = [child for child in state.children if child.node == node.ballot.source]
+        replicas = [child for child in state.children.ended if child.node == node.ballot.source]
         answers, order = answers_of(replicas), in_order(replicas)
         places = tuple([order.index(child) for child in answers])
         to_come = node.ballot.replicas - len(replicas)
         return VoteErrand(sender, command, tuple([child.text for child in answers]), places, to_come)
     if command.name.startswith(FILTER_MARK):
-        return SiftErrand(sender, command, node.name, tuple(state.proposed))
+        return SiftErrand(sender, command, node.name, tuple(state.calls.proposed))
     if not command.kind:
         return JudgeErrand(sender, command)
     name = node.name.removesuffix(ARGUMENTS)

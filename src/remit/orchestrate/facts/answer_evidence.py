@@ -68,21 +68,21 @@ def _observed(state: RunState, task: Task) -> Iterator[Text]:
         if trace.content:
             grounded = True
             yield trace.content
-    if state.ephemeral and ToolCategory.RETRIEVAL in (task.grounds or GROUNDS[task.task_class]):
+    if state.talk.ephemeral and ToolCategory.RETRIEVAL in (task.grounds or GROUNDS[task.task_class]):
         grounded = True
-        yield state.ephemeral
+        yield state.talk.ephemeral
     if grounded:
-        for trace in state.calls.values():
-            tool = state.tools[trace.tool]
+        for trace in state.calls.made.values():
+            tool = state.derived.tools[trace.tool]
             if trace.rung is Rung.COMMITTED and trace.content and computes(tool) and not can_ground(tool, task):
                 yield trace.content
 
 
 def _said(state: RunState) -> Iterator[Text]:
-    for entry in state.context:
+    for entry in state.talk.context:
         if isinstance(entry, Message) and entry.role is not Role.TOOL:
             yield entry.content
-    for trace in state.calls.values():
+    for trace in state.calls.made.values():
         # What a person answered to a question of the model.
-        if state.tools[trace.tool].asks_under is not None and trace.content:
+        if state.derived.tools[trace.tool].asks_under is not None and trace.content:
             yield trace.content

@@ -118,7 +118,7 @@ def ungrounded_in(state: RunState, said: str, tracer: Tracer | None) -> tuple[st
     if not looks_for_claims(pinned(state).boundary):
         return ()
     links = () if tracer is None else tracer.unseen_links(said)
-    has_looked = bool(state.committed) or state.relevance_ppm >= 0
+    has_looked = bool(state.effects.committed) or state.talk.relevance_ppm >= 0
     return tuple(note(one) for one in (*links, *(() if has_looked else claims_in(said))))
 
 

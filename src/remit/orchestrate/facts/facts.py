@@ -148,7 +148,7 @@ class Facts:
 
     def _unreadable(self, state: RunState, report: Report, error: Exception) -> Arrival:
         """A report whose fields do not have their types says no more than that its executor broke."""
-        command = state.open.get(getattr(report, "command_id", ""))
+        command = state.commands.open.get(getattr(report, "command_id", ""))
         why = f"its executor reported a {type(report).__name__} that cannot be read ({type(error).__name__})"
         if command is None:
             raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, why) from error
@@ -218,7 +218,7 @@ class Facts:
 
     def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> tuple[ProposedCall, int]:
         """A call with its facts, and the bound on the tokens of its words."""
-        tool, tracer, arguments = state.tools.get(call.name), self._tracer, call.arguments
+        tool, tracer, arguments = state.derived.tools.get(call.name), self._tracer, call.arguments
         tool_name = name(call.name) if tool is None else tool.name
         # A call without an id could not be told from no call at all.
         call_id = name(call.id) or f"call-{place}"
@@ -272,8 +272,8 @@ class Facts:
     def _host_proposed(self, state: RunState, report: reports.HostProposed, kept: Kept) -> Arrival:
         """A call of an agent elsewhere: one that a person has approved is taken up, any other is for the gate to judge."""
         call, _ = self._proposed(state, report.call, kept)
-        for command_id in state.withheld:
-            held = state.open[command_id]
+        for command_id in state.commands.withheld:
+            held = state.commands.open[command_id]
             if isinstance(held, CallTool) and (held.tool, held.arguments_hash) == (call.tool, call.arguments_hash):
                 return arrivals.CallProposed(call, command_id)
         return arrivals.CallProposed(self._traced(state, (call,), kept)[0])
@@ -281,9 +281,9 @@ class Facts:
     def _filtered(self, state: RunState, report: reports.FilterSaid, kept: Kept) -> Arrival:
         """What a filter made of the proposed calls: it may change and turn away, and neither add nor rename."""
         # By their place: models give several calls one id.
-        sifted = (*report.calls, *(None for _ in state.proposed))
+        sifted = (*report.calls, *(None for _ in state.calls.proposed))
         calls: tuple[ProposedCall, ...] = ()
-        for before, each in zip(state.proposed, sifted, strict=False):
+        for before, each in zip(state.calls.proposed, sifted, strict=False):
             call = before
             if each is None or each.call.id != before.call_id:
                 call = replace(before, filtered=before.filtered or "a filter left it out")
@@ -292,7 +292,7 @@ class Facts:
                 call, _ = self._proposed(state, changed, kept, len(calls))
                 call = replace(call, filtered=note(each.reason)) if each.reason else call
             calls += (call,)
-        filters_left = len(pinned(state).filters) - state.filtered - 1
+        filters_left = len(pinned(state).filters) - state.calls.filtered - 1
         calls = self._traced(state, calls, kept, filters_left=filters_left)
         return arrivals.CodeReturned(report.command_id, calls=calls, is_filtered=True)
 
@@ -337,32 +337,32 @@ class Facts:
             shown,
             evidence,
             size + MESSAGE_TOKENS_OVERHEAD,
-            self._result_violations(state, state.open.get(command_id), content),
+            self._result_violations(state, state.commands.open.get(command_id), content),
             note(report.refuted) if report.refuted else "",
             is_stopping,
             cut_figure(report.duration_ms),
             self._output_violations(pinned(state), content.decode()) if is_stopping else (),
             whole,
             () if goal is None else critical_facts(goal, content),
-            self._flags(state, state.open.get(command_id), content.decode()),
+            self._flags(state, state.commands.open.get(command_id), content.decode()),
             report.is_shared,
         )
 
     def _flags(self, state: RunState, command: Command | None, content: str) -> tuple[str, ...]:
         if type(command) is not CallTool:
             return ()
-        return flags_in(pinned(state), state.tools[command.tool], content)
+        return flags_in(pinned(state), state.derived.tools[command.tool], content)
 
     def _result_violations(self, state: RunState, command: Command | None, content: bytes) -> tuple[Violation, ...]:
         if type(command) is not CallTool:
             return _NOT_OPEN
-        schema = state.tools[command.tool].result
+        schema = state.derived.tools[command.tool].result
         return self._checks.violations_in_result(schema, content.decode()) if schema else ()
 
     def _accounted(self, state: RunState, report: reports.ToolAccounted, kept: Kept) -> Arrival:
         content = encoded(report.content)
-        inquiry = state.open.get(report.command_id)
-        command = state.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
+        inquiry = state.commands.open.get(report.command_id)
+        command = state.commands.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
         happened = arrivals.Happened(report.happened)
         if happened is arrivals.Happened.YES and (not content or self._result_violations(state, command, content)):
             content = encoded(happened_as_told(report.content))
@@ -374,7 +374,7 @@ class Facts:
         )
 
     def _approved(self, state: RunState, report: reports.PersonApproved, kept: Kept) -> Arrival:
-        by, question, modified = person(report.by), state.open.get(report.command_id), None
+        by, question, modified = person(report.by), state.commands.open.get(report.command_id), None
         if report.arguments is not None and isinstance(question, AskHuman):
             if question.packet is None:
                 message = f"question {report.command_id!r} holds no call whose arguments could be changed"
@@ -390,11 +390,11 @@ class Facts:
 
 
 def _schema_here(state: RunState) -> JsonObject | None:
-    graph = state.graph
-    ask = None if graph is None else graph.nodes[state.node].ask
+    graph = state.derived.graph
+    ask = None if graph is None else graph.nodes[state.place.node].ask
     if graph is None or ask is None:
         return pinned(state).request.output.schema
-    schema = graph.schemas.get(state.node)
+    schema = graph.schemas.get(state.place.node)
     return schema if ask.words else schema or pinned(state).request.output.schema
 
 
@@ -413,7 +413,7 @@ def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
 
 def _objections(state: RunState, report: reports.ChildSaid) -> tuple[str, ...]:
     """What a judge objects to, if this child is one; a judge that failed has given no verdict, which is an objection."""
-    command = state.open.get(report.command_id)
+    command = state.commands.open.get(report.command_id)
     if not isinstance(command, StartChild) or not command.kind.startswith(JUDGE_MARK):
         return ()
     check = SemanticCheck(command.kind.removeprefix(JUDGE_MARK), "")

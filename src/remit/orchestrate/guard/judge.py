@@ -159,7 +159,7 @@ class Guard:
             return
         name = operation.get("run")
         room = self._rooms.get(str(name)) if isinstance(name, (str, int)) else None
-        if room is None or room.is_lost or room.is_broken or room.state.ending is not None:
+        if room is None or room.is_lost or room.is_broken or room.state.end.ending is not None:
             return
         try:
             await self._runner.judge(room.live, TextShown(is_lost=True))
@@ -229,8 +229,8 @@ class Guard:
         """The verdict on one proposed call, as the protocol shows it."""
         live, state = room.live, room.state
         tracer = await self._runner.tracer(live)
-        if state.ending is not None:
-            shown = {**found_json(None, tracer.gate), **refused(RUN_STOPPED, [state.message]), "stop": True}
+        if state.end.ending is not None:
+            shown = {**found_json(None, tracer.gate), **refused(RUN_STOPPED, [state.end.message]), "stop": True}
             return {"id": call_id, **shown}
         if (held := room.held.get(call_id)) is not None:
             return {"id": call_id, **self._again(room, held, ToolCall(call_id, tool, tracer.resolved(arguments)))}
@@ -281,7 +281,7 @@ class Guard:
                 report = ToolBroke(command.id, code, text, is_unknown=is_unknown, is_shared=is_shared)
             with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
                 await self._runner.judge(room.live, report, insists=command.mutating)
-        if len(answered) != 1 and room.state.ending is None:
+        if len(answered) != 1 and room.state.end.ending is None:
             # Of several calls that could be meant nobody knows which; of none, it is text.
             await self._runner.judge(room.live, TextShown(tool, text, is_shared and not is_error))
 
@@ -296,7 +296,7 @@ class Guard:
             raise unfit("scope", scope, f"one of {', '.join(Scope)}")
         self._ground.check_name("by", by)
         held, state = room.held_as(call_id), room.state
-        if state.ending is not None:
+        if state.end.ending is not None:
             return _answered_late(room, call_id, approve=approve)
         if self._ground.check_answer is not None:
             said = {"packet_id": packet_id(state.run_id, held.question.id)}
@@ -323,13 +323,13 @@ class Guard:
             return dict(_DONE)
         packet = held.question.packet
         needed = 1 if packet is None else packet.approvals_needed
-        return {**_DONE, "waiting_for": needed - len(room.state.approvals.get(held.question.id, ()))}
+        return {**_DONE, "waiting_for": needed - len(room.state.people.approvals.get(held.question.id, ()))}
 
     async def _end(self, name: str, operation: JsonObject) -> JsonObject:
         room = self._room(name)
         if not room.is_broken:
             await self._pass_time(room, moment_in(operation))
-        if not room.is_broken and room.state.ending is None:
+        if not room.is_broken and room.state.end.ending is None:
             await self._runner.judge(room.live, HostFinished())
         del self._rooms[name]
         self._size_bytes -= room.size_bytes
@@ -404,7 +404,9 @@ def guard_beside(
 def _answered_late(room: Room, call_id: str, *, approve: bool) -> JsonObject:
     """What is said to an answer that comes after the run was stopped."""
     if approve:
-        message = f"call {call_id!r} cannot be approved, since the run was stopped: {room.state.message}; end the run"
+        message = (
+            f"call {call_id!r} cannot be approved, since the run was stopped: {room.state.end.message}; end the run"
+        )
         raise RequestRejected(RUN_STOPPED, message, {"stop": True})
     del room.held[call_id]
     return dict(_DONE)

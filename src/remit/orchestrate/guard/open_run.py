@@ -119,8 +119,8 @@ class Room:
 
     def due(self, at_ms: int) -> Iterator[str]:
         """The timers of questions that nobody answered in time, one after the other."""
-        while at_ms >= self._due_ms and self.state.ending is None:
-            timers = [one for one in self.state.open.values() if isinstance(one, SetTimer)]
+        while at_ms >= self._due_ms and self.state.end.ending is None:
+            timers = [one for one in self.state.commands.open.values() if isinstance(one, SetTimer)]
             asking = [timer for timer in timers if timer.purpose is TimerPurpose.APPROVAL]
             self._due_ms = min([timer.due_at_ms for timer in asking if timer.due_at_ms > at_ms], default=_NEVER_MS)
             yield from [timer.id for timer in asking if timer.due_at_ms <= at_ms]

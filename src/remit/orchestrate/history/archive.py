@@ -165,8 +165,8 @@ class Archive:
 
     async def _stands(self, history: History) -> RunState:
         state = fold(history)
-        if state.held:
-            state.held = await held_now(state, self._read)
+        if state.children.held:
+            state.children.held = await held_now(state, self._read)
         return state
 
     async def root(self, run_id: str) -> str:
@@ -200,9 +200,9 @@ class Archive:
         facts = [fact for turn in history.turns for fact in reading.take(turn)]
         went, stands = loop_states(manifest, facts), loop_state(state)
         loop = went if went[-1:] == (stands,) else (*went, stands)
-        below = NOTHING_BELOW if state.ending is None else await doubts_below(state, self._read)
+        below = NOTHING_BELOW if state.end.ending is None else await doubts_below(state, self._read)
         explained = explain(state, reading, below)
-        if state.held and (paused := await paused_beneath(state, self._read)):
+        if state.children.held and (paused := await paused_beneath(state, self._read)):
             explained = replace(explained, standing=replace(explained.standing, paused=paused))
         failed = tuple([fact.step for fact in facts if is_failed_call(fact)])
         return Told(_listed_as(entry, state), history.turns, manifest, reading, explained, loop, failed)

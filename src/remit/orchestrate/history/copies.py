@@ -73,7 +73,7 @@ class Copies:
     async def retried(self, run_id: str, fork_id: str, kit: Kit | None) -> Copied:
         """See to it that the fork is made that a retry of a run ordered, whose id may not be known yet."""
         live = await self._hub.runner.load(run_id)
-        forks = [command for command in live.state.parting if isinstance(command, ForkRun)]
+        forks = [command for command in live.state.commands.parting if isinstance(command, ForkRun)]
         # An entry that was settled before answers named forks says nothing; then it is the newest.
         order = next((command for command in forks if command.run_id == fork_id), forks[-1])
         # Whoever heard the retry has made the fork, as a rule; if that failed, the sender learns why.

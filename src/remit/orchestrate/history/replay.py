@@ -172,7 +172,7 @@ class _Auditor:
             raise _Different("fold", type(error).__name__, "a turn that follows from those before it") from error
         if self._tracer is not None:
             (self._tracer.follow if is_judged else self._tracer.retrace)(turn, self._read_if_kept)
-        elif seq == 0 and self._state.is_traced:
+        elif seq == 0 and self._state.derived.is_traced:
             self._tracer = traced(pinned(self._state), (turn,), self._read_if_kept)
         if seq == 0 and (origin := pinned(self._state).forked_from) is not None:
             self._copied_seq = origin.seq

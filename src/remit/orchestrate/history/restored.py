@@ -41,7 +41,7 @@ async def _doubt(journal: Turns, custody: Custody, run_id: str) -> RunInDoubt | 
     if head is None:
         # Of a run that has ended nothing is left to be done.
         pending = tuple(_pending(state))
-        return None if state.ending is not None else RunInDoubt(run_id, state.seq, state.seq, "", pending, why)
+        return None if state.end.ending is not None else RunInDoubt(run_id, state.seq, state.seq, "", pending, why)
     last = min(len(data) - 1, head.seq - 1)
     return RunInDoubt(run_id, last, head.seq, head.ending, tuple(_pending(state)))
 
@@ -49,7 +49,7 @@ async def _doubt(journal: Turns, custody: Custody, run_id: str) -> RunInDoubt | 
 def _pending(state: RunState) -> list[str]:
     """The mutating calls that a run had ordered, or was asking a person about."""
     found = []
-    for command in state.open.values():
+    for command in state.commands.open.values():
         if isinstance(command, CallTool) and command.mutating:
             found.append(f"{command.tool} ({command.key}) was under way")
         elif isinstance(command, AskHuman) and command.packet is not None:

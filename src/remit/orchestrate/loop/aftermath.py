@@ -53,12 +53,12 @@ class Aftermath:
         """Let a parent find out how its child ended: here, or not at all when another process drives it."""
         hub = self._hub
         if (driver := hub.drivers.get(run_id)) is not None:
-            command = driver.live.state.open.get(command_id)
+            command = driver.live.state.commands.open.get(command_id)
             if isinstance(command, StartChild):
                 hub.dispatch.send(driver.live, command)
             return
         try:
-            if isinstance((await hub.runner.load(run_id)).state.open.get(command_id), StartChild):
+            if isinstance((await hub.runner.load(run_id)).state.commands.open.get(command_id), StartChild):
                 await hub.take_up(run_id)
         except RunHeld:
             return  # The holder looks after its children itself.

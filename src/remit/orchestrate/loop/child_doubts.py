@@ -16,7 +16,7 @@ async def doubts_below(state: RunState, load: Load) -> Below:
     doubted: list[str] = []
     found: dict[str, Found] = {}
     for command_id in children_of(state):
-        open_still, known = await _outcomes(state.beneath[command_id], load)
+        open_still, known = await _outcomes(state.children.runs[command_id], load)
         doubted += [child_claim(tool, command_id) for tool in sorted(open_still)]
         for tool, late in known:
             if tool not in open_still:
@@ -32,14 +32,14 @@ async def _outcomes(run_id: str, load: Load) -> tuple[set[str], list[tuple[str, 
         return set(), []
     tools: set[str] = set()
     known: list[tuple[str, LateOutcome]] = []
-    for child_id in state.beneath.values():
+    for child_id in state.children.runs.values():
         open_still, found = await _outcomes(child_id, load)
         tools |= open_still
         known += found
     settled = {tool for tool, _ in known} - tools
-    places = set(map(place_of_child, state.beneath))
+    places = set(map(place_of_child, state.children.runs))
     left = effects_in_doubt(state)
     tools |= {tool for tool, digest in left if digest not in places or tool not in settled}
     # A run that was cut off with the one above it may not have ended yet: what it has under way is in doubt already.
-    tools |= {one.tool for one in state.open.values() if isinstance(one, CallTool) and one.mutating}
-    return tools, known + [(state.calls[command_id].tool, late) for command_id, late in state.late.items()]
+    tools |= {one.tool for one in state.commands.open.values() if isinstance(one, CallTool) and one.mutating}
+    return tools, known + [(state.calls.made[command_id].tool, late) for command_id, late in state.end.late.items()]

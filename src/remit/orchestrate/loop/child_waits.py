@@ -24,30 +24,30 @@ async def held_now(state: RunState, load: Load) -> dict[str, Ending]:
     A child that asks nothing any more holds nothing up where somebody else asks; one that cannot be read stands as it was
     told.
     """
-    now = {key: code for key in state.held if (code := await _asked_by(state, key, load)) is not None}
-    if now or state.asking:
+    now = {key: code for key in state.children.held if (code := await _asked_by(state, key, load)) is not None}
+    if now or state.people.asking:
         return now
-    return dict.fromkeys(state.held, PAUSED_AS) if await paused_beneath(state, load) else state.held
+    return dict.fromkeys(state.children.held, PAUSED_AS) if await paused_beneath(state, load) else state.children.held
 
 
 async def _asked_by(state: RunState, command_id: str, load: Load) -> Ending | None:
     """Under which code a child asks somebody something now, itself or by those beneath it."""
-    child = await load(state.beneath[command_id])
+    child = await load(state.children.runs[command_id])
     if child is None:
-        return state.held[command_id]
-    if child.ending is not None:
+        return state.children.held[command_id]
+    if child.end.ending is not None:
         return None
     asked = [question.ending for question in questions(child)]
-    below = [await _asked_by(child, key, load) for key in child.held]
+    below = [await _asked_by(child, key, load) for key in child.children.held]
     return gravest((*asked, *(code for code in below if code is not None)))
 
 
 async def paused_beneath(state: RunState, load: Load) -> tuple[str, ...]:
     """The runs beneath one that is held which somebody has to resume before it can go on."""
     found: list[str] = []
-    for command_id in state.held:
-        child = await load(state.beneath[command_id])
-        if child is not None and child.ending is None:
+    for command_id in state.children.held:
+        child = await load(state.children.runs[command_id])
+        if child is not None and child.end.ending is None:
             found += [child.run_id] if is_paused(child) else []
             found += await paused_beneath(child, load)
     return tuple(found)
@@ -55,7 +55,7 @@ async def paused_beneath(state: RunState, load: Load) -> tuple[str, ...]:
 
 def is_paused(state: RunState) -> bool:
     """Whether a run rests because somebody paused it or said no to it; a halt is lifted and not resumed."""
-    return state.paused and state.halted is None
+    return state.place.paused and state.place.halted is None
 
 
 def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> WaitingFor:

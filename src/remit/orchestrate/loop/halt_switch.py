@@ -163,8 +163,8 @@ class Halts:
         """What keeps a run from going on: a halt of all of it, or of a command that was withheld."""
         halts = self.standing.halts
         scopes = list(run_scopes(state))
-        for command_id in state.withheld:
-            scopes += _command_scopes(state, state.open[command_id])
+        for command_id in state.commands.withheld:
+            scopes += _command_scopes(state, state.commands.open[command_id])
         return next((halts[scope] for scope in scopes if scope in halts), None)
 
     def check_start(self, tenant_id: str, model: str = "", spec: str = "") -> None:
@@ -178,7 +178,7 @@ class Halts:
 
     def check_resume(self, state: RunState) -> None:
         """Raise HALTED where a run may not go on."""
-        if state.ending is None and (halt := self.stopping_run(state)) is not None:
+        if state.end.ending is None and (halt := self.stopping_run(state)) is not None:
             raise refusal(halt, f"run {state.run_id} was not resumed")
 
     async def write(
@@ -252,8 +252,8 @@ class HaltWatch:
         return found if found and await self._leases.is_held(run_id) else []
 
     def _stopped(self, state: RunState) -> Iterable[UnderWay]:
-        for command in state.open.values():
-            is_waiting = command.id in state.withheld or command.id in state.doubted
+        for command in state.commands.open.values():
+            is_waiting = command.id in state.commands.withheld or command.id in state.commands.doubted
             if type(command) not in PERFORMED or isinstance(command, StartChild) or is_waiting:
                 continue
             if self._halts.stopping(state, command) is not None:

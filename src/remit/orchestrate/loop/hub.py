@@ -249,13 +249,13 @@ class Hub:
         warrant = await self.holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
-            was_open = live.state.ending is None
+            was_open = live.state.end.ending is None
             turn = await self.runner.judge(live, report, heard=heard)
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
             await self.holdings.let_go(run_id, warrant)
-        if live.state.ending is not None:
+        if live.state.end.ending is not None:
             self._kits.pop(run_id, None)
             if was_open:
                 self.aftermath.tell_parent(live.state)
@@ -385,9 +385,9 @@ class Hub:
 
     async def _release(self, live: Live) -> None:
         """Let a run go on that was paused by a halt which is lifted by now, in the name of the person who lifted it."""
-        if self._halts is None or live.state.halted is None or self._halts.stopping_run(live.state) is not None:
+        if self._halts is None or live.state.place.halted is None or self._halts.stopping_run(live.state) is not None:
             return
-        by = self._halts.standing.lifted_by or live.state.halted.by
+        by = self._halts.standing.lifted_by or live.state.place.halted.by
         await self.runner.judge(live, ResumeRequested(by))
 
     def call_off(self) -> None:
@@ -407,7 +407,7 @@ class Hub:
             raise
 
     async def _found_kit(self, state: RunState) -> Kit:
-        if state.ending is not None or pinned(state).host is not None:
+        if state.end.ending is not None or pinned(state).host is not None:
             # Nothing of an ended run is performed again but to tell its children; what a host makes, nothing here does.
             return Kit({})
         # A child works with what its parent works with, a retry with what its origin did.
@@ -440,7 +440,7 @@ class Hub:
     async def _drive(self, driver: Driver) -> None:
         live = driver.live
         try:
-            while live.state.ending is None:
+            while live.state.end.ending is None:
                 await self.runner.drive(live)
                 seq = live.state.seq
                 if self.runner.snapshots is not None:
@@ -454,7 +454,7 @@ class Hub:
         finally:
             if self._is_put_down(driver):
                 await self.holdings.let_go(live.run_id, live.warrant)
-        if live.state.ending is not None and not driver.is_awaited:
+        if live.state.end.ending is not None and not driver.is_awaited:
             self.aftermath.tell_parent(live.state)
 
     def _is_put_down(self, driver: Driver) -> bool:
@@ -463,7 +463,7 @@ class Hub:
         if self.drivers.get(run_id) is not driver:
             return False
         del self.drivers[run_id]
-        if driver.live.state.ending is not None:
+        if driver.live.state.end.ending is not None:
             self._kits.pop(run_id, None)
         if self.runner.bus is not None:
             self.runner.bus.wake(run_id)

@@ -174,7 +174,7 @@ class InProcessDispatch:
         if work is None or self._halts is None:
             return
         for command_id in [*work.tasks, *([work.direct] if work.direct else ())]:
-            command = live.state.open.get(command_id)
+            command = live.state.commands.open.get(command_id)
             if command is None or command_id in work.called_off or type(command) not in PERFORMED:
                 continue
             if (halt := self._halts.stopping(live.state, command)) is None:
@@ -233,7 +233,7 @@ class InProcessDispatch:
             self._start(work, sender, command)
         work.outbox.clear()
         while not work.reports:
-            if live.state.ending is not None or not (work.tasks or moves_by_itself(live.state)):
+            if live.state.end.ending is not None or not (work.tasks or moves_by_itself(live.state)):
                 return None
             work.waiter = asyncio.get_running_loop().create_future()
             try:
@@ -310,7 +310,7 @@ class InProcessDispatch:
 
     def _take_back(self, work: _Work, live: Live, command_id: str) -> None:
         """Stop a command that its run no longer waits for; a call that has not begun is told to be certainly not done."""
-        command = live.state.open.get(command_id)
+        command = live.state.commands.open.get(command_id)
         self._cancel(work, command_id)
         if (
             not isinstance(command, CallTool)

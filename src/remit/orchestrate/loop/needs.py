@@ -24,7 +24,7 @@ _CHILDREN = (NodeKind.CHILD, NodeKind.MAP)
 
 def check_needs(state: RunState, kit: Kit) -> None:
     """Refuse to go on with a run that needs something which is not in this kit; an ended one needs nothing."""
-    if state.ending is not None:
+    if state.end.ending is not None:
         return
     missing = missing_parts(pinned(state), kit)
     if missing:

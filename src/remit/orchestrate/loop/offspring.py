@@ -169,14 +169,14 @@ def spent_by(state: RunState) -> Charges:
     What an ended child still holds belongs to calls in doubt, whose cost nobody knows: it counts as spent.
     """
     caps = pinned(state).caps
-    spent = ((int(d), caps[d] - state.left[d]) for d in COUNTERS)
+    spent = ((int(d), caps[d] - state.spending.left[d]) for d in COUNTERS)
     return tuple((dimension, amount) for dimension, amount in spent if amount > 0)
 
 
 def observed_by(state: RunState) -> tuple[tuple[str, int], ...]:
     """The tools of which a run and those beneath it committed observations, and how many."""
-    observed = dict(state.observed_below)
-    for tool, times in state.committed.items():
+    observed = dict(state.effects.observed_below)
+    for tool, times in state.effects.committed.items():
         observed[tool] = observed.get(tool, 0) + times
     return tuple(sorted(observed.items()))
 

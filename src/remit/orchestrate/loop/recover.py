@@ -36,22 +36,22 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
     if live.state.seq < 0:
         raise RequestRejected(RUN_NOT_FOUND, f"run {run_id!r} has no turn in this journal; start it, or correct its id")
     await copy_whole(runner, live)
-    if token and live.state.ending is None:
+    if token and live.state.end.ending is None:
         await _fence(runner, live, token)
     live.recovered_seq = live.state.seq
     repeated: list[Command] = []
-    lost, was_open = 0, live.state.ending is None
+    lost, was_open = 0, live.state.end.ending is None
     # Hearing of a lost outcome may end the run, which closes commands further down the list.
-    for command in [*live.state.open.values(), *live.state.parting]:
-        is_parting = command in live.state.parting
-        if not is_parting and (live.state.ending is not None or command.id not in live.state.open):
+    for command in [*live.state.commands.open.values(), *live.state.commands.parting]:
+        is_parting = command in live.state.commands.parting
+        if not is_parting and (live.state.end.ending is not None or command.id not in live.state.commands.open):
             continue
         if is_safe_to_repeat(live.state, command):
-            if live.state.is_copy or pinned(live.state).host is not None:
+            if live.state.place.is_copy or pinned(live.state).host is not None:
                 continue
             runner.dispatch.send(live, command)
             repeated.append(command)
-        elif command.id not in live.state.doubted and command.id not in live.state.withheld:
+        elif command.id not in live.state.commands.doubted and command.id not in live.state.commands.withheld:
             await runner.advance(live, ToolOutcomeLost(command.id))
             lost += 1
     if runner.bus is not None and was_open:
@@ -64,7 +64,7 @@ async def _fence(runner: Runner, live: Live, token: int) -> None:
     try:
         await runner.judge(live, RunTaken(token))
     except IllegalArrival:
-        if live.state.ending is None:
+        if live.state.end.ending is None:
             raise
 
 
@@ -78,6 +78,6 @@ async def copy_whole(runner: Runner, live: Live) -> None:
 
 def _told(live: Live, repeated: list[Command], lost: int) -> Recovery:
     mutating = [command for command in repeated if isinstance(command, CallTool) and command.mutating]
-    keyed = sum(live.state.tools[command.tool].idempotent for command in mutating)
+    keyed = sum(live.state.derived.tools[command.tool].idempotent for command in mutating)
     calls = sum(isinstance(command, _CALLS) for command in repeated)
     return Recovery(live.recovered_seq, calls - len(mutating), keyed, len(mutating) - keyed, lost)

@@ -46,7 +46,7 @@ from remit.orchestrate.facts.first_arrival import started
 from remit.orchestrate.facts.gate_trace import Read, Tracer, reader_of, shown_of, traced
 from remit.orchestrate.facts.sealing import Sealer
 from remit.orchestrate.facts.texts import Kept
-from remit.orchestrate.loop.durability import HEAVY, barrier_of, listing_of
+from remit.orchestrate.loop.durability import barrier_of, listing_of
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.patience import append_at_last, insist
 from remit.orchestrate.loop.run_snapshots import restore
@@ -134,7 +134,7 @@ class Runner:
         """
         state, dispatch = live.state, self.dispatch
         try:
-            while state.ending is None:
+            while state.end.ending is None:
                 report = await dispatch.receive(live)
                 if report is None:
                     return
@@ -166,7 +166,7 @@ class Runner:
             seq = state.seq
             _check_fence(live)
             kept: Kept = []
-            tracer = await self.tracer(live) if state.is_traced else None
+            tracer = await self.tracer(live) if state.derived.is_traced else None
             try:
                 task = compared_by(state, report)
                 read = inline if task is None else reader_of(await self._evidence(state, task))
@@ -185,8 +185,7 @@ class Runner:
                 continue
             turn = tally.turn if not heard else replace(tally.turn, heard=heard)
             data = encode_turn(turn)
-            is_relied_on = tally.is_weighty or heard or type(arrival) in HEAVY
-            barrier = barrier_of(state, turn, heard) if is_relied_on else None
+            barrier = barrier_of(state, turn, heard)
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
             listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
             written = (live.run_id, data, live.place, barrier, listing, live.warrant, tally.orders)
@@ -225,11 +224,17 @@ class Runner:
         if state.manifest is not None and state.manifest.host is not None:
             return report  # Nobody here keeps an agent elsewhere from a call that it was allowed.
         if isinstance(report, TimerFired):
-            timer = state.open.get(report.command_id)
+            timer = state.commands.open.get(report.command_id)
             if not isinstance(timer, SetTimer) or not cuts_off(state, timer, max(timer.due_at_ms, self.clock.now_ms())):
                 return report
-        calls = [command for command in state.open.values() if isinstance(command, CallTool) and command.mutating]
-        unsure = [call.id for call in calls if call.id not in state.doubted and call.id not in state.withheld]
+        calls = [
+            command for command in state.commands.open.values() if isinstance(command, CallTool) and command.mutating
+        ]
+        unsure = [
+            call.id
+            for call in calls
+            if call.id not in state.commands.doubted and call.id not in state.commands.withheld
+        ]
         revoked = [name for name in unsure if await self.dispatch.revoke(live.run_id, name)]
         return replace(report, unbegun=tuple(revoked)) if revoked else report
 
@@ -249,9 +254,9 @@ class Runner:
         """Labels of what a run has read, at worst where nobody traced it; those it began with are among them."""
         manifest = pinned(state)
         began_with = manifest.read if manifest.session is None else (*manifest.read, *manifest.session.read)
-        if state.is_traced and manifest.boundary.authority is not None:
+        if state.derived.is_traced and manifest.boundary.authority is not None:
             return (await self.tracer(Live(state.run_id, state))).labels
-        reads = {trace.tool: state.tools[trace.tool].trust.reads for trace in state.calls.values()}
+        reads = {trace.tool: state.derived.tools[trace.tool].trust.reads for trace in state.calls.made.values()}
         return tuple(sorted({*began_with, *(read for read in reads.values() if read is not Reads.PUBLIC)}))
 
     async def tracer(self, live: Live) -> Tracer:
@@ -322,16 +327,16 @@ def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:
 
 def _due_at_ms(state: RunState, fired: TimerFired) -> int:
     """The moment that a timer was set for: whoever waited for it has, although the clock may have been set back."""
-    timer = state.open.get(fired.command_id)
+    timer = state.commands.open.get(fired.command_id)
     return timer.due_at_ms if isinstance(timer, SetTimer) else 0
 
 
 def _tells_of_an_effect(state: RunState, report: Report) -> bool:
     """Whether a report says what became of a call that changes something: nobody else will ever know."""
-    command = state.open.get(getattr(report, "command_id", ""))
+    command = state.commands.open.get(getattr(report, "command_id", ""))
     return isinstance(command, CallTool) and command.mutating
 
 
 def _is_wanted(state: RunState, command: Command) -> bool:
     """Whether a command stands although someone else went on with the run while its turn was being written."""
-    return command in state.open.values() or command in state.parting
+    return command in state.commands.open.values() or command in state.commands.parting

@@ -147,7 +147,7 @@ class Quotas:
         if len(turns) <= origin.seq:
             return caps
         copied = fold(read_history(origin.run_id, turns))
-        return tuple(cap - used for cap, used in zip(copied.caps, copied.used, strict=True))
+        return tuple(cap - used for cap, used in zip(copied.spending.caps, copied.used, strict=True))
 
     async def _assigned(self, manifest: Manifest, quotas: tuple[Quota, ...]) -> Manifest:
         """The manifest with caps that its tenant has left."""
@@ -251,16 +251,16 @@ def charge_of(run_id: str, turns: Sequence[bytes]) -> Charge:
     at_ms, began, used = history.turns[0].at_ms, manifest.caps, (0,) * len(manifest.caps)
     if (origin := manifest.forked_from) is not None:
         copied = fold(read_history(run_id, turns[: origin.seq + 1]))
-        began, used = tuple(copied.caps), tuple(copied.used)
+        began, used = tuple(copied.spending.caps), tuple(copied.used)
         since = history.turns[origin.seq + 1 :]
         at_ms = next((turn.at_ms for turn in since if isinstance(turn.arrival, ResumeRequested)), state.at_ms)
-    spent = began if state.ending is None else _held_or_used(state)
+    spent = began if state.end.ending is None else _held_or_used(state)
     amounts = counted([amount - before for amount, before in zip(spent, used, strict=True)])
-    return Charge(run_id, manifest.request.tenant_id, at_ms, amounts, is_open=state.ending is None)
+    return Charge(run_id, manifest.request.tenant_id, at_ms, amounts, is_open=state.end.ending is None)
 
 
 def _held_or_used(state: RunState) -> Caps:
-    return tuple(cap - left for cap, left in zip(state.caps, state.left, strict=True))
+    return tuple(cap - left for cap, left in zip(state.spending.caps, state.spending.left, strict=True))
 
 
 def _manifest_in(data: bytes) -> Manifest:

@@ -60,7 +60,7 @@ class Performer:
 def a_run(*commands: Command, run_id: str = "run") -> Live:
     """A run with these commands open."""
     state = RunState()
-    state.open = {command.id: command for command in commands}
+    state.commands.open = {command.id: command for command in commands}
     return Live(run_id, state)
 
 
@@ -199,7 +199,7 @@ async def whoever_waits_can_be_woken(open_dispatch: OpenDispatch) -> None:
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
     async with open_dispatch(performer) as dispatch:
         live, waiting = await _waited_for(dispatch, performer, calls)
-        live.state.ending = Ending.SUCCESS
+        live.state.end.ending = Ending.SUCCESS
         dispatch.wake(live)
         assert await waiting is None, "a run that has ended, and was woken, is given a report"
         dispatch.forget(live)

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from remit.tool.builtin import fetcher
-from remit.tool.builtin.fetcher import (
+from remit.tool.builtin import http_client
+from remit.tool.builtin.http_client import (
     BODY_BYTES_MAX,
     HTTP_ANSWER_INVALID,
     HTTP_NOT_CONNECTED,
@@ -25,8 +25,8 @@ from remit.tool.builtin.fetcher import (
     HTTP_TOO_SLOW,
     INTERNET,
     OVERHEAD_BYTES_MAX,
-    Answer,
     Deadline,
+    HttpAnswer,
     Reach,
     fetched,
     trusted,
@@ -46,7 +46,7 @@ NAME = "pages.example.org"
 SHORT_MS = 600
 
 
-def fetch(server: Server, url: str = "", *, reach: Reach = HERE, fetch_ms_max: int = 20_000) -> Answer:
+def fetch(server: Server, url: str = "", *, reach: Reach = HERE, fetch_ms_max: int = 20_000) -> HttpAnswer:
     return fetched(target_of(url or server.url(), server.hosts), reach, Deadline(CancelToken(), fetch_ms_max))
 
 
@@ -83,11 +83,11 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
 def test_a_page_is_fetched_with_a_request_that_says_nothing_about_us() -> None:
     with serving(reply(b"hello")) as server:
         answer = fetch(server, server.url("/a?b=c#d"))
-    assert answer == Answer(200, "", "text/plain", b"hello", is_complete=True)
+    assert answer == HttpAnswer(200, "", "text/plain", b"hello", is_complete=True)
     (asked,) = server.asked
     assert asked == (
         f"GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nUser-Agent: remit\r\n"
-        f"Accept: {fetcher.ACCEPT}\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n"
+        f"Accept: {http_client.ACCEPT}\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n"
     )
 
 

@@ -69,7 +69,7 @@ class CallPieces:
     def whole(self, answers: int, *, blotted: Callable[[str], str] = str) -> tuple[ToolCall, ...]:
         """The calls, now that no more pieces come. `answers` is how often the model has spoken before.
 
-        `blotted` takes out of a text what nobody may keep.
+        `blotted` takes out of a text what must not be kept.
         """
         taken: set[str] = set()
         calls: list[ToolCall] = []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.inference.openai import server_events
-from remit.inference.openai.server_events import EventReader, StreamTooLong
+from remit.inference.endpoint import serving
+from remit.inference.endpoint.serving import EventReader, StreamTooLong
 
 STREAM = b': a comment\r\n\r\ndata: {"a": 1}\n\nevent: x\nid: 7\ndata:two\ndata: lines\n\n\n\nerror: {"b": 2}\n\ndata: [DONE]\n\n'
 EVENTS = [b'{"a": 1}', b"two\nlines", b'{"b": 2}', b"[DONE]"]
@@ -41,21 +41,21 @@ def test_an_event_with_empty_data_is_one() -> None:
 
 
 def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_events, "EVENT_BYTES_MAX", 100)
+    monkeypatch.setattr(serving, "EVENT_BYTES_MAX", 100)
     assert events(b"data: " + b"x" * 90 + b"\n\n") == [b"x" * 90]
     with pytest.raises(StreamTooLong, match="a line goes on behind event_bytes_max=100"):
         events(*[b"x" * 10] * 11)
 
 
 def test_an_event_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_events, "EVENT_BYTES_MAX", 100)
+    monkeypatch.setattr(serving, "EVENT_BYTES_MAX", 100)
     with pytest.raises(StreamTooLong, match="an event goes on behind event_bytes_max=100"):
         events(*[b"data: 123456789\n"] * 11)
 
 
 @pytest.mark.parametrize("line", [b"data:\n", b"error: \r\n"])
 def test_an_event_of_empty_lines_has_an_end_too(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_events, "EVENT_BYTES_MAX", 100)
+    monkeypatch.setattr(serving, "EVENT_BYTES_MAX", 100)
     with pytest.raises(StreamTooLong, match="an event goes on behind event_bytes_max=100"):
         events(line * 30)
 
@@ -68,6 +68,6 @@ def test_a_mark_of_the_byte_order_is_no_part_of_the_first_event(cut: int) -> Non
 
 
 def test_a_stream_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_events, "STREAM_BYTES_MAX", 100)
+    monkeypatch.setattr(serving, "STREAM_BYTES_MAX", 100)
     with pytest.raises(StreamTooLong, match="stream_bytes_max=100"):
         events(*[b": still here\n\n"] * 8)

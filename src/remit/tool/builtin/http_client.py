@@ -1,11 +1,11 @@
-"""Fetching: one GET over a connection to an address that was checked, within a budget of time and bytes.
+"""The client for HTTP: one request over a connection to an address that was checked, within a budget of time and bytes.
 
 Rule 1: a name is resolved once. Every address it has must be reachable for us, and the connection goes to one of these
         very addresses: there is no second look-up that could answer otherwise.
 Rule 2: the certificate is verified for the name, not for the address. Nothing is sent but the request itself: no cookies,
-        no credentials, and no proxy of the environment is asked.
+        no credentials, and no proxy of the environment is asked. No redirect is followed.
 Rule 3: every byte is read under one deadline and one count, so that neither a slow nor an endless answer goes on.
-Rule 4: nothing is decompressed. Nobody asks for it, and whoever sends it anyway is refused.
+Rule 4: nothing is decompressed. It is not asked for, and a page that is sent so all the same is refused.
 """
 
 import http.client
@@ -13,7 +13,7 @@ import io
 import os
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,7 +51,35 @@ USER_AGENT = "remit"
 ACCEPT = "text/*, application/json, application/xml;q=0.9, */*;q=0.1"
 
 
-class Answer(NamedTuple):
+class Exchange(NamedTuple):
+    """A request as it is sent, and how much of the answer is kept.
+
+    `is_lenient` says that the status counts whatever becomes of the body: what cannot be read of it is left out.
+    """
+
+    target: Target
+    method: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    answer_bytes_max: int = BODY_BYTES_MAX
+    is_lenient: bool = False
+
+    @property
+    def request(self) -> bytes:
+        """What is sent."""
+        target = self.target
+        lines = (
+            f"{self.method} {target.path} HTTP/1.1",
+            f"Host: {target.authority}",
+            f"User-Agent: {USER_AGENT}",
+            *(f"{name}: {value}" for name, value in self.headers.items()),
+            "Accept-Encoding: identity",
+            "Connection: close",
+        )
+        return "\r\n".join((*lines, "", "")).encode("ascii") + self.body
+
+
+class HttpAnswer(NamedTuple):
     """What a server said: the status, the headers of interest, and the beginning of the body."""
 
     status: int
@@ -69,12 +97,12 @@ class Reach:
     trust: ssl.SSLContext | None = None
 
 
-# What holds when nobody decided otherwise.
+# What holds when the operator decided nothing.
 INTERNET = Reach()
 
 
 class Deadline:
-    """How long a fetch may still take, and whether anybody still wants it."""
+    """How long a fetch may still take, and whether it is still wanted."""
 
     __slots__ = ("_ends_s", "_token", "fetch_ms_max")
 
@@ -93,29 +121,37 @@ class Deadline:
         return left
 
 
-def fetched(target: Target, reach: Reach, deadline: Deadline) -> Answer:
+def fetched(target: Target, reach: Reach, deadline: Deadline) -> HttpAnswer:
     """Ask for one target, and read what comes back. A redirect is an answer like any other."""
     addresses = checked_addresses(target, reach.networks, deadline)
+    return exchanged(Exchange(target, "GET", {"Accept": ACCEPT}), addresses, deadline, reach.trust)
+
+
+def exchanged(
+    exchange: Exchange, addresses: Sequence[Address], deadline: Deadline, trust: ssl.SSLContext | None = None
+) -> HttpAnswer:
+    """Send a request to one of these addresses, and read what comes back."""
+    target = exchange.target
     with (
         _told(target, deadline),
         _connected(target, addresses, deadline) as plain,
-        _secured(plain, target, reach.trust, deadline) as connection,
+        _secured(plain, target, trust, deadline) as connection,
     ):
-        _send(connection, target, deadline)
-        return _answer(connection, target, deadline)
+        connection.settimeout(deadline.left_s())
+        connection.sendall(exchange.request)
+        return _answer(connection, exchange, deadline)
 
 
 def checked_addresses(target: Target, networks: Sequence[Network], deadline: Deadline) -> list[Address]:
     """Every address of the host, if each of them may be reached; one that may not spoils them all."""
-    found = _resolved(target, deadline)
-    if not found:
-        raise ToolRefused(HTTP_NOT_RESOLVED, f"host {shown(target.host)} has no address; check its spelling")
+    found = resolved(target, deadline)
     if not all(is_reachable(address, networks) for address in found):
         raise refused_host(target.host)
     return found[:ADDRESSES_MAX]
 
 
-def _resolved(target: Target, deadline: Deadline) -> list[Address]:
+def resolved(target: Target, deadline: Deadline) -> list[Address]:
+    """Every address that the host has, whatever it leads to."""
     # A look-up cannot be interrupted, so it has a thread of its own, which is left behind if it takes too long.
     look_up = partial(socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     future = _resolvers(os.getpid()).submit(look_up)
@@ -127,10 +163,13 @@ def _resolved(target: Target, deadline: Deadline) -> list[Address]:
         message = f"host {shown(target.host)} cannot be resolved; check its spelling"
         raise ToolRefused(HTTP_NOT_RESOLVED, message) from None
     finally:
-        # One that nobody began is not begun any more.
+        # A look-up that has not begun is not begun any more.
         future.cancel()
     # A scope behind the address is kept, so that it can be refused.
-    return list(dict.fromkeys(ip_address(row[4][0]) for row in rows))
+    found = list(dict.fromkeys(ip_address(row[4][0]) for row in rows))
+    if not found:
+        raise ToolRefused(HTTP_NOT_RESOLVED, f"host {shown(target.host)} has no address; check its spelling")
+    return found
 
 
 @cache
@@ -181,36 +220,32 @@ def trusted() -> ssl.SSLContext:
     return context
 
 
-def _send(connection: socket.socket, target: Target, deadline: Deadline) -> None:
-    lines = (
-        f"GET {target.path} HTTP/1.1",
-        f"Host: {target.authority}",
-        f"User-Agent: {USER_AGENT}",
-        f"Accept: {ACCEPT}",
-        "Accept-Encoding: identity",
-        "Connection: close",
-    )
-    connection.settimeout(deadline.left_s())
-    connection.sendall("\r\n".join((*lines, "", "")).encode("ascii"))
-
-
-def _answer(connection: socket.socket, target: Target, deadline: Deadline) -> Answer:
-    wire = _Wire(connection, deadline)
+def _answer(connection: socket.socket, exchange: Exchange, deadline: Deadline) -> HttpAnswer:
+    wire = _Wire(connection, deadline, exchange.answer_bytes_max + OVERHEAD_BYTES_MAX)
     # The reader of the standard library asks a socket for a file, and so gets ours.
-    with http.client.HTTPResponse(_Lent(wire), method="GET") as response:  # type: ignore[arg-type]
+    with http.client.HTTPResponse(_Lent(wire), method=exchange.method) as response:  # type: ignore[arg-type]
         response.begin()
-        _check_encodings(response, target)
-        body = bytearray()
-        # One byte more than is kept tells whether there is more.
-        while (room := BODY_BYTES_MAX + 1 - len(body)) > 0 and (part := response.read(min(room, _READ_BYTES))):
-            body += part
-        return Answer(
+        if not exchange.is_lenient:
+            _check_encodings(response, exchange.target)
+        body, is_whole = bytearray(), True
+        try:
+            # One byte more than is kept tells whether there is more.
+            while room := exchange.answer_bytes_max + 1 - len(body):
+                part = response.read(min(room, _READ_BYTES))
+                if not part:
+                    break
+                body += part
+        except http.client.IncompleteRead as error:
+            if not exchange.is_lenient:
+                raise
+            body, is_whole = body + error.partial, False
+        return HttpAnswer(
             status=response.status,
             location=response.getheader("Location", ""),
             content_type=response.getheader("Content-Type", ""),
-            body=bytes(body[:BODY_BYTES_MAX]),
+            body=bytes(body[: exchange.answer_bytes_max]),
             # What a length promised and the connection did not bring is missing, too.
-            is_complete=len(body) <= BODY_BYTES_MAX and not response.length,
+            is_complete=is_whole and len(body) <= exchange.answer_bytes_max and not response.length,
         )
 
 
@@ -218,17 +253,17 @@ def _check_encodings(response: http.client.HTTPResponse, target: Target) -> None
     content = response.getheader("Content-Encoding", "identity").strip().lower()
     transfer = response.getheader("Transfer-Encoding", "chunked").strip().lower()
     if content not in ("", "identity") or transfer not in ("chunked", "identity"):
-        message = f"{shown(target.authority)} sent an encoded body, though nobody asked for one; it is not decoded"
+        message = f"{shown(target.authority)} sent an encoded body, though it was asked not to; it is not decoded"
         raise ToolRefused(HTTP_ANSWER_INVALID, message)
 
 
 class _Wire(io.RawIOBase):
     """Bytes as they arrive: each read waits no longer than the deadline, and all of them are counted."""
 
-    def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
+    def __init__(self, connection: socket.socket, deadline: Deadline, bytes_max: int) -> None:
         self._connection = connection
         self._deadline = deadline
-        self._bytes_left = BODY_BYTES_MAX + OVERHEAD_BYTES_MAX
+        self._bytes_max = self._bytes_left = bytes_max
 
     def readable(self) -> bool:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """It can be read, and nothing else."""
@@ -237,7 +272,7 @@ class _Wire(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:  # type: ignore[explicit-override]
         """The next bytes, as many as there are; none at the end."""
         if self._bytes_left <= 0:
-            message = f"the answer has more than {BODY_BYTES_MAX + OVERHEAD_BYTES_MAX} bytes; ask for a smaller page"
+            message = f"the answer has more than {self._bytes_max} bytes; ask for a smaller page"
             raise ToolRefused(HTTP_TOO_LARGE, message)
         room = memoryview(buffer)[: self._bytes_left]
         while True:

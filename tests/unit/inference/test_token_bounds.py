@@ -10,7 +10,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelInfo, ModelRequest
 from remit.core.run.messages import Message, assistant_message, system_message, tool_message, user_message
 from remit.core.run.usage import TokenUsage
-from remit.inference.answers.token_bounds import OVERHEAD_TOKENS, Generated, counted, prompt_bound
+from remit.inference.answers.streamed_answer import OVERHEAD_TOKENS, Generated, counted, prompt_bound
 from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate.facts.first_arrival import started
 from tests.unit.kernel.builders import manifest_of

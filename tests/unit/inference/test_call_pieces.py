@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.core.limits.tools import ToolCall
-from remit.inference.openai.call_pieces import CALLS_MAX, ID_CHARS_MAX, NAME_CHARS_MAX, CallPieces, CallsUnreadable
+from remit.inference.answers.call_pieces import CALLS_MAX, ID_CHARS_MAX, NAME_CHARS_MAX, CallPieces, CallsUnreadable
 
 
 def piece(
