@@ -14,7 +14,7 @@ from remit.core.run.manifest import EarlierEffect, Origin
 from remit.kernel.decide import weigh
 from remit.kernel.fold.apply import apply
 from remit.testing.runs import fold
-from remit.testing.scenarios import PARAMETERS
+from tests.simulation.scenarios import PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 
 WROTE = EarlierEffect("origin", "write", wants("write").arguments_hash, 9, "committed")
