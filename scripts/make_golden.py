@@ -289,6 +289,20 @@ async def retried(stage: Stage) -> None:
     await stage.answer(await fork(stage.runner, live.run_id, command), says("The engine is back."))
 
 
+async def retried_with_a_child(stage: Stage) -> None:
+    """A run that is cancelled while its child waits for a person, and the fork that a retry makes, whose child waits anew."""
+    live = await stage.start("cancelled_while_waiting", chat("left_waiting", "ask_child"))
+    await stage.answer(live, proposes("ask_child", {"n": 1, "note": "look around"}))
+    child = asked(live, commands.StartChild).id
+    waits = arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED)
+    await stage.hear(live, waits, arrivals.CancelRequested("ada"), arrivals.RetryRequested("ada"))
+    command = next(command for command in live.state.commands.parting if isinstance(command, commands.ForkRun))
+    stage.names["fork_of_a_waiting_run"] = command.run_id
+    again = await fork(stage.runner, live.run_id, command)
+    await stage.hear(again, waits, reports.ChildSaid(child, Ending.SUCCESS, "All is well.", stood_ms=600))
+    await stage.answer(again, says("The child says that all is well."))
+
+
 async def reviewed_by_condition(stage: Stage) -> None:
     """A graph whose condition sends an answer with something behind it to a person, who has a wish."""
     live = await stage.start("reviewed_by_condition", chat("reviewed", "look", graph=review_graph()))
@@ -399,6 +413,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     paused_and_resumed,
     halted_and_resumed,
     retried,
+    retried_with_a_child,
     reviewed_by_condition,
     output_repaired,
     answer_validated,
@@ -417,6 +432,7 @@ ENDINGS = {
     "stopped_early": Ending.BUDGET_EXHAUSTED,
     "last_words": Ending.BUDGET_EXHAUSTED,
     "cancelled_in_doubt": Ending.USER_CANCEL,
+    "cancelled_while_waiting": Ending.USER_CANCEL,
     "never_observed": Ending.VALIDATION_FAIL,
     "retried": Ending.UNAVAILABLE_DEP,
     "usage_exceeded": Ending.BUDGET_EXHAUSTED,

@@ -33,7 +33,7 @@ from remit.kernel.graph.compiled import compile_graph
 from remit.orchestrate.facts.facts import Facts
 
 # They measure, so they take their time; `make check` leaves that to `make test`.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
 
 TINY = Effort(
     rounds=1,

@@ -18,7 +18,7 @@ from remit.agents.agent_requests import SchemaSource, check_settings, instructio
 from remit.agents.answer_terms import RuleSource, judging_by
 from remit.agents.opening import Workplace, refuse_inside_a_loop
 from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
-from remit.agents.waiting import open_run, run_or_cancel
+from remit.agents.waiting import NOTHING_OPEN, open_run, run_or_cancel
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -30,14 +30,14 @@ from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import Message
-from remit.core.run.signals import PACKET_MARK, UserSignal
+from remit.core.run.signals import UserSignal
 from remit.inference.engine import Engine
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.exchange.session_state import SessionState
 from remit.orchestrate.exchange.sessions import Session
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, rejection
+from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse, rejection
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
 from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
@@ -264,13 +264,12 @@ class AgentLoop:
 
     async def _answer(self, said: UserSignal) -> SystemResponse:
         system = await self._workplace.system()
-        await self._refresh(system)
-        if not self._session.is_open and await system.lineages.is_beneath(said.run_id, self._session.run_id):
-            packet = str(said.payload["packet_id"])
-            late = await system.archive.settled(said.run_id, packet.rpartition(PACKET_MARK)[2])
-            if late is not None:
-                raise late
-        exchange = await self._open_exchange(system)
+        try:
+            exchange = await self._open_exchange(system)
+        except RequestRejected as error:
+            if error.code != NOTHING_OPEN:
+                raise
+            await refuse(system, str(said.payload["packet_id"]), error)
         await answer(system, exchange.run_id, said, exchange.kit)
         await exchange.finish()
         await self._refresh(system)

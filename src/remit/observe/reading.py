@@ -18,6 +18,7 @@ from remit.core.journal.arrivals import (
     ChildSuspended,
     ModelAnswered,
     ModelFailed,
+    RunForked,
     RunStarted,
     TimerFired,
     ToolOutcomeLost,
@@ -30,7 +31,9 @@ from remit.core.journal.rulings import (
     CallSettled,
     CheckFailed,
     ChildHeld,
+    ChildReleased,
     CommandSettled,
+    CommandsWithheld,
     GroundingViolated,
     NodeEntered,
     OutcomeDoubted,
@@ -57,6 +60,7 @@ from remit.observe.steps import (
     CUT_OFF,
     FAILED,
     IN_DOUBT,
+    UNDER_WAY,
     Changes,
     Step,
     StepKind,
@@ -81,13 +85,16 @@ _KINDS: Mapping[type, StepKind] = MappingProxyType(
         ApprovalCounted: StepKind.QUESTION,
     }
 )
-_OfStep: TypeAlias = ApprovalCounted | OutcomeDoubted | RetryPlanned | ChildHeld
+_OfStep: TypeAlias = ApprovalCounted | OutcomeDoubted | RetryPlanned | ChildHeld | ChildReleased
 UNREAD = "a call"
 NOT_PASSED = "the answer did not pass"
 
 
 class FactKind(StrEnum):
-    """What a turn says of a step: the run began or moved; the step was ordered, has an outcome, was ruled on or is settled."""
+    """What a turn says of a step: the run began or moved; the step was ordered, has an outcome, was ruled on or is settled.
+
+    A child is sent later than it was ordered where a halt or a fork lies between.
+    """
 
     STARTED = "started"
     ENTERED = "entered"
@@ -97,6 +104,8 @@ class FactKind(StrEnum):
     DOUBTED = "doubted"
     RETRIED = "retried"
     HELD = "held"
+    RELEASED = "released"
+    SENT = "sent"
     SETTLED = "settled"
     NOTED = "noted"
     PAUSED = "paused"
@@ -143,6 +152,8 @@ class Reading:
         # What is settled once: the steps that are open, and of those the ones that nobody knows the outcome of.
         self._open: set[str] = set()
         self._doubted: set[str] = set()
+        # What is sent when the run is resumed, and not before.
+        self._unsent: set[str] = set()
         # How many children each node has declared, which of them are voted on, and what the steps of a plan gave.
         self._declared: dict[str, int] = {}
         self.replicas: list[str] = []
@@ -183,6 +194,8 @@ class Reading:
             self._of_run(FactKind.STARTED, turn.arrival.manifest.run_id)
         self.now_ms = turn.at_ms - self.began_at_ms
         self._hear(turn.arrival)
+        if isinstance(turn.arrival, RunForked):
+            self._unsent.update(self._open)
         for decision in turn.decisions:
             self._note(decision)
         return facts
@@ -226,6 +239,8 @@ class Reading:
                 code = decision.waiting_for.value
                 held = {"status": f"waits for a person, first for {code}", "waiting_for": code}
                 self._rule(decision, FactKind.HELD, held)
+            case ChildReleased():
+                self._rule(decision, FactKind.RELEASED, {"status": UNDER_WAY, "waiting_for": ""})
             case ValidatorHeard():
                 self._change(decision.command_id, {"name": decision.name, "reason": "; ".join(decision.problems)})
             case _:
@@ -236,6 +251,10 @@ class Reading:
             case RunPaused() | RunResumed():
                 kind = FactKind.PAUSED if isinstance(decision, RunPaused) else FactKind.RESUMED
                 self._of_run(kind, kind.value, {"by": decision.by})
+                if kind is FactKind.RESUMED:
+                    self._send()
+            case CommandsWithheld():
+                self._unsent.update(decision.command_ids)
             case RunEnded():
                 assert self._turn is not None, "a turn is read"
                 self.ended, self.ended_at_ms = decision, self._turn.at_ms
@@ -247,6 +266,13 @@ class Reading:
                 self.stopped = self.stopped or decision
             case _:
                 self._begin(decision)
+
+    def _send(self) -> None:
+        """Tell which children begin only now: a halt withheld them, or the run that this is a copy of had ordered them."""
+        for key in [key for key in self.steps if key in self._unsent & self._open]:
+            if self.steps[key].kind is StepKind.CHILD:
+                self._change(key, {}, FactKind.SENT)
+        self._unsent.clear()
 
     def _begin(self, decision: object) -> None:
         """What is a step from here on."""

@@ -193,6 +193,9 @@ class Index(Protocol):
     async def names(self) -> Sequence[str]:
         """Every journal that has an entry, in the order in which they began, whether it is listed or not."""
 
+    async def strike(self) -> Sequence[str]:
+        """Forget every run that is listed, or has a place, without a turn; gives their names."""
+
     async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
         """List these runs so, and settle what they heard; gives those that now are.
 

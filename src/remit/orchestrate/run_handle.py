@@ -5,7 +5,7 @@ Rule 2: to wait for a handle is to wait until its run has ended or waits for peo
 """
 
 from collections.abc import Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from uuid import uuid4
 
 from remit.core.failure import RequestRejected
@@ -196,11 +196,24 @@ async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | Non
     """Let a run hear what a person says to something that it or a child of it asks, and wait until it rests."""
     asking = said.run_id or run_id
     if not await system.lineages.is_beneath(asking, run_id):
-        packet_id = str(said.payload["packet_id"])[:80]
-        message = f"packet {packet_id!r} is none of the open exchange, run {run_id}"
-        raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id})
+        packet_id = str(said.payload["packet_id"])
+        message = f"packet {packet_id[:80]!r} is none of the open exchange, run {run_id}"
+        await refuse(system, packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]}))
     await system.signal(replace(said, run_id=asking), kit=kit)
     await system.settle(run_id)
+
+
+async def refuse(system: "System", packet_id: str, otherwise: RequestRejected) -> NoReturn:
+    """Refuse an answer that is not wanted here as any door does: its run is not there, or its question is settled.
+
+    Where neither is so, with what is given.
+    """
+    asking, _, command_id = packet_id.rpartition(PACKET_MARK)
+    if asking:
+        await system.find(asking)
+        if (late := await system.archive.settled(asking, command_id)) is not None:
+            raise late
+    raise otherwise
 
 
 def approval(packet_id: str, *, by: str, arguments: JsonObject | None = None) -> UserSignal:

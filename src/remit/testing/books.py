@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from remit.core.journal import commands, rulings
-from remit.core.journal.arrivals import ChildEnded
+from remit.core.journal.arrivals import ChildEnded, RunForked
 from remit.core.journal.commands import COMMANDS, AskHuman, CallTool, Command, StartChild
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import Charges, Dimension
@@ -85,7 +85,7 @@ class Waits:
             self._asking += isinstance(decision, AskHuman) - isinstance(decision, rulings.QuestionSettled)
             if isinstance(decision, rulings.ChildHeld):
                 self.held.add(decision.command_id)
-            elif isinstance(decision, rulings.CommandSettled | rulings.CallSettled):
+            elif isinstance(decision, rulings.CommandSettled | rulings.CallSettled | rulings.ChildReleased):
                 self.held.discard(decision.command_id)
             self._is_paused = self._is_paused or isinstance(decision, rulings.RunPaused)
             self._is_paused = self._is_paused and not isinstance(decision, rulings.RunResumed | rulings.RunEnded)
@@ -102,11 +102,12 @@ def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
     """Every turn with the deadline in force: it moves along while a person is asked, by a child too, or the run paused.
 
     When the last child that waited has ended, the deadline has moved by what the longest of them waited, or the run itself;
-    by all the time since the first of them did, where one does not say how long it waited.
+    by all the time since the first of them did, where one does not say how long it waited. A child that is sent only when
+    the run is resumed has waited for nobody by then.
     """
     deadline, waits, before_ms = first_deadline_of(run), Waits(), run.turns[0].at_ms
     # Of the time since the first of the children that wait was known to; and how the deadline was when each was started.
-    held_ms, own_ms, told, before = 0, 0, list[int](), dict[str, int]()
+    held_ms, own_ms, told, before, unsent = 0, 0, list[int](), dict[str, int](), set[str]()
     for turn in run.turns:
         passed_ms, before_ms = turn.at_ms - before_ms, turn.at_ms
         if waits.held:
@@ -115,13 +116,22 @@ def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
             if (ended := getattr(arrival, "command_id", "")) in waits.held:
                 is_told = isinstance(arrival, ChildEnded) and arrival.stood_ms >= 0
                 told.append(before[ended] + arrival.stood_ms if is_told else ALL_THE_TIME)  # type: ignore[union-attr]
-            if waits.held == {ended}:
+            released = {one.command_id for one in turn.decisions if isinstance(one, rulings.ChildReleased)}
+            told += [ALL_THE_TIME] * len(released)
+            if waits.held <= {ended, *released}:
                 deadline = min(deadline + held_ms, max(deadline + own_ms, *told))
                 held_ms, own_ms, told = 0, 0, []
         elif waits.is_own:
             deadline += passed_ms
         yield turn, deadline + held_ms
         before |= {child.id: deadline for child in turn.decisions if isinstance(child, StartChild)}
+        unsent |= set(before) if isinstance(turn.arrival, RunForked) else set()
+        for decision in turn.decisions:
+            if isinstance(decision, rulings.CommandsWithheld):
+                unsent |= set(before).intersection(decision.command_ids)
+            elif isinstance(decision, rulings.RunResumed):
+                before |= dict.fromkeys(unsent, deadline)
+                unsent = set()
         waits.enter(turn)
 
 

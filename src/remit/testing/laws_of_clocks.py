@@ -1,13 +1,15 @@
 """Laws of clocks: a run has the time it was given, and the time in which a person was waited for, by it or beneath it.
 
 Rule 1: who waited, and when, is read in the journal of whoever waited; what a child told its parent is not believed.
-Rule 2: of a child that was lost nobody knows how long it waited: it counts from the moment it was known to until then.
+Rule 2: of a child that was lost, or that is another run's, nobody knows how long it waited: it counts from the moment it was
+        known to until then.
 """
 
 from collections.abc import Iterator
 
 from remit.core.journal.arrivals import ChildEnded
 from remit.core.journal.commands import COMMANDS, StartChild
+from remit.core.journal.rulings import ChildReleased
 from remit.testing.books import HARMLESS, Waits, first_deadline_of
 from remit.testing.runs import SimulatedRun
 from remit.testing.world import SimulatedWorld
@@ -66,5 +68,6 @@ def _lost_in(world: SimulatedWorld, run: SimulatedRun) -> Iterator[Span]:
         before = set(waits.held)
         waits.enter(turn)
         since_ms |= dict.fromkeys(waits.held - before, turn.at_ms)
-        yield from ((since_ms.pop(command_id), turn.at_ms) for command_id in before - waits.held - known)
+        released = {decision.command_id for decision in turn.decisions if isinstance(decision, ChildReleased)}
+        yield from ((since_ms.pop(command_id), turn.at_ms) for command_id in before - waits.held - (known - released))
     yield from ((begin, _NEVER_MS) for command_id, begin in since_ms.items() if command_id in waits.held)

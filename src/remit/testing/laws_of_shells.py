@@ -115,7 +115,9 @@ def one_driver_at_a_time(world: ShellWorld) -> Iterator[tuple[str, str]]:
         written = decode_record(entry.data, OfRun)
         arrival = decode_turn(written.data).arrival if isinstance(written, Written) else None
         writer, token = world.ground.writers[entry.place]
-        if isinstance(arrival, arrivals.RunTaken) or not world.weather.lease_ms:
+        # What was copied of the origin of a fork took that one up, and its token is none.
+        is_taken = isinstance(arrival, arrivals.RunTaken) and arrival.token > 0
+        if is_taken or not world.weather.lease_ms:
             taken[run_id] = max(token, taken.get(run_id, 0))
         if token < max(1, taken.get(run_id, 0)):
             yield run_id, f"{writer} wrote under token {token} where {taken.get(run_id, 0)} had been taken"

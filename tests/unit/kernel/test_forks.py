@@ -5,7 +5,7 @@ import pytest
 from remit.core.failure import ArrivalFault, Ending
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.arrivals import RunForked
-from remit.core.journal.commands import AskPurpose, CallModel, CallTool
+from remit.core.journal.commands import AskPurpose, CallModel, CallTool, StartChild
 from remit.core.journal.rulings import Answer
 from remit.core.limits.boundary import APPROVAL_WAIT_MS_MAX, Boundary, BoundaryMode
 from remit.core.limits.tools import Effect, ToolDefinition
@@ -191,3 +191,31 @@ def test_a_fork_of_a_run_with_missing_turns_asks_before_any_change_and_says_why(
     packet = fork.question().packet
     assert packet is not None
     assert packet.reasons[0] == "run origin may have done this: turns 4 to 6 of it are missing"
+
+
+def test_the_child_that_an_origin_waits_with_is_not_the_fork_s() -> None:
+    origin = Run()
+    origin.proposes(wants("ask_child"))
+    child = origin.open(StartChild)[0].id
+    origin.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED))
+    origin.take(arrivals.FeedbackGiven("ada", "hurry"), after_ms=5_000)
+    fork = copied(origin)
+    assert (fork.state.children.held, fork.state.clock.hold) == ({}, None)
+    resumed(fork)
+    was_standing = fork.state.clock.is_standing
+    fork.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED))
+    assert (was_standing, fork.state.clock.is_standing) == (False, True)
+    fork.heard_from_child()
+    assert fork.state == fold(fork.journal)
+
+
+def test_a_child_of_a_fork_has_waited_for_nobody_before_the_fork_went_on() -> None:
+    origin = Run()
+    origin.proposes(wants("ask_child"))
+    child = origin.open(StartChild)[0].id
+    fork = copied(origin)
+    fork.take(arrivals.ResumeRequested("dan"), after_ms=3_600_000)
+    fork.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED), after_ms=0)
+    ended = arrivals.ChildEnded(child, Ending.SUCCESS, "found it", tokens_bound=25, stood_ms=60_000)
+    fork.take(ended, after_ms=61_000)
+    assert fork.state.clock.stood_ms == 3_600_000 + 60_000

@@ -5,7 +5,6 @@ import logging
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -33,6 +32,7 @@ from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.loop.signatures import signed_snapshots
 from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, Terms
+from tests import warm
 from tests.unit.orchestrate.house import (
     STORES,
     approval,
@@ -391,7 +391,7 @@ asyncio.run(whole())
 def test_a_run_goes_on_after_a_kill_between_its_turn_and_its_snapshot_and_after_both(when: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path), when]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(command, env=environment, timeout=WAIT_S_MAX, check=False)
+    ended = warm.run(command, env=environment, timeout=WAIT_S_MAX, check=False)
     assert ended.returncode == -signal.SIGKILL
 
     async def story() -> None:

@@ -175,6 +175,22 @@ def test_a_runner_that_is_behind_catches_up_and_decides_anew() -> None:
     play(scene())
 
 
+def test_a_runner_that_has_seen_more_turns_than_there_are_says_so_and_writes_nothing() -> None:
+    async def scene() -> None:
+        stage = looks_twice()
+        live = await stage.runner.start(manifest_of())
+        await stage.runner.judge(live, PersonSaid("ada", "hurry"))
+        journal, kept = MemoryJournal(), await stage.journal.read("run")
+        await journal.append("run", kept[0], after=-1)
+        stage.runner.journal = journal
+        with pytest.raises(RequestRejected) as refused:
+            await stage.runner.judge(live, PersonSaid("ada", "hurry more"))
+        assert (refused.value.code, refused.value.details["last"]) == ("STORE_BEHIND_ITS_LOG", 0)
+        assert list(await journal.read("run")) == [kept[0]]
+
+    play(scene())
+
+
 @pytest.mark.req("3.30")
 def test_only_the_newest_state_may_refuse_a_report() -> None:
     async def scene() -> None:

@@ -36,6 +36,8 @@ from tests.unit.orchestrate.traced import (
     to,
 )
 
+pytestmark = pytest.mark.unmeasured
+
 SEEDS = 80
 LONG = "a long letter " * 120
 

@@ -31,6 +31,7 @@ class BadDispatch(InProcessDispatch):
         self._perform_it = perform
         self._one = asyncio.Lock()
         self._sent: list[str] = []
+        self._lives: list[Live] = []
         self._taken_back: list[str] = []
         self._told: list[Report] = []
         self._beside: set[asyncio.Task[Report]] = set()
@@ -49,8 +50,13 @@ class BadDispatch(InProcessDispatch):
                 self._beside.add(asyncio.get_running_loop().create_task(self._performed(live, command)))
             if self._flaw == "never offers again":
                 return
+        if self._flaw == "knows ids alone" and isinstance(command, CallTool) and command.id in self._sent:
+            return
         self._sent.append(command.id)
+        self._lives.append(live)
         if isinstance(command, CancelCommand):
+            for other in self._lives if self._flaw == "cancels in every run" else ():
+                super().send(other, command)
             self._taken_back.append(command.about)
             if self._flaw == "never cancels":
                 return
@@ -115,6 +121,8 @@ class BadDispatch(InProcessDispatch):
     def forget(self, live: Live) -> None:  # type: ignore[explicit-override]
         if self._flaw != "forgets nothing":
             super().forget(live)
+        for other in self._lives if self._flaw == "forgets every run" else ():
+            super().forget(other)
 
     def under_way(self) -> list[tuple[asyncio.Task[None], str]]:  # type: ignore[explicit-override]
         found = super().under_way()
@@ -185,6 +193,10 @@ FLAWS: Sequence[tuple[str, str, str]] = (
     ("knows no recovery", "what_somebody_else_may_have_begun_is_not_revoked", "earlier process"),
     ("never wakes", "whoever_waits_can_be_woken", "told nothing"),
     ("forgets nothing", "nothing_goes_on_for_a_run_that_is_forgotten", "goes on"),
+    ("knows ids alone", "runs_are_performed_apart", "not all are begun"),
+    ("cancels in every run", "runs_are_performed_apart", "goes on|gave|told nothing"),
+    ("forgets every run", "runs_are_performed_apart", "goes on|gave|told nothing"),
+    ("never cancels", "runs_are_performed_apart", "took back or left goes on"),
     ("knows of nothing", "what_was_told_to_stop_is_under_way_until_it_has", "is under way for nobody"),
     ("does not wait", "what_was_told_to_stop_is_under_way_until_it_has", "does not wait for what was told"),
     ("never rings", "a_timer_is_reported_when_its_moment_has_come", "told nothing"),

@@ -12,6 +12,9 @@ from remit.backend.embedded.inbox import SETTLE
 from remit.core.journal.storage import Derived
 
 _NAMES = "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) ORDER BY run_no"
+_STRIKE = (
+    "DELETE FROM runs WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) RETURNING run_no, run_id"
+)
 _RENEW = (
     "UPDATE runs SET started_at_ms = ?3, mode = ?4, tenant_id = ?5, session_id = ?6, ordinal = ?7, parent_id = ?8,"
     " likeness = ?9, lineage = ?10, name = ?11, ending = ?12, waiting_for = ?13, ended_at_ms = ?14"
@@ -39,6 +42,11 @@ class SQLiteIndex:
         """Every journal that has an entry, in the order in which they began."""
         return [run_id for (run_id,) in self._reader.rows(_NAMES, ())]
 
+    async def strike(self) -> Sequence[str]:
+        """List no run any more that has no turn; gives those that were."""
+        struck: Sequence[str] = await self._writer.submit(_strike)
+        return struck
+
     async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
         """List these runs so, and settle what they heard; gives those that now are."""
         renewed: Sequence[str] = await self._writer.submit(partial(_renew, self._writer.now_ms(), tuple(runs)))
@@ -47,6 +55,10 @@ class SQLiteIndex:
     async def sum_up(self) -> None:
         """Add up anew what runs count for their tenants, by the hour."""
         await self._writer.submit(_sum_up)
+
+
+def _strike(cursor: sqlite3.Cursor) -> Outcome:
+    return [run_id for _, run_id in sorted(cursor.execute(_STRIKE).fetchall())], None
 
 
 def _sum_up(cursor: sqlite3.Cursor) -> Outcome:

@@ -189,6 +189,10 @@ class FoldedIndex:
         await self._replica.refresh()
         return await self._replica.journal.names()
 
+    async def strike(self) -> Sequence[str]:
+        """Nothing is listed but by its turns."""
+        return ()
+
     async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
         """They are listed as their turns say, as ever; gives those that have not gone on meanwhile."""
         await self._replica.refresh()

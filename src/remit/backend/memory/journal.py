@@ -114,6 +114,10 @@ class MemoryJournal:
         """Every run that has a turn, in the order they started."""
         return self.every_run()
 
+    async def strike(self) -> Sequence[str]:
+        """Nothing is listed but with its first turn."""
+        return ()
+
     async def sum_up(self) -> None:
         """Nothing is kept as a sum."""
 

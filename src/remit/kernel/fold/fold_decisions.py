@@ -210,14 +210,25 @@ def _take_call(state: RunState, ruling: rulings.CallTaken, arrival: Arrival) -> 
 
 
 def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:
-    state.place.paused, state.place.parked, state.place.halted = False, None, None
-    state.place.paused_by, state.place.is_copy = "", False
+    place, children = state.place, state.children
+    for command_id in children.stood_before:
+        if place.is_copy or command_id in state.commands.withheld:
+            # That child begins only now: it has waited for no person while the clock stood until here.
+            children.stood_before[command_id] = stood_by_now(state)
+    place.paused, place.parked, place.halted = False, None, None
+    place.paused_by, place.is_copy = "", False
     if pinned(state).host is None:
         state.commands.withheld.clear()  # Else they wait for the agent that makes them elsewhere.
 
 
 def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
     state.children.held[ruling.command_id] = ruling.waiting_for
+
+
+def _release_child(state: RunState, ruling: rulings.ChildReleased, arrival: Arrival) -> None:
+    state.children.held.pop(ruling.command_id, None)
+    # The child of the run that this is a copy of does not say here how long it waited.
+    state.clock.hold = None if state.clock.hold is None else told(state.clock.hold, UNTOLD)
 
 
 def _settle_delegation(state: RunState, ruling: rulings.DelegationSettled, arrival: Arrival) -> None:
@@ -349,6 +360,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.OutcomeDoubted: outcome_doubted,
     rulings.QuestionSettled: _settle_question,
     rulings.ChildHeld: _hold_child,
+    rulings.ChildReleased: _release_child,
     rulings.DelegationSettled: _settle_delegation,
     rulings.RetryPlanned: _plan_retry,
     rulings.UsageExceeded: _nothing,

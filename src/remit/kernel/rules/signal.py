@@ -5,7 +5,8 @@ Rule 2: a paused run orders nothing and records what returns; the resume goes wh
 Rule 3: an ended run never reopens: retry orders a fork of it. Who wants a run tried again that succeeded says why.
 Rule 4: a fork begins paused. What its origin had asked of its model was not asked in its name, so the model is asked
         anew when the fork goes on, and is told why there is a fork. What people were being asked they are asked again.
-        What else was open is sent when the fork goes on, and not before.
+        What else was open is sent when the fork goes on, and not before. Its children are its own and have yet to
+        begin, so none of them waits for a person.
 Rule 5: a halt of dispatch pauses the run. What it withheld stays open, is in no doubt, and is sent by the resume.
 Rule 6: a pause that no person asked for, of a halt or of a fork that is being made, is no reason not to hear one that
         a person asks for: it holds until the run is resumed.
@@ -30,6 +31,7 @@ from remit.core.journal.arrivals import (
 from remit.core.journal.commands import AskHuman, AskPurpose, CallModel, CallTool, ForkRun
 from remit.core.journal.rulings import (
     AddendumNoted,
+    ChildReleased,
     CommandsWithheld,
     FeedbackTaken,
     OutcomeParked,
@@ -159,6 +161,8 @@ def on_forked(tally: Tally, arrival: RunForked) -> None:
         if isinstance(withheld, CallTool) and withheld.mutating:
             # It was not sent. The origin may make it once the halt is lifted, and then the fork must not.
             doubt(tally, withheld, WITHHELD)
+    for command_id in state.children.held:
+        tally.rule(ChildReleased(command_id))
     for question in list(questions(state)):
         _ask_in_the_fork(tally, question, origin)
 

@@ -18,6 +18,7 @@ from remit.core.journal.rulings import (
     CallSettled,
     CallTaken,
     ChildHeld,
+    ChildReleased,
     CommandSettled,
     OutcomeDoubted,
     QuestionSettled,
@@ -39,7 +40,7 @@ _SHOWN_CHARS_MAX = 80
 
 # What an ended run may still decide: to note what came late, to keep an entry for its session, to fork itself.
 _AFTER_THE_ENDING = (AddendumNoted, SessionEntryKept, ForkRun)
-_SETTLING = (CommandSettled, CallSettled, QuestionSettled, OutcomeDoubted, ChildHeld)
+_SETTLING = (CommandSettled, CallSettled, QuestionSettled, OutcomeDoubted, ChildHeld, ChildReleased)
 
 
 # Arrivals that no person made.

@@ -34,7 +34,7 @@ def _labels(manifest: Manifest, facts: Iterable[Fact]) -> Iterator[LoopState]:
             case (FactKind.SETTLED, StepKind.QUESTION) | (FactKind.RESUMED, _):
                 waits.pop(fact.step.id, None)
                 yield _overlaid(beneath, waits)
-            case FactKind.HEARD, StepKind.CHILD if waits.pop(fact.step.id, None) is not None:
+            case FactKind.HEARD | FactKind.RELEASED, StepKind.CHILD if waits.pop(fact.step.id, None) is not None:
                 yield _overlaid(beneath, waits)
             case FactKind.ENDED, _:
                 yield ENDINGS[Ending(fact.step.name)].loop_state

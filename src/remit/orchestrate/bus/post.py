@@ -162,7 +162,9 @@ class Post:
     async def _wait(self, signal: UserSignal, number: int) -> tuple[str, str]:
         """Wait for the holder's answer; when the holder is gone, let the run hear the inbox. Gives what deliver() gives."""
         run_id = signal.run_id
-        for _ in range(OUTCOME_WAIT_MS_MAX // OUTCOME_POLL_MS):
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + OUTCOME_WAIT_MS_MAX / 1000
+        while loop.time() < until_s:
             await asyncio.sleep(OUTCOME_POLL_MS / 1000)
             outcome = await self._inbox.outcome(number)
             if outcome is not None:

@@ -109,7 +109,9 @@ class ChildExecutor:
             return
         origin = origin_of(live.run_id, command, runner.clock.now_ms())
         copy = partial(begin_fork, runner.journal, origin, command.run_id, ())
-        for _ in range(FORK_WAIT_MS_MAX // HELD_POLL_MS):
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + FORK_WAIT_MS_MAX / 1000
+        while loop.time() < until_s:
             if await is_settled(runner, command.run_id, command.at_seq):
                 return
             if kit is not None:

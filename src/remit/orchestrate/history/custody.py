@@ -16,7 +16,7 @@ from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.arrivals import SourcesAccepted
 from remit.core.journal.codec import decode_turn, hash_turn, redacted_in
 from remit.core.journal.signing import is_deletion_signed, is_head_signed
-from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED, SignedHead
+from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_LOG_DAMAGED, RunBehind, SignedHead
 from remit.kernel.state import RunState
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.orchestrate.loop.recover import RUN_NOT_FOUND
@@ -47,7 +47,7 @@ class Custody:
     async def expect_whole(self, state: RunState, run_id: str) -> None:
         """Raise where turns of a run were signed that its journal does not have, or the log cannot tell that none were."""
         if (head := await self.beyond(run_id, state.seq)) is not None:
-            _refuse_behind(run_id, min(state.seq, head.seq - 1), head)
+            raise RunBehind(run_id, min(state.seq, head.seq - 1), head.seq)
         if why := await self.log_doubt(run_id, state.seq):
             _refuse_unread(run_id, state.seq, why)
 
@@ -88,16 +88,6 @@ class Custody:
             _refuse_unvouched(run_id, "a turn of it was redacted by a signer that you have not accepted")
         if any(isinstance(decode_turn(stored).arrival, SourcesAccepted) for stored in turns[head.seq + 1 :]):
             _refuse_unvouched(run_id, "changed code was accepted in a turn that nobody signed")
-
-
-def _refuse_behind(run_id: str, seq: int, logged: SignedHead) -> NoReturn:
-    message = (
-        f"run {run_id} stands at turn {seq}, and turn {logged.seq} of it was signed: turns from {seq + 1} on are missing, as "
-        "after a backup was put back; what they did is unknown, so the run is not gone on with. Put back the newest "
-        f"database, or see what is in doubt: `remit restore {run_id}`"
-    )
-    details = {"run_id": run_id, "last": seq, "signed": logged.seq}
-    raise RequestRejected(STORE_BEHIND_ITS_LOG, message, details)
 
 
 def _refuse_unread(run_id: str, seq: int, why: str) -> NoReturn:

@@ -8,14 +8,15 @@ Rule 3: what somebody tells a fork while it is being made is heard and holds: a 
 Rule 4: a fork that was cut off while it was copied is copied to its end by whoever takes it up.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import IllegalArrival, RequestRejected
 from remit.core.journal.arrivals import CancelRequested, PauseRequested, ResumeRequested
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.commands import CallTool, ForkRun, StartChild
 from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.core.journal.storage import Warrant
+from remit.core.journal.turn import Turn
 from remit.core.run.manifest import EarlierEffect, Origin
 from remit.kernel.state import CallTrace, RunState, pinned
 from remit.observe.history import fold as folded
@@ -99,6 +100,16 @@ async def is_settled(runner: Runner, fork_id: str, at_seq: int) -> bool:
 def awaits_resume(state: RunState) -> bool:
     """Whether a fork stands still because nobody has said yet how it goes on."""
     return state.place.is_copy and not state.place.paused_by
+
+
+async def let_go_on(state: RunState, resume: Callable[[], Awaitable[Turn]]) -> None:
+    """Resume a fork that stands still because nobody has said yet how it goes on; whoever says so first is heard."""
+    try:
+        if awaits_resume(state):
+            await resume()
+    except IllegalArrival:
+        if awaits_resume(state):
+            raise
 
 
 def rests_because(state: RunState) -> str:

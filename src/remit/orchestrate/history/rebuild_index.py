@@ -2,7 +2,8 @@
 
 Rule 1: turns, texts, signed heads, entries of the inbox that nobody settled, refusals, receipts of people and what deleted
         runs cost are inputs. They are read and never made.
-Rule 2: a run that cannot be folded, or whose place in a session another has, is left as it is, and named.
+Rule 2: a run that cannot be folded, or whose place in a session another has, is left as it is, and named. One that is listed
+        and has no turn is listed no more, and named.
 Rule 3: a run that goes on meanwhile is left to whoever drives it.
 """
 
@@ -30,12 +31,14 @@ class Rebuilt(Record):
     unread: tuple[str, ...] = ()
     # Journals that tell no name, or one that another has.
     nameless: int = 0
+    # Runs that were listed, and that no turn tells of.
+    untold: tuple[str, ...] = ()
 
 
 async def rebuild(store: Store, quotas: Quotas) -> Rebuilt:
     """Make anew whatever is derived from turns."""
     made, unread, renewed = list[Derived](), list[str](), 0
-    nameless = await store.index.mend()
+    nameless, untold = await store.index.mend(), await store.index.strike()
     for name in await store.index.names():
         if name == HALTS:
             continue  # The journal of halts is no run.
@@ -54,7 +57,7 @@ async def rebuild(store: Store, quotas: Quotas) -> Rebuilt:
     unread += [run.run_id for run in made if len(await store.journal.read(run.run_id)) == run.turns]
     await quotas.rebuild()
     await store.index.sum_up()
-    return Rebuilt(renewed, tuple(unread), nameless)
+    return Rebuilt(renewed, tuple(unread), nameless, tuple(untold))
 
 
 def derived_from(run_id: str, data: Sequence[bytes]) -> Derived:

@@ -13,7 +13,15 @@ from remit.core.failure import Ending, gravest
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival
 from remit.core.journal.commands import AskHuman, CallTool, ForkRun
-from remit.core.journal.rulings import CallTaken, ChildHeld, QuestionSettled, RunEnded, RunPaused, RunResumed
+from remit.core.journal.rulings import (
+    CallTaken,
+    ChildHeld,
+    ChildReleased,
+    QuestionSettled,
+    RunEnded,
+    RunPaused,
+    RunResumed,
+)
 from remit.core.journal.storage import Barrier, Listing
 from remit.core.journal.turn import Decision, Turn
 from remit.core.run.halt import HALTED
@@ -30,7 +38,9 @@ HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
 # How a run is listed whose calls an agent elsewhere proposes and makes.
 GUARD_MODE = "guard"
 # Decisions after which a process or a person acts, so that they make their turn a barrier; of calls, the mutating ones.
-WEIGHTY: frozenset[type[Decision]] = frozenset({CallTool, AskHuman, QuestionSettled, ChildHeld, CallTaken, RunEnded})
+WEIGHTY: frozenset[type[Decision]] = frozenset(
+    {CallTool, AskHuman, QuestionSettled, ChildHeld, ChildReleased, CallTaken, RunEnded}
+)
 
 
 def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
@@ -66,7 +76,7 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
             waiting[decision.id] = decision.ending
         elif isinstance(decision, ChildHeld):
             waiting[decision.command_id] = decision.waiting_for
-        elif isinstance(decision, QuestionSettled):
+        elif isinstance(decision, QuestionSettled | ChildReleased):
             waiting.pop(decision.command_id, None)
     return gravest(waiting.values()) or ""
 

@@ -15,6 +15,7 @@ Rule 8: whatever a run names must be there when it is taken up; else that is ref
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from remit.core.failure import RemitError, RequestRejected
@@ -26,7 +27,7 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.custody import Custody
-from remit.orchestrate.history.fork_run import awaits_resume, rests_because
+from remit.orchestrate.history.fork_run import let_go_on, rests_because
 from remit.orchestrate.history.lineages import Lineages
 from remit.orchestrate.loop.aftermath import Aftermath
 from remit.orchestrate.loop.halt_switch import Halts
@@ -149,13 +150,11 @@ class Hub:
 
     async def _fork(self, run_id: str, report: ResumeRequested, copy: Copy) -> str:
         if (driver := self.drivers.get(run_id)) is not None:  # Made before, and driven here already.
-            if awaits_resume(driver.live.state):
-                await self._tell(driver, report, 0)
+            await let_go_on(driver.live.state, partial(self._tell, driver, report, 0))
             return rests_because(driver.live.state)
         live, _ = await self._taken_up(run_id, is_released=False, copy=copy)
         try:
-            if awaits_resume(live.state):
-                await self.runner.judge(live, report)
+            await let_go_on(live.state, partial(self.runner.judge, live, report))
         except BaseException:
             await self._rest(live)
             raise

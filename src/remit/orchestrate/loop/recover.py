@@ -10,7 +10,7 @@ Rule 6: where leases expire, the driver before may still be at work. So a turn w
         before anything is performed: the next turn of the driver before is refused then.
 """
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import IllegalArrival, RequestRejected
 from remit.core.journal.arrivals import RunTaken, ToolOutcomeLost
 from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
 from remit.core.run.recovery import Recovery
@@ -37,7 +37,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         raise RequestRejected(RUN_NOT_FOUND, f"run {run_id!r} has no turn in this journal; start it, or correct its id")
     await copy_whole(runner, live)
     if token and live.state.end.ending is None:
-        await runner.judge(live, RunTaken(token))
+        await _fence(runner, live, token)
     live.recovered_seq = live.state.seq
     repeated: list[Command] = []
     lost, was_open = 0, live.state.end.ending is None
@@ -57,6 +57,15 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
     if runner.bus is not None and was_open:
         runner.bus.recovered(live.state, _told(live, repeated, lost))
     return live
+
+
+async def _fence(runner: Runner, live: Live, token: int) -> None:
+    """Keep the driver before from writing; where that one has ended the run just now, nothing is left to keep it from."""
+    try:
+        await runner.judge(live, RunTaken(token))
+    except IllegalArrival:
+        if live.state.end.ending is None:
+            raise
 
 
 async def copy_whole(runner: Runner, live: Live) -> None:

@@ -23,6 +23,7 @@ from remit.core.journal.storage import (
     LeaseLost,
     Listing,
     Place,
+    RunBehind,
     StoreUnusable,
     Warrant,
 )
@@ -119,6 +120,13 @@ class Runner:
         later = await self.journal.read(live.run_id, after=seq)
         _fold(live, linked(live.run_id, later, after=seq, head=head), later.place)
 
+    async def _catch_up_after_conflict(self, live: Live) -> None:
+        """Catch up; raises where the journal has fewer turns than were folded, since what they did would be done again."""
+        seq = live.state.seq
+        await self.catch_up(live)
+        if live.state.seq == seq and (turns := len(await self.journal.read(live.run_id))) <= seq:
+            raise RunBehind(live.run_id, turns - 1, live.state.seq, "seen")
+
     async def drive(self, live: Live) -> None:
         """Take turns until the run has ended or nothing is under way that could move it.
 
@@ -184,7 +192,7 @@ class Runner:
             try:
                 place = await self._write(kept, written, insists)
             except AppendConflict:
-                await self.catch_up(live)
+                await self._catch_up_after_conflict(live)
                 conflicts += 1
                 continue
             self.rates.settle(state, tally.orders, at_ms)

@@ -85,6 +85,23 @@ async def words_reach_everybody_who_listens_to_their_topic(open_twice: OpenTwice
         assert not writer.bell.is_heard(Topic.CHUNKS), "somebody listens after everybody has stopped"
 
 
+async def whoever_stops_listening_stops_alone(open_twice: OpenTwice) -> None:
+    """Others hear on, those of the same topic too; and to stop again changes nothing for them."""
+    async with open_twice() as (writer, listener):
+        first, second, elsewhere = _Ear(), _Ear(), _Ear()
+        end = listener.bell.listen(Topic.CHUNKS, first)
+        ends = [listener.bell.listen(Topic.CHUNKS, second), listener.bell.listen(Topic.POST, elsewhere)]
+        end()
+        if not writer.bell.is_heard(Topic.CHUNKS):
+            assert listener.bell.look_ms <= SILENT_LOOK_MS_MAX, "one stopped listening, and nobody is heard any more"
+            return
+        writer.bell.ring(Topic.CHUNKS, b"word")
+        assert await second.is_rung(), "one stopped listening, and others are told nothing"
+        assert (first.words, elsewhere.words) == ([], []), "whoever does not listen to a topic was told of it"
+        for left in ends:
+            left()
+
+
 async def a_listener_that_does_not_hear_holds_up_nobody(open_twice: OpenTwice) -> None:
     """However often is rung while a listener is busy, ringing returns at once."""
     async with open_twice() as (writer, listener):
@@ -100,5 +117,6 @@ async def a_listener_that_does_not_hear_holds_up_nobody(open_twice: OpenTwice) -
 BELL_CHECKS: Sequence[BellCheck] = (
     whatever_is_written_rings_for_those_who_listen,
     words_reach_everybody_who_listens_to_their_topic,
+    whoever_stops_listening_stops_alone,
     a_listener_that_does_not_hear_holds_up_nobody,
 )

@@ -57,11 +57,11 @@ class Performer:
         return ToolSaid(command.id, ToolResult(command.call_id, command.tool, "done"))
 
 
-def a_run(*commands: Command) -> Live:
+def a_run(*commands: Command, run_id: str = "run") -> Live:
     """A run with these commands open."""
     state = RunState()
     state.commands.open = {command.id: command for command in commands}
-    return Live("run", state)
+    return Live(run_id, state)
 
 
 def a_call(command_id: str = "1.1", *, mutating: bool = False) -> CallTool:
@@ -218,6 +218,28 @@ async def nothing_goes_on_for_a_run_that_is_forgotten(open_dispatch: OpenDispatc
         await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
 
 
+async def runs_are_performed_apart(open_dispatch: OpenDispatch) -> None:
+    """Commands of two runs have the same ids: each is performed, and what one run takes back or leaves is the other's still."""
+    performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
+    async with open_dispatch(performer) as dispatch:
+        ours, theirs, gone = (a_run(*calls, run_id=name) for name in ("run", "other", "gone"))
+        for live in (ours, theirs, gone):
+            for call in calls:
+                dispatch.send(live, call)
+        waiting = [asyncio.create_task(_received(dispatch, live)) for live in (ours, theirs, gone)]
+        await _until(lambda: len(performer.begun) == 3 * len(calls), "of commands with the same id not all are begun")
+        for call in calls:
+            dispatch.send(theirs, CancelCommand(f"2.{call.id}", call.id))
+        dispatch.wake(gone)
+        dispatch.forget(gone)
+        await _until(lambda: len(performer.stopped) == 2 * len(calls), "what a run took back or left goes on")
+        performer.may_go_on.set()
+        reports = [await waiting[0], await _received(dispatch, ours)]
+        told = [report.command_id for report in reports if isinstance(report, ToolSaid)]
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert sorted(told) == ["1.1", "1.2"], f"beside what other runs took back or left, two calls gave {reports}"
+
+
 async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDispatch) -> None:
     """Whoever leaves has to know what to wait for: it is named with its run, and `finish` waits for it."""
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
@@ -302,6 +324,7 @@ DISPATCH_CHECKS: Sequence[DispatchCheck] = (
     what_somebody_else_may_have_begun_is_not_revoked,
     whoever_waits_can_be_woken,
     nothing_goes_on_for_a_run_that_is_forgotten,
+    runs_are_performed_apart,
     what_was_told_to_stop_is_under_way_until_it_has,
     a_timer_is_reported_when_its_moment_has_come,
     nothing_has_to_be_waited_for_where_nothing_was_sent,

@@ -45,6 +45,19 @@ async def a_run_is_listed_as_its_turns_tell(open_store: OpenIndexed) -> None:
             assert session == ["run"], f"a session of one run holds {session}"
 
 
+async def many_runs_are_listed_at_once(open_store: OpenIndexed) -> None:
+    """All of them; and a run that has a turn is never forgotten."""
+    async with open_store() as store:
+        names = [f"run{number}" for number in range(5)]
+        for name in names:
+            await add(store.journal, name, b"0", listing=Listing(1, "plan"))
+        made = [Derived(name, 1, Listing(1, "plan"), Barrier()) for name in names]
+        assert list(await store.index.renew(made)) == names, "of runs that were made anew together, some are not"
+        assert list(await store.index.strike()) == [], "a run that has a turn was forgotten"
+        modes = [entry.listing.mode for name in names if (entry := await store.catalogue.entry(name)) is not None]
+        assert modes == ["plan"] * 5, f"five plans were made anew, and are listed as {modes}"
+
+
 async def whom_a_run_heard_is_told_so(open_store: OpenIndexed) -> None:
     """An entry that was refused stays refused."""
     async with open_store() as store:
@@ -74,6 +87,7 @@ async def a_run_that_has_gone_on_is_left_as_it_is(open_store: OpenIndexed) -> No
 INDEX_CHECKS: Sequence[IndexCheck] = (
     every_journal_is_named,
     a_run_is_listed_as_its_turns_tell,
+    many_runs_are_listed_at_once,
     whom_a_run_heard_is_told_so,
     a_run_that_has_gone_on_is_left_as_it_is,
 )

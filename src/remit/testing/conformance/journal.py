@@ -46,7 +46,7 @@ async def turns_come_back_in_order(open_journal: OpenJournal) -> None:
 async def bytes_come_back_exactly(open_journal: OpenJournal) -> None:
     """A turn is bytes; nothing is decoded, trimmed or terminated by a zero."""
     async with open_journal() as journal:
-        turns = [EVERY_BYTE, b"\x00\x00", b"\r\n", b"\xff\xfe", b" "]
+        turns = [EVERY_BYTE, b"\x00\x00", b"", b"\r\n", b"\xff\xfe", b" "]
         for data in turns:
             await add(journal, "run", data)
         assert list(await journal.read("run")) == turns, "bytes changed on their way through the journal"

@@ -33,7 +33,7 @@ async def a_run_is_taken_once(open_leases: OpenLeases) -> None:
         await leases.release("run", first)
         second = await leases.take("run")
         assert second, "a run that was let go cannot be taken"
-        assert second != first, "two leases of a run have the same token"
+        assert second > first, f"token {second} of a run comes after {first}; whoever is stale could not be told"
 
 
 async def one_of_many_rivals_holds_a_run(open_leases: OpenLeases) -> None:
@@ -87,6 +87,26 @@ async def a_lease_is_let_go_by_its_holder_alone(open_leases: OpenLeases) -> None
         current = await leases.take("run") or 0
         await leases.release("run", stale)
         assert await leases.renew("run", current), "a stale token let go of the lease of another"
+
+
+async def a_token_is_of_its_run(open_leases: OpenLeases) -> None:
+    """The token of another run, or none, renews nothing, lets go of nothing and writes nothing."""
+    async with open_leases() as (journal, leases):
+        await leases.release("run", await leases.take("run") or 0)
+        own, foreign = await leases.take("other") or 0, await leases.take("run") or 0
+        for token in {0, foreign} - {own}:
+            assert not await leases.renew("other", token), f"token {token} renewed a lease under {own}"
+            await leases.release("other", token)
+            assert await leases.renew("other", own), f"token {token} let go of a lease under {own}"
+        await add(journal, "other", b"0", listing=Listing(1), warrant=Warrant(own))
+        if leases.lasts_ms or foreign == own:
+            return  # Such a backend need not know who holds what when it writes.
+        for barrier in (None, Barrier("SUCCESS")):
+            try:
+                await add(journal, "other", b"foreign", barrier, warrant=Warrant(foreign))
+            except LeaseLost:
+                continue
+            raise AssertionError("a turn was written under the lease of another run")
 
 
 async def many_runs_may_be_held(open_leases: OpenLeases) -> None:
@@ -151,6 +171,7 @@ LEASES_CHECKS: Sequence[LeasesCheck] = (
     who_asks_takes_nothing,
     a_lease_is_renewed_by_its_holder_alone,
     a_lease_is_let_go_by_its_holder_alone,
+    a_token_is_of_its_run,
     many_runs_may_be_held,
     a_holder_writes_under_its_token,
     a_stale_holder_writes_nothing,

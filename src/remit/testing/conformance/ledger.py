@@ -56,6 +56,25 @@ async def nothing_always_fits(open_ledger: OpenLedger) -> None:
         assert await _begin(journal, "second", ((CALLS, 1),), limit(50)), "a run that needs nothing was refused"
 
 
+async def every_limit_holds(open_ledger: OpenLedger) -> None:
+    """A run that fits one limit and not another begins nothing, whichever comes first; each is told what counts against it."""
+    async with open_ledger() as (journal, ledger):
+        for number, within in enumerate(((limit(100), limit(2, CALLS)), (limit(2, CALLS), limit(100)))):
+            reserves = Reservation(1, ((TOKENS, 10), (CALLS, 3)), within)
+            try:
+                await journal.append(
+                    f"run{number}", b"turn", START, listing=Listing(1, tenant_id="tenant", reserves=reserves)
+                )
+            except QuotaConflict:
+                continue
+            raise AssertionError("a run began that one of its limits has no room for")
+        await _begin(journal, "run", ((TOKENS, 60), (CALLS, 1)), limit(100))
+        asked = [limit(100, CALLS), limit(100), limit(100, CALLS)]
+        found = [committed.reserved for committed in await ledger.committed("tenant", asked)]
+        assert found == [1, 60, 1], f"limits are told {found}, each in its place"
+        await _expect(ledger, limit(100), Committed(), tenant_id="Tenant")
+
+
 async def rivals_never_reserve_more_than_there_is(open_ledger: OpenLedger) -> None:
     """Of runs that begin at the same time, exactly as many do as there is room for."""
     async with open_ledger() as (journal, ledger):
@@ -160,6 +179,7 @@ LEDGER_CHECKS: Sequence[LedgerCheck] = (
     what_is_reserved_counts,
     what_does_not_fit_begins_nothing,
     nothing_always_fits,
+    every_limit_holds,
     rivals_never_reserve_more_than_there_is,
     what_a_run_came_to_takes_the_place_of_its_reservation,
     a_run_stays_in_the_period_it_began_in,
