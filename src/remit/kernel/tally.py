@@ -29,7 +29,7 @@ from remit.core.journal.commands import (
     StartChild,
     TimerPurpose,
 )
-from remit.core.journal.rulings import CallTaken, ChildHeld, QuestionSettled, Ruling, RunEnded
+from remit.core.journal.rulings import CallTaken, ChildHeld, EffectUnallowed, QuestionSettled, Ruling, RunEnded
 from remit.core.journal.turn import Decision, Turn
 from remit.core.limits.budget import Dimension
 from remit.core.record import Text
@@ -45,7 +45,7 @@ WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode,
 
 # Rulings after which somebody may act or is told, so that their turn must survive a power loss. Two commands are as
 # weighty, an effect and a question; who orders one says so. What makes a turn a barrier is defined in durability.py.
-WEIGHTY: frozenset[type[Ruling]] = frozenset({QuestionSettled, ChildHeld, CallTaken, RunEnded})
+WEIGHTY: frozenset[type[Ruling]] = frozenset({QuestionSettled, ChildHeld, CallTaken, EffectUnallowed, RunEnded})
 
 # What most turns have to say of effects and failures. Who has more to say replaces it.
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})

@@ -19,6 +19,7 @@ from remit.core.journal.rulings import (
     CallTaken,
     ChildHeld,
     CommandSettled,
+    EffectUnallowed,
     OutcomeDoubted,
     QuestionSettled,
     RunEnded,
@@ -38,7 +39,7 @@ FINDINGS_MAX = 100
 _SHOWN_CHARS_MAX = 80
 
 # What an ended run may still decide: to note what came late, to keep an entry for its session, to fork itself.
-_AFTER_THE_ENDING = (AddendumNoted, SessionEntryKept, ForkRun)
+_AFTER_THE_ENDING = (AddendumNoted, EffectUnallowed, SessionEntryKept, ForkRun)
 _SETTLING = (CommandSettled, CallSettled, QuestionSettled, OutcomeDoubted, ChildHeld)
 
 
@@ -77,7 +78,7 @@ def needs_a_head(turn: Turn) -> bool:
     if type(turn.arrival) not in ANSWERED_BY_THE_WORLD:
         return True
     for decision in turn.decisions:
-        if isinstance(decision, AskHuman | QuestionSettled | CallTaken | RunEnded):
+        if isinstance(decision, AskHuman | QuestionSettled | CallTaken | EffectUnallowed | RunEnded):
             return True
         if isinstance(decision, CallTool) and decision.mutating:
             return True

@@ -41,7 +41,7 @@ from remit.core.work.values import ValueKind
 from remit.kernel.results.feasible import why_disallowed
 from remit.kernel.results.votes import in_order
 from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
-from remit.observe.views.calls_made import calls_made, place_of
+from remit.observe.views.calls_made import calls_made, place_of, unallowed
 from remit.observe.views.late_outcomes import NOTHING_BELOW, Below, in_doubt
 from remit.observe.views.validation import details_of, repaired, validation_of
 
@@ -256,8 +256,8 @@ def _is_retryable(state: RunState, failure: Failure) -> bool:
     """Submitting again is safe for a tool's failure only when every tool that was called may be called again."""
     if failure.retryable is not Retryable.IF_IDEMPOTENT:
         return failure.retryable is Retryable.YES
-    called = (state.tools[trace.tool] for trace in state.calls.values())
-    return all(tool.idempotent or not tool.effect.is_mutating for tool in called)
+    called = (state.tools.get(trace.tool) for trace in state.calls.values())
+    return all(tool is not None and (tool.idempotent or not tool.effect.is_mutating) for tool in called)
 
 
 def _waiting_for(state: RunState) -> WaitingFor | None:
@@ -284,7 +284,7 @@ def _is_withheld(state: RunState) -> bool:
 def _warnings(state: RunState, below: Below) -> tuple[str, ...]:
     """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
     left_open = ((state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(state.warnings)
-    left_open += (*in_doubt(state, below), *repaired(state), *_voteless(state))
+    left_open += (*in_doubt(state, below), *unallowed(state), *repaired(state), *_voteless(state))
     if not state.answer_violations or _is_withheld(state):
         return left_open
     return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.answer_violations))

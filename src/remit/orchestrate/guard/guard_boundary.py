@@ -24,9 +24,9 @@ _SHOWN_CHARS_MAX = 80
 def boundary_of(said: Any) -> Boundary:
     """The boundary that a start names or writes out, always with a gate; raises RequestRejected for what is none."""
     if said is None:
-        return _gated(GUARDED)
+        return gated(GUARDED)
     if isinstance(said, str):
-        return _gated(boundary_named(said))
+        return gated(boundary_named(said))
     if not isinstance(said, dict):
         shown = repr(said)[:_SHOWN_CHARS_MAX]
         message = f"boundary={shown} cannot be used; use a name or a JSON object"
@@ -39,8 +39,9 @@ def boundary_of(said: Any) -> Boundary:
     authority_of(said.get("authority"))
     # Null counts as absent, as everywhere in the protocol.
     present = {key: value for key, value in said.items() if value is not None}
-    return _gated(boundary_from(present, base=GUARDED, code=GUARD_BOUNDARY_INVALID, flat=FLAT))
+    return gated(boundary_from(present, base=GUARDED, code=GUARD_BOUNDARY_INVALID, flat=FLAT))
 
 
-def _gated(boundary: Boundary) -> Boundary:
+def gated(boundary: Boundary) -> Boundary:
+    """The boundary with a gate, which the guard is."""
     return boundary if boundary.authority is not None else replace(boundary, authority=Authority())

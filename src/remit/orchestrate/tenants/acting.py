@@ -6,6 +6,7 @@ from remit.core.journal.storage import RunEntry
 from remit.core.record import replace
 from remit.core.run.principal import Principal, Scope, expect_scope, person_for, tenant_for
 from remit.core.run.run_events import Subject
+from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.tenants.tenancy import Seen
 
 
@@ -27,6 +28,11 @@ class Acting:
         if entry is None or not entry.turns:
             raise await self._seen.absent(run_id)
         return entry
+
+    async def is_guarded(self, run_id: str) -> bool:
+        """Whether a run is driven by an agent elsewhere, which goes on when it likes."""
+        entry = await self._seen.runs.entry(run_id)
+        return entry is not None and entry.listing.mode == GUARD_MODE
 
     def _person(self, by: str) -> str:
         """In whose name something is done; no secret is one."""
