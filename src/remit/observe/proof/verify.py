@@ -262,9 +262,11 @@ class Verifier:
                 self.find(Fault.COMMAND_UNKNOWN, message, seq)
 
     def _check_ending(self, seq: int, turn: Turn) -> None:
-        """After its ending a run only hears late outcomes, retries and session entries, and notes them."""
+        """After its ending a run only hears late outcomes, effects, retries and session entries, and notes them."""
         if self._ending:
-            is_heard = type(turn.arrival) in ANSWERS or isinstance(turn.arrival, HEARD_LATE)
+            arrival = turn.arrival
+            is_effect = isinstance(arrival, TextShown) and arrival.made is not None
+            is_heard = is_effect or type(arrival) in ANSWERS or isinstance(arrival, HEARD_LATE)
             if not is_heard or not all(isinstance(decision, _AFTER_THE_ENDING) for decision in turn.decisions):
                 message = f"turn {seq} goes on with a run that ended as {self._ending} with turn {self._ended_seq}"
                 self.find(Fault.TURN_AFTER_ENDING, message, seq)
