@@ -63,7 +63,8 @@ class Host:
 
     async def used(self, run_id: str, dimension: str) -> int:
         spent = (await self.system.archive.told(run_id)).explanation.spent
-        return sum(one.used for one in spent if one.dimension == dimension)
+        # What a call in doubt holds counts as spent when its run has ended, by quotas too.
+        return sum(one.used + one.reserved for one in spent if one.dimension == dimension)
 
 
 Scene = Callable[[Host], Awaitable[None]]

@@ -52,16 +52,17 @@ def golden_stores() -> Iterator[tuple[str, Journals | Path]]:
     """What there is to look at, by its name: journals of every version, and whole stores of earlier ones."""
     for folder in sorted(GOLDEN.glob("v[0-9]")):
         # Two journals are of runs with the same name, and no store has both; conversations of foreign agents came later
-        # than the first records, and stand apart.
-        shelves: list[dict[str, Sequence[bytes]]] = [{}, {}, {}]
+        # than the first records, and stand apart; so do those that name a model.
+        shelves: list[dict[str, Sequence[bytes]]] = [{}, {}, {}, {}]
         for path in sorted(folder.glob("*.journal")):
             journal = read_journal(path)
             manifest = decode_turn(journal[0]).arrival.manifest  # type: ignore[union-attr]  # it starts a run
             run_id = manifest.run_id
-            shelves[2 if manifest.host else run_id in shelves[0]][run_id] = journal
+            host = manifest.host
+            shelves[2 + bool(host.model) if host else run_id in shelves[0]][run_id] = journal
         for place, shelf in enumerate(shelves):
             if shelf:
-                yield f"{folder.name}{'abc'[place]}", shelf
+                yield f"{folder.name}{'abcd'[place]}", shelf
     for packed in sorted((GOLDEN / "stores").glob("*.tar.gz")):
         yield f"store_{packed.name.partition('.')[0]}", packed
 

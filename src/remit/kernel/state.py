@@ -292,9 +292,9 @@ class RunState:
 
     @property
     def reserved(self) -> list[int]:
-        """What open commands hold, per dimension. After the ending nothing does: what is in doubt counts as spent."""
+        """What open commands hold, per dimension."""
         held = [0] * len(self.caps)
-        for command in self.open.values() if self.ending is None else ():
+        for command in self.open.values():
             for dimension, amount in command.reserved:
                 held[dimension] += amount
         return held
