@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import remit
 from remit import SystemRequest, SystemResponse
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.folded.store import FoldedStore
@@ -31,7 +32,7 @@ from remit.core.record import BlobRef
 from remit.core.run.halt import HaltKind, HaltScope
 from remit.core.run.messages import user_message
 from remit.core.run.principal import PRINCIPAL_FOREIGN, SCOPE_LACKING, Principal, Scope
-from remit.core.run.run_events import Subject
+from remit.core.run.run_events import RunEvent, Subject
 from remit.core.run.signals import Signal, UserSignal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.observe.history import references
@@ -224,7 +225,7 @@ SYSTEM: Table = {
         lambda s, run: overheard(s, Subject(children=True)),
     ],
     "is_left": lambda s, run: s.is_left(run, is_quiet=True),
-    "guard": lambda s, run: s.guard(),
+    "guard": lambda s, run: s.guard().answer({"op": "call", "run": run or "none", "tool": "look", "args": {}}),
     "result": lambda s, run: s.result(run),
     "execution": lambda s, run: s.execution(run),
     "resume": lambda s, run: s.resume(run, kit=kit()),
@@ -515,3 +516,58 @@ def test_nobody_has_a_run_copied_that_may_do_more_than_they() -> None:
             await system.close()
 
     asyncio.run(copied())
+
+
+async def heard(system: System, since: str | int = -1) -> list[RunEvent]:
+    """Everything that a principal is told of its tenant so far."""
+    events = []
+    subscription = system.subscribe(Subject(), since=since)
+    while (event := await subscription.taken()) is not None:
+        events.append(event)
+    subscription.close()
+    return events
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_cursors_of_a_tenant_tell_nothing_of_the_turns_of_others(others: int, tmp_path: Path) -> None:
+    async def one(system: System) -> None:
+        request = SystemRequest((user_message("hi"),))
+        await system.run(request, kit_of(ScriptedEngine([{"text": "ok"}]), Registry([])))
+
+    async def scene() -> None:
+        async with remit.open(tmp_path / "store") as system:
+            ada, bob = system.acting_for(ACME), system.acting_for(GLOBEX)
+            await one(bob)
+            for _ in range(others):
+                await one(ada)
+            await one(bob)
+            events = await heard(bob)
+            assert all(re.fullmatch(r"at:[0-9a-f]{48}", event.cursor) for event in events)
+            assert len({event.cursor for event in events}) == len(events)
+            # It goes on behind each of them without a gap, in another process too.
+            async with remit.open(tmp_path / "store") as again:
+                for place, event in enumerate(events):
+                    told = await heard(again.acting_for(GLOBEX), event.cursor)
+                    assert [one.cursor for one in told] == [one.cursor for one in events[place + 1 :]]
+            await one(ada)
+            foreign = [event.cursor for event in await heard(ada)]
+            forged = [
+                "place:1",
+                "place:0",
+                "turn:1",
+                "at:" + "0" * 48,
+                "at:00",
+                "at:zz",
+                "",
+                3,
+                events[0].cursor[:-1] + "x",
+            ]
+            refusals = []
+            for since in [*foreign, *forged]:
+                with pytest.raises(RequestRejected) as refused:
+                    bob.subscribe(Subject(), since=since)
+                refusals.append((refused.value.code, refused.value.message, refused.value.details))
+            assert all(refusal == refusals[0] for refusal in refusals)
+            assert refusals[0][0] == "CURSOR_INVALID"
+
+    asyncio.run(scene())

@@ -243,7 +243,7 @@ class System(Acting):
 
         Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
         """
-        return self._bus.subscribe(self._subject(subject, "subscribe"), since, chunks=chunks)
+        return self._bus.subscribe(self._subject(subject, "subscribe"), since, chunks=chunks, whose=self._whose)
 
     async def result(self, run_id: str) -> SystemResponse:
         """How a run ended, or how it stands once it rests here."""

@@ -199,7 +199,7 @@ class Post:
             SIGNAL_UNHEARD,
             f"whoever drives run {run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "
             "it stays in the inbox and is heard when the run is resumed",
-            {"run_id": run_id, "entry": number},
+            {"run_id": run_id},
         )
 
     async def _go_round(self) -> None:

@@ -26,12 +26,14 @@ class Told(NamedTuple):
 class Subscription:
     """What happens in the runs of a subject, one event after the other, without gap and without duplicate."""
 
-    def __init__(self, bus: "Bus", subject: Subject, at: Place | None, *, chunks: bool) -> None:
+    def __init__(self, bus: "Bus", subject: Subject, at: Place | None, *, chunks: bool, whose: str = "") -> None:
         self.subject = subject
         self._bus = bus
         # Behind which turn of the run, or which place of the feed, everything was heard; None: from now on.
         self._at = at
         self._wants_chunks = chunks
+        # The tenant whose cursors are given; empty where places may be seen.
+        self._whose = whose
         # Pieces of answers, each with the look at the feed that it waits for where many runs are followed.
         self._pieces: deque[tuple[RunEvent, int]] = deque()
         self._letters = 0
@@ -145,7 +147,7 @@ class Subscription:
                         return self._piece(number)
             self._at = place = self._read.popleft().place
             if event is not None:
-                return event
+                return self._bus.sealed(event, place, self._whose) if self._whose else event
 
     def _piece(self, number: int) -> RunEvent:
         """Take a piece out."""

@@ -29,6 +29,11 @@ class Acting:
             raise await self._seen.absent(run_id)
         return entry
 
+    @property
+    def _whose(self) -> str:
+        """The tenant that is told what happens; empty for whoever sees them all."""
+        return tenant_for(self.principal, "")
+
     async def is_guarded(self, run_id: str) -> bool:
         """Whether a run is driven by an agent elsewhere, which goes on when it likes."""
         entry = await self._seen.runs.entry(run_id)
