@@ -571,3 +571,77 @@ def test_cursors_of_a_tenant_tell_nothing_of_the_turns_of_others(others: int, tm
             assert refusals[0][0] == "CURSOR_INVALID"
 
     asyncio.run(scene())
+
+
+def test_an_export_of_what_is_not_there_says_so_and_asks_for_its_scope_first() -> None:
+    async def scene() -> None:
+        async with remit.open(memory=True) as system:
+            for acting in (system, system.acting_for(ACME)):
+                with pytest.raises(RequestRejected) as refused:
+                    await acting.archive.export(GUESSED)
+                assert refused.value.code == "RUN_NOT_FOUND"
+            with pytest.raises(RequestRejected) as refused:
+                await system.acting_for(Principal("acme", "eve", (Scope.APPROVE,))).archive.export(GUESSED)
+            assert refused.value.code == SCOPE_LACKING
+
+    asyncio.run(scene())
+
+
+def test_who_may_approve_takes_note_of_an_ending_without_reading_anything_else() -> None:
+    async def scene() -> None:
+        async with remit.open(memory=True) as system:
+            ada = system.acting_for(ACME)
+            guard = ada.guard()
+            await guard.answer({"op": "start", "run": "r", "prompt": "x", "tools": []})
+            run_id = guard.run_id_of("r")
+            await guard.answer({"op": "result", "run": "r", "tool": "rm_rf", "content": "gone"})
+            eve = system.acting_for(Principal("acme", "eve", (Scope.APPROVE,)))
+            assert (await eve.queues.acknowledge(run_id, "")).by == "eve"
+            with pytest.raises(RequestRejected) as refused:
+                await eve.queues.items()
+            assert refused.value.code == SCOPE_LACKING
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("limit", [-1, 10**20, 1.5, True])
+def test_a_page_that_nobody_could_give_is_refused(limit: Any) -> None:
+    async def scene() -> None:
+        async with remit.open(memory=True) as system:
+            acting = system.acting_for(ACME)
+            for verb in (acting.archive.runs, acting.archive.approvals, acting.queues.items, acting.quotas.tenants):
+                with pytest.raises(RequestRejected) as refused:
+                    await verb(limit=limit)
+                assert refused.value.code == "PAGE_INVALID"
+
+    asyncio.run(scene())
+
+
+def test_questions_and_items_are_read_page_by_page() -> None:
+    @tool(effect="write", idempotent=True, verify=lambda arguments, result: True)
+    def keep(text: str) -> str:
+        """Keep a text."""
+        return text
+
+    async def scene() -> None:
+        async with remit.open(memory=True) as system:
+            ada = system.acting_for(ACME)
+            for number in range(5):
+                calls = [{"name": "keep", "arguments": {"text": str(number)}}]
+                request = SystemRequest((user_message("Keep it."),))
+                await ada.run(request, kit_of(ScriptedEngine([{"tool_calls": calls}]), Registry([keep])))
+            every = [one.id for one in await ada.archive.approvals()]
+            assert len(every) == len(set(every)) == 5
+            for read, name in ((ada.archive.approvals, "before"), (ada.queues.items, "after")):
+                whole = [one.id for one in await read()]
+                for limit in (1, 2, 5, 7):
+                    pages: list[str] = []
+                    while page := await read(limit=limit, **({name: pages[-1]} if pages else {})):
+                        assert len(page) <= limit
+                        pages += [one.id for one in page]
+                    assert pages == whole
+                with pytest.raises(RequestRejected) as refused:
+                    await read(limit=1, **{name: "nothing"})
+                assert refused.value.code == "PAGE_INVALID"
+
+    asyncio.run(scene())

@@ -161,7 +161,7 @@ class System(Acting):
         self._seen = seen = Seen(self._store, principal)
         self._custody = seen.custody(self._signers)
         self.archive = Archive(seen, self._signer, self._custody)
-        self.queues = self.queues.acting_for(principal, seen)
+        self.queues = self.queues.acting_for(principal, seen, seen.behind)
         self.quotas: Standings = self._quotas if principal is LOCAL else TenantStandings(self._quotas, principal)
         self.lineages = Lineages(seen.runs)
         # Whether somebody guessed a secret of the house is nobody's to learn.
