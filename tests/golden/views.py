@@ -27,9 +27,9 @@ from remit.core.regex import regex
 from remit.kernel.state import pinned
 from remit.observe.history import History, read_history, states
 from remit.observe.views.event_log import events_of
-from remit.observe.views.meter import metered
+from remit.observe.watcher import metered
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.rebuild_index import derived_from
+from remit.orchestrate.history.repair import derived_from
 from scripts.make_golden import GOLDEN, read_journal
 
 VIEWS = GOLDEN / "views"
@@ -44,6 +44,8 @@ OF_A_STORE = (
     *(("cost", "--by", by) for by in ("tenant", "run", "each-run", "node", "tool", "model")),
 )
 
+_LATER = ("cancelled_while_waiting", "fork_of_a_waiting_run")
+
 # Runs by their names, each as its turns are stored.
 Journals = Mapping[str, Sequence[bytes]]
 
@@ -51,18 +53,19 @@ Journals = Mapping[str, Sequence[bytes]]
 def golden_stores() -> Iterator[tuple[str, Journals | Path]]:
     """What there is to look at, by its name: journals of every version, and whole stores of earlier ones."""
     for folder in sorted(GOLDEN.glob("v[0-9]")):
-        # Two journals are of runs with the same name, and no store has both; conversations of foreign agents came later
-        # than the first records, and stand apart; so do those that name a model.
-        shelves: list[dict[str, Sequence[bytes]]] = [{}, {}, {}, {}]
+        # Two journals are of runs with the same name, and no store has both; conversations of foreign agents and forks of
+        # runs whose child waited came later than the first records, and stand apart; so do those that name a model.
+        shelves: list[dict[str, Sequence[bytes]]] = [{}, {}, {}, {}, {}]
         for path in sorted(folder.glob("*.journal")):
             journal = read_journal(path)
             manifest = decode_turn(journal[0]).arrival.manifest  # type: ignore[union-attr]  # it starts a run
             run_id = manifest.run_id
-            host = manifest.host
-            shelves[2 + bool(host.model) if host else run_id in shelves[0]][run_id] = journal
+            later = 2 if manifest.host else 3 if path.stem in _LATER else 0
+            later = 4 if manifest.host is not None and manifest.host.model else later
+            shelves[later or run_id in shelves[0]][run_id] = journal
         for place, shelf in enumerate(shelves):
             if shelf:
-                yield f"{folder.name}{'abcd'[place]}", shelf
+                yield f"{folder.name}{'abcde'[place]}", shelf
     for packed in sorted((GOLDEN / "stores").glob("*.tar.gz")):
         yield f"store_{packed.name.partition('.')[0]}", packed
 

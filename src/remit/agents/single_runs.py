@@ -9,19 +9,18 @@ Rule 3: every call is a session of its own, in which it is found again when it i
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 from uuid import uuid4
 
-from remit.agents.opening import Workplace
-from remit.agents.waiting import open_run, run_or_cancel
+from remit.agents.workplace import Workplace, open_run, run_or_cancel
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest, SystemResponse
-from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, UserSignal
+from remit.core.run.signals import PACKET_UNKNOWN, UserSignal
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import Run, answer, approval, rejection, run_of
+from remit.orchestrate.run_handle import Run, answer, approval, refuse, rejection, run_of
 from remit.orchestrate.setup.kit import Kit, Terms
 
 # Makes what one call works with and who is told of it, once its system is open: a long text is read to a listener from there.
@@ -79,7 +78,7 @@ class SingleRuns:
         return begun.read_by(rested)
 
     async def call(self, request: SystemRequest, kit_for: KitFor, terms: Terms, read: Read[T]) -> T:
-        """One run, until it has ended or waits for a person. Whoever stops waiting for it cancels it."""
+        """One run, until it has ended or waits for a person. A caller that stops waiting for it cancels it."""
         asked = replace(request, session_id=request.session_id or str(uuid4()))
         workplace = Workplace(self._given, self._home)
         async with workplace.kept_open() as system:
@@ -117,9 +116,8 @@ class SingleRuns:
     async def _answer(self, packet_id: str, said: UserSignal, read: Read[T]) -> T:
         call = await self._call_of(run_of(packet_id))
         if call is None:
-            await self._refuse_late(packet_id)
             message = f"packet {packet_id[:80]!r} is none of a call of this loop that waits"
-            raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]})
+            await self._refuse(packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]}))
         async with call.workplace.kept_open() as system:
             run_id = open_run(await system.session(call.session_id))
             await answer(system, run_id, said, call.kit)
@@ -128,17 +126,13 @@ class SingleRuns:
         await self._at_rest(call, response)
         return value
 
-    async def _refuse_late(self, packet_id: str) -> None:
-        """Say what became of a question that no call waits for any more, where that is known here."""
-        run_id, _, command_id = packet_id.rpartition(PACKET_MARK)
-        if not run_id:
-            return
+    async def _refuse(self, packet_id: str, otherwise: RequestRejected) -> NoReturn:
         workplace = Workplace(self._given, self._home)
-        async with workplace.kept_open() as system:
-            late = await system.archive.settled(run_id, command_id)
-        await workplace.close_when_left()
-        if late is not None:
-            raise late
+        try:
+            async with workplace.kept_open() as system:
+                await refuse(system, packet_id, otherwise)
+        finally:
+            await workplace.close_when_left()
 
     async def _call_of(self, run_id: str) -> _Call | None:
         """The call that waits for what a run asks: its own, or the one that the run came from."""

@@ -1,10 +1,10 @@
 """The one reading of a journal: what happened in a run, turn by turn and step by step.
 
-Rule 1: it takes turns, one after the other, and nothing else; whoever watches a run and whoever opens its journal later read
+Rule 1: it takes turns, one after the other, and nothing else; a watcher of a run and a later reader of its journal read
         the same. A turn takes the time of the turn, so a run of any length takes its length.
 Rule 2: a turn is told as facts, in the order of its records: what came back first, then what was ruled and ordered. A fact
         holds its step as it stands then. A step stands where it was ordered, whenever its outcome came.
-Rule 3: everything told is plain data; whoever shows a run, bills it or logs it looks at facts, steps and visits, and at no
+Rule 3: everything told is plain data; views, bills and logs look at facts, steps and visits, and at no
         arrival, ruling or command.
 """
 
@@ -18,6 +18,7 @@ from remit.core.journal.arrivals import (
     ChildSuspended,
     ModelAnswered,
     ModelFailed,
+    RunForked,
     RunStarted,
     TextShown,
     TimerFired,
@@ -32,7 +33,9 @@ from remit.core.journal.rulings import (
     CallSettled,
     CheckFailed,
     ChildHeld,
+    ChildReleased,
     CommandSettled,
+    CommandsWithheld,
     EffectUnallowed,
     GroundingViolated,
     NodeEntered,
@@ -55,12 +58,13 @@ from remit.core.limits.budget import Charges
 from remit.core.record import Record, Text, replace
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import RunState, pinned, standing_at
-from remit.observe.places import Places, places_of, vote_words
+from remit.observe.places import Places, beginning, gave, places_of, vote_words
 from remit.observe.steps import (
     CUT_OFF,
     FAILED,
     IN_DOUBT,
     NOT_ALLOWED,
+    UNDER_WAY,
     Changes,
     Step,
     StepKind,
@@ -71,7 +75,6 @@ from remit.observe.steps import (
     told_by_people,
 )
 from remit.observe.views.calls_made import place_of
-from remit.observe.views.step_output import beginning, gave
 
 # They say how a command stands, and leave it open.
 _NO_OUTCOME = (ChildSuspended, ToolOutcomeLost)
@@ -85,13 +88,16 @@ _KINDS: Mapping[type, StepKind] = MappingProxyType(
         ApprovalCounted: StepKind.QUESTION,
     }
 )
-_OfStep: TypeAlias = ApprovalCounted | OutcomeDoubted | RetryPlanned | ChildHeld
+_OfStep: TypeAlias = ApprovalCounted | OutcomeDoubted | RetryPlanned | ChildHeld | ChildReleased
 UNREAD = "a call"
 NOT_PASSED = "the answer did not pass"
 
 
 class FactKind(StrEnum):
-    """What a turn says of a step: the run began or moved; the step was ordered, has an outcome, was ruled on or is settled."""
+    """What a turn says of a step: the run began or moved; the step was ordered, has an outcome, was ruled on or is settled.
+
+    A child is sent later than it was ordered where a halt or a fork lies between.
+    """
 
     STARTED = "started"
     ENTERED = "entered"
@@ -101,6 +107,8 @@ class FactKind(StrEnum):
     DOUBTED = "doubted"
     RETRIED = "retried"
     HELD = "held"
+    RELEASED = "released"
+    SENT = "sent"
     SETTLED = "settled"
     NOTED = "noted"
     PAUSED = "paused"
@@ -144,9 +152,11 @@ class Reading:
         # keys of what was done there.
         self.steps: dict[str, Step] = {}
         self.visits: list[tuple[Step, list[str]]] = [(Step(StepKind.NODE, "", 0, 0, ""), [])]
-        # What is settled once: the steps that are open, and of those the ones that nobody knows the outcome of.
+        # What is settled once: the steps that are open, and of those the ones whose outcome is unknown.
         self._open: set[str] = set()
         self._doubted: set[str] = set()
+        # What is sent when the run is resumed, and not before.
+        self._unsent: set[str] = set()
         # How many children each node has declared, which of them are voted on, and what the steps of a plan gave.
         self._declared: dict[str, int] = {}
         self.replicas: list[str] = []
@@ -166,12 +176,12 @@ class Reading:
     def of(cls, state: RunState) -> "Reading":
         """The reading of a run that is followed from its middle on: it knows what is under way, as if begun now."""
         reading = cls()
-        reading._begin_run(pinned(state), state.started_at_ms)
-        reading.turns, reading.now_ms = state.seq + 1, state.at_ms - state.started_at_ms
-        reading.node = standing_at(state).name if state.node >= 0 else ""
-        ended = {child.command_id: child.node for child in state.children}
-        for command_id in sorted({**ended, **state.open}, key=place_of):
-            if (command := state.open.get(command_id)) is not None:
+        reading._begin_run(pinned(state), state.clock.started_at_ms)
+        reading.turns, reading.now_ms = state.seq + 1, state.at_ms - state.clock.started_at_ms
+        reading.node = standing_at(state).name if state.place.node >= 0 else ""
+        ended = {child.command_id: child.node for child in state.children.ended}
+        for command_id in sorted({**ended, **state.commands.open}, key=place_of):
+            if (command := state.commands.open.get(command_id)) is not None:
                 reading._order(command)
             else:
                 reading._number(ended[command_id])
@@ -187,6 +197,8 @@ class Reading:
             self._of_run(FactKind.STARTED, turn.arrival.manifest.run_id)
         self.now_ms = turn.at_ms - self.began_at_ms
         self._hear(turn.arrival)
+        if isinstance(turn.arrival, RunForked):
+            self._unsent.update(self._open)
         for decision in turn.decisions:
             self._note(decision)
         return facts
@@ -230,6 +242,8 @@ class Reading:
                 code = decision.waiting_for.value
                 held = {"status": f"waits for a person, first for {code}", "waiting_for": code}
                 self._rule(decision, FactKind.HELD, held)
+            case ChildReleased():
+                self._rule(decision, FactKind.RELEASED, {"status": UNDER_WAY, "waiting_for": ""})
             case ValidatorHeard():
                 self._change(decision.command_id, {"name": decision.name, "reason": "; ".join(decision.problems)})
             case _:
@@ -240,6 +254,10 @@ class Reading:
             case RunPaused() | RunResumed():
                 kind = FactKind.PAUSED if isinstance(decision, RunPaused) else FactKind.RESUMED
                 self._of_run(kind, kind.value, {"by": decision.by})
+                if kind is FactKind.RESUMED:
+                    self._send()
+            case CommandsWithheld():
+                self._unsent.update(decision.command_ids)
             case RunEnded():
                 assert self._turn is not None, "a turn is read"
                 self.ended, self.ended_at_ms = decision, self._turn.at_ms
@@ -251,6 +269,13 @@ class Reading:
                 self.stopped = self.stopped or decision
             case _:
                 self._begin(decision)
+
+    def _send(self) -> None:
+        """Tell which children begin only now: a halt withheld them, or the run that this is a copy of had ordered them."""
+        for key in [key for key in self.steps if key in self._unsent & self._open]:
+            if self.steps[key].kind is StepKind.CHILD:
+                self._change(key, {}, FactKind.SENT)
+        self._unsent.clear()
 
     def _begin(self, decision: object) -> None:
         """What is a step from here on."""

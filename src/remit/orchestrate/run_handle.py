@@ -5,7 +5,7 @@ Rule 2: to wait for a handle is to wait until its run has ended or waits for peo
 """
 
 from collections.abc import Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from uuid import uuid4
 
 from remit.core.failure import RequestRejected
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.bus.subscription import Subscription
     from remit.orchestrate.facade import System
 
-# Who speaks for a program that names nobody.
+# Who speaks for a program that names no person.
 CALLER = "caller"
 # A run of which nothing was heard for so long may have been paused, or its driver be gone: then it is asked who drives it.
 QUIET_MS = 500
@@ -39,14 +39,14 @@ class Run(Generic[T]):
         run_id: str,
         read: Read[T],
         kit: Kit | None = None,
-        heard: "Subscription | None" = None,
+        subscription: "Subscription | None" = None,
     ) -> None:
         self.id = run_id
         self._system = system
         self._kit = kit
         self._read = read
         # What was heard since before it began, for the first who follows it.
-        self._heard = heard
+        self._subscription = subscription
         # What it came to, once it has ended: its store may be closed then.
         self._ended: tuple[SystemResponse, T] | None = None
 
@@ -54,15 +54,15 @@ class Run(Generic[T]):
         return self._response().__await__()
 
     def __aiter__(self) -> "Events":
-        heard, self._heard = self._heard, None
-        return Events(self._system, self.id, -1, chunks=False, then=self._rested, heard=heard)
+        subscription, self._subscription = self._subscription, None
+        return Events(self._system, self.id, -1, chunks=False, then=self._rested, subscription=subscription)
 
     def read_by(self, read: Read[U]) -> "Run[U]":
         """The same run, of which something else is made."""
-        return Run(self._system, self.id, read, self._kit, self._heard)
+        return Run(self._system, self.id, read, self._kit, self._subscription)
 
     async def result(self) -> T:
-        """What the run came to, as whoever started it gives it: a response, or what a pattern makes of it."""
+        """What the run came to, as the caller that started it gives it: a response, or what a pattern makes of it."""
         return (await self._rested())[1]
 
     def events(self, *, since: str | int | None = -1, chunks: bool = False) -> "Events":
@@ -79,7 +79,7 @@ class Run(Generic[T]):
 
         A run of an agent elsewhere is given as it stands when it was heard.
 
-        The packet may be left out where only one is open, and `by` where the system acts for somebody.
+        The packet may be left out where only one is open, and `by` where the system acts for a principal.
         """
         name = packet_id or await self._only_packet()
         return await self._answered(approval(name, by=by or self._own, arguments=arguments))
@@ -151,7 +151,7 @@ class Run(Generic[T]):
 
 
 class Events:
-    """What happens in one run, here or elsewhere, until it has ended or nobody drives it."""
+    """What happens in one run, here or elsewhere, until it has ended or no process drives it."""
 
     def __init__(
         self,
@@ -161,29 +161,29 @@ class Events:
         *,
         chunks: bool,
         then: Callable[[], Awaitable[Any]] | None = None,
-        heard: "Subscription | None" = None,
+        subscription: "Subscription | None" = None,
     ) -> None:
         self._system, self._run_id, self._since, self._chunks, self._then = system, run_id, since, chunks, then
-        self._heard = heard
+        self._subscription = subscription
         self._is_quiet = self._is_left = False
 
     def __aiter__(self) -> "Events":
         return self
 
     async def __anext__(self) -> RunEvent:
-        if self._heard is None:
+        if self._subscription is None:
             await self._system.find(self._run_id)
-            self._heard = self._system.subscribe(Subject(self._run_id), since=self._since, chunks=self._chunks)
+            self._subscription = self._system.subscribe(Subject(self._run_id), since=self._since, chunks=self._chunks)
         while True:
-            if (event := await self._heard.taken()) is not None:
+            if (event := await self._subscription.taken()) is not None:
                 self._is_quiet = self._is_left = False
                 return event
             # It is left when nothing more came since that was seen.
-            if self._is_left or self._heard.is_over:
+            if self._is_left or self._subscription.is_over:
                 break
             self._is_left = await self._system.is_left(self._run_id, is_quiet=self._is_quiet)
             if not self._is_left:
-                self._is_quiet = not await self._heard.more(QUIET_MS / 1000)
+                self._is_quiet = not await self._subscription.more(QUIET_MS / 1000)
         await self.aclose()
         if self._then is not None:
             await self._then()
@@ -191,19 +191,32 @@ class Events:
 
     async def aclose(self) -> None:
         """Hear nothing more."""
-        if self._heard is not None:
-            self._heard.close()
+        if self._subscription is not None:
+            self._subscription.close()
 
 
 async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | None) -> None:
     """Let a run hear what a person says to something that it or a child of it asks, and wait until it rests."""
     asking = said.run_id or run_id
     if not await system.lineages.is_beneath(asking, run_id):
-        packet_id = str(said.payload["packet_id"])[:80]
-        message = f"packet {packet_id!r} is none of the open exchange, run {run_id}"
-        raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id})
+        packet_id = str(said.payload["packet_id"])
+        message = f"packet {packet_id[:80]!r} is none of the open exchange, run {run_id}"
+        await refuse(system, packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]}))
     await system.signal(replace(said, run_id=asking), kit=kit)
     await system.settle(run_id)
+
+
+async def refuse(system: "System", packet_id: str, otherwise: RequestRejected) -> NoReturn:
+    """Refuse an answer that is not wanted here as any door does: its run is not there, or its question is settled.
+
+    Where neither is so, with what is given.
+    """
+    asking, _, command_id = packet_id.rpartition(PACKET_MARK)
+    if asking:
+        await system.find(asking)
+        if (late := await system.archive.settled(asking, command_id)) is not None:
+            raise late
+    raise otherwise
 
 
 def approval(packet_id: str, *, by: str, arguments: JsonObject | None = None) -> UserSignal:

@@ -87,7 +87,7 @@ def test_a_run_that_cannot_be_read_is_named_and_the_others_are_made_anew(desk: D
         )
     lose(desk)
     said = desk.say("rebuild", "--json")
-    assert (said.code, said.values) == (1, {"runs": 1, "unread": [bad], "nameless": 0})
+    assert (said.code, said.values) == (1, {"runs": 1, "unread": [bad], "nameless": 0, "untold": []})
     assert f"`remit verify {bad}`" in desk.say("rebuild").out
     assert desk.say("show", good).code == 0
 
@@ -96,7 +96,7 @@ def test_a_store_with_halts_is_made_anew_and_they_are_no_run(desk: Desk) -> None
     desk.ended()
     assert desk.say("halt", "--tool", "foo", "--why", "to look").code == 0
     said = desk.say("rebuild", "--json")
-    assert (said.code, said.values) == (0, {"runs": 1, "unread": [], "nameless": 0})
+    assert (said.code, said.values) == (0, {"runs": 1, "unread": [], "nameless": 0, "untold": []})
     assert "1 runs, 0 open" in desk.say("doctor", "--json").out
 
 
@@ -166,7 +166,7 @@ def test_whatever_is_derived_and_lost_is_made_anew_down_to_the_schema(desk: Desk
     ((highest,),) = asked(desk, "SELECT max(run_no) FROM turns")
     lose(desk, *LOSSES[lost])
     said = desk.say("rebuild", "--json")
-    assert (said.code, said.values) == (0, {"runs": 4, "unread": [], "nameless": 0})
+    assert (said.code, said.values) == (0, {"runs": 4, "unread": [], "nameless": 0, "untold": []})
     assert views(desk, first, waits) == before
     assert sorted(asked(desk, "SELECT type, name, sql FROM sqlite_schema"), key=str) == schema
     # What comes next is counted, has a place of its own and a number that nobody has had.
@@ -188,10 +188,33 @@ def test_a_run_that_is_gone_with_its_turns_is_not_forgotten(desk: Desk) -> None:
     assert (said.code, f"{gone}" in said.out, "RUN_GONE" in said.out) == (1, True, True)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "DELETE FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = '{}')",
+        "INSERT INTO runs (run_id, started_at_ms, mode, session_id) VALUES ('ghost', 77, 'chat', 's')",
+    ],
+    ids=["its turns are gone", "somebody listed it"],
+)
+def test_a_run_that_is_listed_and_has_no_turn_is_named_and_listed_no_more(desk: Desk, made: str) -> None:
+    gone, kept = desk.ended(), desk.ended()
+    assert desk.say("run", "Hi", "--engine", desk.script("Hi"), "--session", "s").code == 0
+    lose(desk, "DROP INDEX places", made.format(gone))
+    untold = gone if "turns" in made else "ghost"
+    said = desk.say("rebuild")
+    assert (said.code, f"run {untold} has no turn and is listed no more" in said.out) == (1, True)
+    rows = {row["run_id"]: row for row in desk.say("runs", "--json").rows}
+    assert kept in rows
+    assert untold not in rows
+    assert (desk.say("verify", "--all").code, desk.say("show", untold).code) == (int(untold == gone), 1)
+    # The place that it had without right is the run's that tells it.
+    assert desk.say("rebuild", "--json").values["untold"] == []
+
+
 def test_a_store_whose_newest_run_was_deleted_on_purpose_has_nothing_without_a_name(desk: Desk) -> None:
     kept = desk.ended()
     desk.say("delete", desk.ended())
-    assert desk.say("rebuild", "--json").values == {"runs": 1, "unread": [], "nameless": 0}
+    assert desk.say("rebuild", "--json").values == {"runs": 1, "unread": [], "nameless": 0, "untold": []}
     assert [row["run_id"] for row in desk.say("runs", "--json").rows] == [kept]
 
 
@@ -243,7 +266,7 @@ def test_two_journals_that_tell_one_name_which_none_has_are_both_left_out(desk: 
         "INSERT INTO turns (run_no, seq, data) SELECT 77, seq, data FROM turns WHERE run_no = 1",
         "DELETE FROM runs WHERE run_no = 1",
     )
-    assert desk.say("rebuild", "--json").values == {"runs": 1, "unread": [], "nameless": 2}
+    assert desk.say("rebuild", "--json").values == {"runs": 1, "unread": [], "nameless": 2, "untold": []}
     assert desk.say("show", good).code == 0
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from remit import System
-from remit.agents.opening import HOME_INVALID
 from remit.agents.single_runs import KitFor, SingleRuns, listening, response_of
-from remit.agents.waiting import NOTHING_OPEN
+from remit.agents.workplace import HOME_INVALID, NOTHING_OPEN
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, IllegalArrival, RemitError, RequestRejected
@@ -21,6 +20,7 @@ from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import LoopConfig
+from remit.orchestrate.loop.recover import RUN_NOT_FOUND
 from remit.orchestrate.setup.kit import STANDARD_TERMS
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
@@ -167,14 +167,16 @@ def test_what_a_child_asks_is_answered_through_the_call_that_started_it() -> Non
     play(story())
 
 
-@pytest.mark.parametrize("packet", ["", "1.2", "nobody/1.2"])
-def test_a_packet_of_no_call_that_waits_is_refused(packet: str) -> None:
+@pytest.mark.parametrize(
+    ("packet", "code"), [("", PACKET_UNKNOWN), ("1.2", PACKET_UNKNOWN), ("nobody/1.2", RUN_NOT_FOUND)]
+)
+def test_a_packet_of_no_call_that_waits_is_refused(packet: str, code: str) -> None:
     async def story() -> None:
         runs = SingleRuns(system=system_in_memory())
         await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS, response_of)
         with pytest.raises(RequestRejected) as refused:
             await runs.reject(packet, response_of, by="ada")
-        assert refused.value.code == PACKET_UNKNOWN
+        assert refused.value.code == code
 
     play(story())
 
@@ -225,7 +227,7 @@ def test_whoever_stops_waiting_for_a_call_ends_its_run() -> None:
         assert entry.ending == Ending.USER_CANCEL
         response = await system.result(entry.run_id)
         assert response.error is not None
-        assert response.error.message == "cancelled by caller: nobody waits for it any more"
+        assert response.error.message == "cancelled by caller: its caller stopped waiting"
 
     play(story())
 

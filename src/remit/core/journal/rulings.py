@@ -178,6 +178,12 @@ class ChildHeld(Record, tag=True):
     waiting_for: Ending
 
 
+class ChildReleased(Record, tag=True):
+    """A child that was said to wait is another run's: this run is a copy, and its own child has yet to begin."""
+
+    command_id: str
+
+
 class DelegationSettled(Record, tag=True):
     """A child has ended, and with it what it was to change.
 
@@ -412,4 +418,5 @@ Ruling: TypeAlias = (
     | CallTaken
     | EffectUnallowed
     | RunEnded
+    | ChildReleased
 )

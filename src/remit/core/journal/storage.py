@@ -260,6 +260,18 @@ class QuotaConflict(RemitError):
         )
 
 
+class RunBehind(RequestRejected):
+    """The journal of a run ends before a turn that was signed or seen, so the run is not gone on with."""
+
+    def __init__(self, run_id: str, last: int, known: int, how: str = "signed") -> None:
+        message = (
+            f"run {run_id} stands at turn {last}, and turn {known} of it was {how}: turns from {last + 1} on are missing, as "
+            "after a backup was put back; what they did is unknown, so the run is not gone on with. Put back the newest "
+            f"database, or see what is in doubt: `remit restore {run_id}`"
+        )
+        super().__init__(STORE_BEHIND_ITS_LOG, message, {"run_id": run_id, "last": last, how: known})
+
+
 class ParentOpen(RequestRejected):
     """A run was to be deleted whose parent is open."""
 

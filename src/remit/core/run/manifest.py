@@ -6,10 +6,12 @@ Rule 2: prices, model windows and tool schemas are snapshots, so judging never a
 
 from collections.abc import Mapping
 
+import msgspec
+
 from remit.core.failure import NO_DENIALS, Denials, ErrorCode, RequestRejected
 from remit.core.journal.canonical import canonical_hash
 from remit.core.limits.boundary import Boundary, boundary_version
-from remit.core.limits.budget import Budget, Caps, assign, by_name, check_charged, negative_caps
+from remit.core.limits.budget import DIMENSIONS, Budget, Caps, assign, by_name, check_charged, negative_caps, padded
 from remit.core.limits.foresight import Foresight
 from remit.core.limits.profiles import check_figures
 from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
@@ -187,6 +189,11 @@ class Manifest(Record):
     policy_fault: str = ""
     # Who proposes and makes the calls, where that is an agent elsewhere.
     host: Host | None = None
+
+    def __post_init__(self) -> None:
+        """Read the manifest of an earlier version, which knew fewer dimensions, as one that caps them all."""
+        if len(self.caps) < DIMENSIONS:
+            msgspec.structs.force_setattr(self, "caps", padded(self.caps, self.boundary.budget))
 
 
 def make_manifest(

@@ -57,7 +57,14 @@ def sum_usage(usages: Iterable[TokenUsage]) -> TokenUsage:
         window = max(window, usage.context_window)
         duration += usage.duration_ms
         is_timed = is_timed and (usage.duration_ms > 0 or usage.completion_tokens == 0)
-    return TokenUsage(prompt, reasoning, output, context, window, duration if is_timed else 0)
+    return TokenUsage(
+        prompt_tokens=prompt,
+        reasoning_tokens=reasoning,
+        output_tokens=output,
+        context_tokens=context,
+        context_window=window,
+        duration_ms=duration if is_timed else 0,
+    )
 
 
 def check_usage(usage: TokenUsage) -> None:

@@ -77,11 +77,11 @@ def _least(graph: CompiledGraph, counted: list[bool]) -> list[int]:
 
 def stop_early(tally: Tally, target: int) -> str | None:
     """The outcome that ends the run because it cannot finish with what is left, or None."""
-    assert tally.state.floors is not None, "only a run for which something is foreseen comes here"
+    assert tally.state.derived.floors is not None, "only a run for which something is foreseen comes here"
     if tally.is_wrapping:
         # Whoever is at the last words finishes with them.
         return None
-    for dimension, needed in _needed(tally, target, tally.state.floors[target]).items():
+    for dimension, needed in _needed(tally, target, tally.state.derived.floors[target]).items():
         left = tally.left[dimension]
         if left < needed and policy_of(tally.manifest.boundary, dimension) is Exhaustion.STOP:
             saved = tuple((int(d), tally.left[d]) for d in _SAVED if tally.left[d] > 0)
@@ -100,7 +100,7 @@ def _needed(tally: Tally, target: int, floor: Charges) -> dict[int, int]:
     needed = dict(floor)
     foresight = tally.manifest.foresight
     if foresight is not None and tally.graph.nodes[target].kind is NodeKind.MODEL:
-        for dimension, amount in needed_after(foresight, tally.state.iterations + tally.answers):
+        for dimension, amount in needed_after(foresight, tally.state.counts.iterations + tally.answers):
             needed[dimension] = max(amount, needed.get(dimension, 0))
     for dimension, amount in _required(tally).items():
         needed[dimension] = max(amount, needed.get(dimension, 0))
@@ -113,10 +113,10 @@ def _required(tally: Tally) -> dict[int, int]:
     goal, state = tally.manifest.goal, tally.state
     for action in goal.required_actions if goal is not None else ():
         under_way = sum(name == action.tool for name, _ in tally.repeats)
-        calls = [command for command in state.open.values() if getattr(command, "tool", "") == action.tool]
+        calls = [command for command in state.commands.open.values() if getattr(command, "tool", "") == action.tool]
         under_way += sum(not has_outcome(tally, call.id) for call in calls)
         times = action.times_min - times_committed(tally, action.tool) - under_way
-        for dimension, amount in state.tool_charges.get(action.tool, ()) if times > 0 else ():
+        for dimension, amount in state.derived.charges.get(action.tool, ()) if times > 0 else ():
             # Of what a person may lift call by call, having none is no reason to stop.
             if tally.manifest.caps[dimension]:
                 needed[dimension] = needed.get(dimension, 0) + times * amount

@@ -64,7 +64,7 @@ def _mismatched(tally: Tally, message: str) -> Fed:
 def _output_of(tally: Tally, step: str) -> Output | None:
     if tally.finished is not None and tally.finished[0] == step:
         return tally.finished[1]
-    return tally.state.outputs.get(step)
+    return tally.state.result.outputs.get(step)
 
 
 def finish(tally: Tally, node: Node, kind: ValueKind, text: Text, command_id: str) -> None:
@@ -97,7 +97,7 @@ def pass_on(tally: Tally, node: Node, command_id: str) -> None:
 
 def conclude_step(tally: Tally, node: Node) -> str:
     """Pass what a validate step looked at, send it back to where it was made, or fail the plan."""
-    problems = (*tally.state.problems, *tally.problems)
+    problems = (*tally.state.result.problems, *tally.problems)
     if not problems:
         pass_on(tally, node, tally.answering)
         return NodeOutcome.PASSED
@@ -112,8 +112,8 @@ def conclude_step(tally: Tally, node: Node) -> str:
 
 
 def _may_send_back(tally: Tally, node: Node) -> bool:
-    visits = tally.state.visits[tally.node] + tally.visits.count(tally.node)
-    is_final = tally.is_final or tally.state.is_final
+    visits = tally.state.place.visits[tally.node] + tally.visits.count(tally.node)
+    is_final = tally.is_final or tally.state.result.is_final
     is_used_up = node.visits_max and visits >= node.visits_max
     # Without an edge of its own the outcome would take the unconditional one, as if nothing were wrong.
     return not (is_final or is_used_up) and tally.graph.has_edge_for(tally.node, NodeOutcome.REPAIRABLE)

@@ -38,33 +38,33 @@ def ask(
 
     Questions of one group are one review: the first of them, which is a group of itself, pays for all.
     """
-    command_id = tally.next_id()
-    asked_by = ("", "", b"") if call is None else (call.call_id, call.tool, call.arguments_hash)
+    boundary = tally.manifest.boundary
     # The call of a tool that asks is charged like any other call, beside the review.
-    reserved = REVIEW if call is None else charges_of((*REVIEW, *tally.state.tool_charges[call.tool]))
+    reserved = REVIEW if call is None else charges_of((*REVIEW, *tally.state.derived.charges[call.tool]))
     asked = AskHuman(
-        command_id,
-        purpose,
-        ending,
-        tally.at_ms + tally.manifest.boundary.approval_wait_ms_max,
-        packet,
-        question,
-        () if group else reserved,
-        escalation_of(trigger or TRIGGER_OF[ending], tally.manifest.boundary.queues, is_grave=_is_grave(tally, packet)),
-        group,
-        options,
-        releases,
-        0,
-        *asked_by,
-        answer,
+        id=tally.next_id(),
+        purpose=purpose,
+        ending=ending,
+        expires_at_ms=tally.at_ms + boundary.approval_wait_ms_max,
+        packet=packet,
+        question=question,
+        reserved=() if group else reserved,
+        escalation=escalation_of(trigger or TRIGGER_OF[ending], boundary.queues, is_grave=_is_grave(tally, packet)),
+        group=group,
+        options=options,
+        releases=releases,
+        call_id="" if call is None else call.call_id,
+        tool="" if call is None else call.tool,
+        arguments_hash=b"" if call is None else call.arguments_hash,
+        answer=answer,
     )
     _put(tally, asked)
-    return command_id
+    return asked.id
 
 
 def _is_grave(tally: Tally, packet: Packet | None) -> bool:
     """Whether what is asked about destroys something."""
-    return packet is not None and tally.state.tools[packet.call.tool].destructive
+    return packet is not None and tally.state.derived.tools[packet.call.tool].destructive
 
 
 def ask_the_next(tally: Tally, question: AskHuman) -> bool:
@@ -120,7 +120,6 @@ def _price_of_asking_again(tally: Tally, question: AskHuman) -> Charges:
 def _put(tally: Tally, question: AskHuman) -> None:
     tally.order(question)
     tally.asking += 1
-    tally.is_weighty = True
     tally.order(SetTimer(tally.next_id(), question.expires_at_ms, TimerPurpose.APPROVAL, question.id))
 
 

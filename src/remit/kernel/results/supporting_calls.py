@@ -70,8 +70,10 @@ def telling(state: RunState, task: Task) -> list[CallTrace]:
     """The committed calls whose observations can tell what the task asks for, in their order."""
     done = [
         trace
-        for trace in state.calls.values()
-        if trace.rung is Rung.COMMITTED and can_ground(state.tools[trace.tool], task) and not tells_error(trace.content)
+        for trace in state.calls.made.values()
+        if trace.rung is Rung.COMMITTED
+        and can_ground(state.derived.tools[trace.tool], task)
+        and not tells_error(trace.content)
     ]
     words = [*_words(state)] if task.task_class is TaskClass.ACCOUNT_STATUS else []
     texts = [text for text in words if isinstance(text, str)]
@@ -100,11 +102,11 @@ def tells_error(content: Text) -> bool:
 
 def _words(state: RunState) -> Iterator[Text]:
     """What people have said: with the request, before it, and when the model asked them."""
-    for entry in state.context:
+    for entry in state.talk.context:
         if isinstance(entry, Message) and entry.role in (Role.USER, Role.SYSTEM) and not _is_told(entry.content):
             yield entry.content
-    for trace in state.calls.values():
-        if state.tools[trace.tool].asks_under is not None:
+    for trace in state.calls.made.values():
+        if state.derived.tools[trace.tool].asks_under is not None:
             yield trace.content
 
 

@@ -47,7 +47,7 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
     if arrival.takes:
         _take(tally, arrival)
         return None
-    by = state.turned_away.get((call.tool, call.arguments_hash)) if state.turned_away else None
+    by = state.people.turned_away.get((call.tool, call.arguments_hash)) if state.people.turned_away else None
     if by is not None:
         call = replace(call, provenance=Provenance.REFUSED, reasons=(f"{by} said no to exactly this call",))
     # A read on this machine is never traced, so the check that hears a person's no is not among its own.
@@ -65,12 +65,12 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
 
 def _take(tally: Tally, arrival: CallProposed) -> None:
     """Have an approved call made that waited for whoever proposed it."""
-    command, call = tally.state.open.get(arrival.takes), arrival.call
+    command, call = tally.state.commands.open.get(arrival.takes), arrival.call
     is_same = isinstance(command, CallTool) and (command.tool, command.arguments_hash) == (
         call.tool,
         call.arguments_hash,
     )
-    if not is_same or arrival.takes not in tally.state.withheld:
+    if not is_same or arrival.takes not in tally.state.commands.withheld:
         message = f"command {arrival.takes!r} of run {tally.state.run_id} is no approved call that waits to be made"
         raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
     tally.rule(CallTaken(arrival.takes))
@@ -86,8 +86,8 @@ def on_shown(tally: Tally, arrival: TextShown) -> str | None:
 
 def note_unallowed(tally: Tally, made: ProposedCall) -> str:
     """Count an effect that nobody allowed, and say so in words."""
-    tool = tally.state.tools.get(made.tool)
-    charged = _WORST if tool is None else tally.state.tool_charges[made.tool]
+    tool = tally.state.derived.tools.get(made.tool)
+    charged = _WORST if tool is None else tally.state.derived.charges[made.tool]
     for dimension, amount in charged:
         tally.left[dimension] -= amount
     reason = f"{made.tool} was made by the agent elsewhere without being allowed"
@@ -98,7 +98,7 @@ def note_unallowed(tally: Tally, made: ProposedCall) -> str:
 def on_finished(tally: Tally, arrival: HostFinished) -> str:
     """End the run; what is still open is told by its ending."""
     _expect_host(tally)
-    for command in map(tally.state.open.__getitem__, tally.state.withheld):
+    for command in map(tally.state.commands.open.__getitem__, tally.state.commands.withheld):
         assert isinstance(command, CallTool), "an agent elsewhere makes calls and nothing else"
         leave_untaken(tally, command)
     # Nobody is left whom a pause could keep from anything.

@@ -15,7 +15,7 @@ AGAIN = "again"
 
 def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
     """Do what the timer was set for."""
-    timer = tally.state.open[arrival.command_id]
+    timer = tally.state.commands.open[arrival.command_id]
     assert isinstance(timer, SetTimer)
     settle(tally, timer, ())
     if arrival.unbegun:
@@ -23,7 +23,7 @@ def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
     if timer.purpose is TimerPurpose.RETRY:
         return AGAIN
     if timer.purpose is TimerPurpose.APPROVAL:
-        question = tally.state.open[timer.about]
+        question = tally.state.commands.open[timer.about]
         assert isinstance(question, AskHuman)
         is_due = tally.at_ms >= timer.due_at_ms
         if is_due and not (tally.paused and has_next(tally, question)):

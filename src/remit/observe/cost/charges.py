@@ -4,7 +4,7 @@ Rule 1: a charge is read off the ruling that made it, so the charges of a run ad
 Rule 2: what a run beneath another one spent is counted there and nowhere else: its parent keeps what starting it cost,
         and what was charged for it beyond what it is known to have used.
 Rule 3: a fork did not pay for the turns that it copied; its origin did.
-Rule 4: counters and the clock add up; of a gauge the largest is kept. The clock is that of the run that nobody in the
+Rule 4: counters and the clock add up; of a gauge the largest is kept. The clock is that of the run that no run in the
         report started: the runs beneath it work in its time.
 """
 
@@ -144,9 +144,10 @@ class _Clock:
                 self._asking.add(key)
             case FactKind.HELD:
                 self._held.add(key)
-            case FactKind.SETTLED:
+            case FactKind.SETTLED | FactKind.RELEASED:
                 if key in self._held and self._hold is not None:
-                    self._hold = told(self._hold, self._waited_beyond(fact))
+                    is_told = fact.kind is FactKind.SETTLED
+                    self._hold = told(self._hold, self._waited_beyond(fact) if is_told else UNTOLD)
                 self._asking.discard(key)
                 self._held.discard(key)
             case FactKind.PAUSED | FactKind.RESUMED:
@@ -163,7 +164,7 @@ class _Clock:
         elif hold is not None:
             worked_ms = self._worked(at_ms - hold.since_ms - waited_ms(hold, at_ms))
         for fact in facts:
-            if fact.kind is FactKind.BEGUN and fact.step.kind is StepKind.CHILD:
+            if fact.kind in (FactKind.BEGUN, FactKind.SENT) and fact.step.kind is StepKind.CHILD:
                 self._stood_before[fact.step.id] = self._stood_ms(at_ms)
         return worked_ms
 

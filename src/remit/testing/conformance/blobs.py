@@ -75,6 +75,21 @@ async def many_may_put_at_once(open_blobs: OpenBlobs) -> None:
             assert await blobs.get(digest_of(data)) == data, "a blob that was put at the same time as others is lost"
 
 
+async def what_is_kept_stays(open_blobs: OpenBlobs) -> None:
+    """Through readings, while it is put again, and when a caller gives up putting something."""
+    async with open_blobs() as blobs:
+        kept, other = b"kept", EVERY_BYTE * 1000
+        await blobs.put(digest_of(kept), kept)
+        for _ in range(3):
+            again = asyncio.ensure_future(blobs.put(digest_of(kept), kept))
+            given_up = asyncio.ensure_future(blobs.put(digest_of(other), other))
+            await asyncio.sleep(0)
+            given_up.cancel()
+            assert await blobs.get(digest_of(kept)) == kept, "a blob that was kept is gone while others are put"
+            await asyncio.wait([again, given_up])
+            assert await blobs.get(digest_of(kept)) == kept, "a blob that was kept is gone, or another one by now"
+
+
 BLOBS_CHECKS: Sequence[BlobsCheck] = (
     a_missing_blob_is_said_to_be_missing,
     bytes_come_back_exactly,
@@ -82,6 +97,7 @@ BLOBS_CHECKS: Sequence[BlobsCheck] = (
     keeping_twice_keeps_once,
     blobs_do_not_mix,
     many_may_put_at_once,
+    what_is_kept_stays,
 )
 
 

@@ -6,17 +6,20 @@ with any test runner.
 """
 
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
-from remit.core.journal.storage import START, Listing, Place, WrittenTurn
+from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place, WrittenTurn
 from remit.orchestrate.ports import Feed, Journal
+from remit.testing.conformance.sample_turns import add
 
 # Opens an empty journal and its feed, and closes them afterwards.
 OpenFeed = Callable[[], AbstractAsyncContextManager[tuple[Journal, Feed]]]
 FeedCheck = Callable[[OpenFeed], Coroutine[Any, Any, None]]
 
 ALL_OF_THEM = 1_000
+# More than a store keeps that keeps only what is new.
+MANY = 300
 
 
 async def an_empty_feed_has_nothing(open_feed: OpenFeed) -> None:
@@ -53,7 +56,7 @@ async def reading_goes_on_behind_any_place(open_feed: OpenFeed) -> None:
 
 
 async def what_is_written_later_stands_behind_the_end(open_feed: OpenFeed) -> None:
-    """Whoever begins at the end hears of everything that is written from then on, and of nothing before."""
+    """A reader that begins at the end hears of everything that is written from then on, and of nothing before."""
     async with open_feed() as (journal, feed):
         await _write(journal, ("a", b"a0"))
         end = await feed.end()
@@ -64,7 +67,7 @@ async def what_is_written_later_stands_behind_the_end(open_feed: OpenFeed) -> No
 
 
 async def a_run_that_is_not_listed_is_not_told(open_feed: OpenFeed) -> None:
-    """What was written without a listing is no run that anybody follows, and leaves no gap that stops a reader."""
+    """What was written without a listing is no run that a reader follows, and leaves no gap that stops a reader."""
     async with open_feed() as (journal, feed):
         await journal.append("unlisted", b"u0", START)
         await _write(journal, ("a", b"a0"))
@@ -89,10 +92,25 @@ async def _in_pieces(feed: Feed, limit: int) -> list[WrittenTurn]:
     return found
 
 
+async def a_long_feed_is_told_whole(open_feed: OpenFeed) -> None:
+    """However much was written since, and whatever became of a run; what was refused is not told."""
+    async with open_feed() as (journal, feed):
+        written = [("ab"[number % 2], b"%d" % number) for number in range(MANY)]
+        await _write(journal, *written)
+        await add(journal, "a", b"end", Barrier("SUCCESS"))
+        with suppress(AppendConflict):
+            await journal.append("a", b"late", START, None, Listing(1))
+        whole = list(await feed.since(START, limit=ALL_OF_THEM))
+        told = [(turn.run_id, turn.data) for turn in whole]
+        assert told == [*written, ("a", b"end")], f"of {MANY + 1} turns that were written, {len(told)} are told"
+        assert await feed.end() == whole[-1].place, "the end of a feed is not the place of its newest turn"
+
+
 FEED_CHECKS: Sequence[FeedCheck] = (
     an_empty_feed_has_nothing,
     turns_of_all_runs_come_in_the_order_written,
     reading_goes_on_behind_any_place,
     what_is_written_later_stands_behind_the_end,
     a_run_that_is_not_listed_is_not_told,
+    a_long_feed_is_told_whole,
 )

@@ -18,6 +18,9 @@ OpenInbox = Callable[[], AbstractAsyncContextManager[Inbox]]
 InboxCheck = Callable[[OpenInbox], Coroutine[Any, Any, None]]
 
 RIVALS = 20
+# More than one page of any backend holds, and longer than one packet.
+MANY = 500
+LARGE_BYTES = 1 << 18
 EVERY_BYTE = bytes(range(256))
 
 
@@ -25,13 +28,13 @@ async def an_empty_inbox_holds_nothing(open_inbox: OpenInbox) -> None:
     """Nothing is pending, and nothing was settled."""
     async with open_inbox() as inbox:
         assert list(await inbox.pending(after=0)) == [], "an empty inbox holds entries"
-        assert await inbox.outcome(1) is None, "an entry that nobody left was settled"
+        assert await inbox.outcome(1) is None, "an entry that was never left was settled"
 
 
 async def what_was_left_is_found_in_order(open_inbox: OpenInbox) -> None:
     """Entries come back exactly, oldest first, under the numbers that were told."""
     async with open_inbox() as inbox:
-        left = [("a", EVERY_BYTE), ("b", b""), ("a", b"\x00"), ("ä'; --", b"x")]
+        left = [("a", EVERY_BYTE), ("b", b""), ("a", b"\x00"), ("ä'; --", b"x"), ("A", b"x"), ("A", b"x")]
         numbers = [await inbox.put(run_id, data) for run_id, data in left]
         expected = [InboxEntry(number, *entry) for number, entry in zip(numbers, left, strict=True)]
         assert list(await inbox.pending(after=0)) == expected, "what was left in the inbox is not what is found"
@@ -40,7 +43,7 @@ async def what_was_left_is_found_in_order(open_inbox: OpenInbox) -> None:
 
 
 async def reading_goes_on_after_a_number(open_inbox: OpenInbox) -> None:
-    """Whoever has seen an entry asks for later ones."""
+    """A reader that has seen an entry asks for later ones."""
     async with open_inbox() as inbox:
         numbers = [await inbox.put("run", b"%d" % position) for position in range(4)]
         found = [entry.number for entry in await inbox.pending(after=numbers[1])]
@@ -49,7 +52,7 @@ async def reading_goes_on_after_a_number(open_inbox: OpenInbox) -> None:
 
 
 async def a_settled_entry_is_no_longer_pending(open_inbox: OpenInbox) -> None:
-    """It was heard or refused, whoever left it can learn which, and its number is not given again."""
+    """It was heard or refused, its sender can learn which, and its number is not given again."""
     async with open_inbox() as inbox:
         heard, refused, waiting = [await inbox.put("run", b"%d" % position) for position in range(3)]
         await inbox.settle(heard, "", "")
@@ -75,6 +78,17 @@ async def an_entry_is_settled_once(open_inbox: OpenInbox) -> None:
         assert told == [("", "fork"), ("NO", "no")], f"what was said of entries first became {told}"
 
 
+async def what_is_left_may_be_long_and_much(open_inbox: OpenInbox) -> None:
+    """Words of people have no page and no line: every entry is found whole, and so is what was said of one."""
+    async with open_inbox() as inbox:
+        left = [EVERY_BYTE * (LARGE_BYTES // len(EVERY_BYTE)), *(b"%d" % number for number in range(MANY))]
+        numbers = [await inbox.put("run", data) for data in left]
+        found = [entry.data for entry in await inbox.pending(after=0)]
+        assert found == left, f"of {len(left)} entries, {len(found)} are found, or not as they were left"
+        await inbox.settle(numbers[0], "NO", "no " * MANY)
+        assert await inbox.outcome(numbers[0]) == ("NO", "no " * MANY), "a long refusal does not come back whole"
+
+
 async def many_may_leave_something_at_once(open_inbox: OpenInbox) -> None:
     """Everything that was left at the same time is found, each under a number of its own."""
     async with open_inbox() as inbox:
@@ -92,4 +106,5 @@ INBOX_CHECKS: Sequence[InboxCheck] = (
     a_settled_entry_is_no_longer_pending,
     many_may_leave_something_at_once,
     an_entry_is_settled_once,
+    what_is_left_may_be_long_and_much,
 )

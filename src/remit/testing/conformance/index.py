@@ -10,7 +10,7 @@ from typing import Any
 
 from remit.core.journal.storage import Barrier, Derived, Listing, RunEntry
 from remit.orchestrate.ports import Store
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens a store that is empty, and closes it afterwards.
 OpenIndexed = Callable[[], AbstractAsyncContextManager[Store]]
@@ -45,6 +45,19 @@ async def a_run_is_listed_as_its_turns_tell(open_store: OpenIndexed) -> None:
             assert session == ["run"], f"a session of one run holds {session}"
 
 
+async def many_runs_are_listed_at_once(open_store: OpenIndexed) -> None:
+    """All of them; and a run that has a turn is never forgotten."""
+    async with open_store() as store:
+        names = [f"run{number}" for number in range(5)]
+        for name in names:
+            await add(store.journal, name, b"0", listing=Listing(1, "plan"))
+        made = [Derived(name, 1, Listing(1, "plan"), Barrier()) for name in names]
+        assert list(await store.index.renew(made)) == names, "of runs that were made anew together, some are not"
+        assert list(await store.index.strike()) == [], "a run that has a turn was forgotten"
+        modes = [entry.listing.mode for name in names if (entry := await store.catalogue.entry(name)) is not None]
+        assert modes == ["plan"] * 5, f"five plans were made anew, and are listed as {modes}"
+
+
 async def whom_a_run_heard_is_told_so(open_store: OpenIndexed) -> None:
     """An entry that was refused stays refused."""
     async with open_store() as store:
@@ -58,22 +71,23 @@ async def whom_a_run_heard_is_told_so(open_store: OpenIndexed) -> None:
 
 
 async def a_run_that_has_gone_on_is_left_as_it_is(open_store: OpenIndexed) -> None:
-    """Whoever drives it knows better by now; and a run that is not there is not listed."""
+    """The driver of the run knows better by now; and a run that is not there is not listed."""
     async with open_store() as store:
         await add(store.journal, "run", b"0", listing=Listing(1, "chat"))
         await add(store.journal, "run", b"1", Barrier("SUCCESS"))
-        stale = [Derived("run", 1, Listing(1, "plan"), Barrier()), Derived("nobody", 1, Listing(1), Barrier())]
+        stale = [Derived("run", 1, Listing(1, "plan"), Barrier()), Derived("unknown", 1, Listing(1), Barrier())]
         assert list(await store.index.renew(stale)) == [], "a run that has gone on was listed as it was before"
         entry = await store.catalogue.entry("run")
         assert entry == RunEntry("run", Listing(1, "chat"), 2, "SUCCESS"), (
             f"a run that has gone on is listed as {entry}"
         )
-        assert await store.catalogue.entry("nobody") is None, "a run that is not there is listed"
+        assert await store.catalogue.entry("unknown") is None, "a run that is not there is listed"
 
 
 INDEX_CHECKS: Sequence[IndexCheck] = (
     every_journal_is_named,
     a_run_is_listed_as_its_turns_tell,
+    many_runs_are_listed_at_once,
     whom_a_run_heard_is_told_so,
     a_run_that_has_gone_on_is_left_as_it_is,
 )

@@ -13,7 +13,7 @@ from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, 
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import HOUR_MS, NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.orchestrate.ports import Journal, Ledger
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 OpenLedger = Callable[[], AbstractAsyncContextManager[tuple[Journal, Ledger]]]
 LedgerCheck = Callable[[OpenLedger], Coroutine[Any, Any, None]]
@@ -54,6 +54,25 @@ async def nothing_always_fits(open_ledger: OpenLedger) -> None:
     async with open_ledger() as (journal, _):
         await _begin(journal, "first", ((TOKENS, 60),), limit(100))
         assert await _begin(journal, "second", ((CALLS, 1),), limit(50)), "a run that needs nothing was refused"
+
+
+async def every_limit_holds(open_ledger: OpenLedger) -> None:
+    """A run that fits one limit and not another begins nothing, whichever comes first; each is told what counts against it."""
+    async with open_ledger() as (journal, ledger):
+        for number, within in enumerate(((limit(100), limit(2, CALLS)), (limit(2, CALLS), limit(100)))):
+            reserves = Reservation(1, ((TOKENS, 10), (CALLS, 3)), within)
+            try:
+                await journal.append(
+                    f"run{number}", b"turn", START, listing=Listing(1, tenant_id="tenant", reserves=reserves)
+                )
+            except QuotaConflict:
+                continue
+            raise AssertionError("a run began that one of its limits has no room for")
+        await _begin(journal, "run", ((TOKENS, 60), (CALLS, 1)), limit(100))
+        asked = [limit(100, CALLS), limit(100), limit(100, CALLS)]
+        found = [committed.reserved for committed in await ledger.committed("tenant", asked)]
+        assert found == [1, 60, 1], f"limits are told {found}, each in its place"
+        await _expect(ledger, limit(100), Committed(), tenant_id="Tenant")
 
 
 async def rivals_never_reserve_more_than_there_is(open_ledger: OpenLedger) -> None:
@@ -117,7 +136,7 @@ async def a_turn_that_loses_changes_nothing(open_ledger: OpenLedger) -> None:
 
 
 async def runs_that_are_not_counted_as_they_stand_are_named(open_ledger: OpenLedger) -> None:
-    """Those of the tenant since the time that nobody counted, or that ended uncounted; children never."""
+    """Those of the tenant since the time that were not counted, or that ended uncounted; children never."""
     async with open_ledger() as (journal, ledger):
         await add(journal, "uncounted", b"turn", listing=Listing(5, tenant_id="tenant"))
         await add(journal, "child", b"turn", listing=Listing(5, tenant_id="tenant", parent_id="uncounted"))
@@ -136,7 +155,7 @@ async def runs_are_counted_as_they_stand_or_not_at_all(open_ledger: OpenLedger) 
     async with open_ledger() as (journal, ledger):
         await add(journal, "run", b"turn", listing=Listing(5, tenant_id="tenant"))
         charge = Charge("run", "tenant", 5, ((TOKENS, 7),), is_open=True)
-        await ledger.count([charge, Charge("nobody", "tenant", 5, ((TOKENS, 7),))])
+        await ledger.count([charge, Charge("unknown", "tenant", 5, ((TOKENS, 7),))])
         await _expect(ledger, limit(100), Committed(0, 7))
         await add(journal, "run", b"end", barrier=Barrier("SUCCESS"))
         await ledger.count([Charge("run", "tenant", 5, ((TOKENS, 9),), is_open=True)])
@@ -160,6 +179,7 @@ LEDGER_CHECKS: Sequence[LedgerCheck] = (
     what_is_reserved_counts,
     what_does_not_fit_begins_nothing,
     nothing_always_fits,
+    every_limit_holds,
     rivals_never_reserve_more_than_there_is,
     what_a_run_came_to_takes_the_place_of_its_reservation,
     a_run_stays_in_the_period_it_began_in,

@@ -22,14 +22,18 @@ def rebuild(*, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(
         finally:
             await store.close()
         if terminal.is_json:
-            terminal.values({"runs": rebuilt.runs, "unread": list(rebuilt.unread), "nameless": rebuilt.nameless})
+            left = {"unread": list(rebuilt.unread), "nameless": rebuilt.nameless, "untold": list(rebuilt.untold)}
+            terminal.values({"runs": rebuilt.runs, **left})
         else:
             terminal.line(f"{rebuilt.runs} runs are listed as their turns tell")
             for run_id in rebuilt.unread:
                 terminal.line(f"run {run_id} cannot be read and is listed as before; `remit verify {run_id}` says why")
+            for run_id in rebuilt.untold:
+                gone = "has no turn and is listed no more; `remit verify --all` says whether turns of it are missing"
+                terminal.line(f"run {run_id} {gone}")
             if rebuilt.nameless:
                 what = "no run that could be listed; `remit verify --all` says which runs are missing"
                 terminal.line(f"{rebuilt.nameless} journals name {what}")
-        return EXIT_FAILED if rebuilt.unread or rebuilt.nameless else EXIT_OK
+        return EXIT_FAILED if rebuilt.unread or rebuilt.nameless or rebuilt.untold else EXIT_OK
 
     return in_loop(make())
