@@ -15,20 +15,15 @@ from remit.core.failure import ArrivalFault, Ending, IllegalArrival, Refusal
 from remit.core.journal.arrivals import CallProposed, HostFinished, ProposedCall, Provenance, TextShown
 from remit.core.journal.commands import CallTool
 from remit.core.journal.rulings import CallTaken, EffectUnallowed
-from remit.core.limits.budget import Charges, Dimension, charges_of
 from remit.core.record import replace
 from remit.core.work.graph import Node, NodeKind, NodeOutcome
 from remit.kernel.authority.authorize import CHECKS, authorize
 from remit.kernel.authority.proposed_calls import hold_call, order_call, refuse_call
 from remit.kernel.authority.verdict import ALLOWED, Judgement
+from remit.kernel.budget.spend import WORST_CHARGES
 from remit.kernel.results.endings import head_for, leave_untaken
 from remit.kernel.rules.signal import unpark
 from remit.kernel.tally import Tally
-
-# What a call of a tool that nobody declared may have cost.
-_WORST: Charges = charges_of(
-    ((Dimension.TOOL_CALLS, 1), (Dimension.EXTERNAL_API_CALLS, 1), (Dimension.SIDE_EFFECTS, 1))
-)
 
 
 def enter_host(tally: Tally, node: Node) -> None:
@@ -87,7 +82,7 @@ def on_shown(tally: Tally, arrival: TextShown) -> str | None:
 def note_unallowed(tally: Tally, made: ProposedCall) -> str:
     """Count an effect that nobody allowed, and say so in words."""
     tool = tally.state.derived.tools.get(made.tool)
-    charged = _WORST if tool is None else tally.state.derived.charges[made.tool]
+    charged = WORST_CHARGES if tool is None else tally.state.derived.charges[made.tool]
     for dimension, amount in charged:
         tally.left[dimension] -= amount
     reason = f"{made.tool} was made by the agent elsewhere without being allowed"

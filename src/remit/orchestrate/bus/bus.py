@@ -44,8 +44,7 @@ from remit.core.run.run_events import (
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
-from remit.orchestrate.bus.cursors import Cursors
-from remit.orchestrate.bus.subscription import Delivered, Subscription
+from remit.orchestrate.bus.subscription import Cursors, Delivered, Subscription
 from remit.orchestrate.ports import Store
 
 # Turns that are kept at hand for all subscribers together; one that is further behind reads the store.
