@@ -7,6 +7,7 @@ Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is 
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Protocol
 
 from remit.core.failure import RequestRejected
@@ -14,10 +15,12 @@ from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import QuotaStanding
+from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, person_for, sees, tenant_for
 from remit.core.run.run_events import Subject
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
+from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
 
 
@@ -27,8 +30,8 @@ class Standings(Protocol):
     async def standings(self, tenant_id: str) -> list[QuotaStanding]:
         """How a tenant stands in each of its quotas."""
 
-    async def tenants(self) -> list[str]:
-        """Every tenant that has a quota."""
+    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+        """Every tenant that has a quota, behind a name, so many at most."""
 
 
 class Seen:
@@ -36,6 +39,7 @@ class Seen:
 
     def __init__(self, store: Store, principal: Principal) -> None:
         self._principal = principal
+        self._takes_scope = True
         self._blobs = store.blobs
         # For those who look on behalf of a verb that takes another scope.
         self.runs: Catalogue = store.catalogue
@@ -49,6 +53,13 @@ class Seen:
             self._log = TenantHeadLog(store.log, runs)
             self._halts = NoHalts()
             self._receipts = TenantReceipts(store.receipts, runs)
+
+    @property
+    def behind(self) -> "Seen":
+        """The same for verbs that take another scope: what exists is the same, and reading it takes none."""
+        behind = copy(self)
+        behind._takes_scope = False  # noqa: SLF001 - a copy of its own
+        return behind
 
     def custody(self, signers: Signers | None) -> Custody:
         """Who looks after the runs that are seen."""
@@ -95,7 +106,8 @@ class Seen:
         return self._receipts
 
     def _expect_reader(self) -> None:
-        expect_scope(self._principal, Scope.READ, "reading")
+        if self._takes_scope:
+            expect_scope(self._principal, Scope.READ, "reading")
 
 
 class TenantCatalogue:
@@ -238,10 +250,11 @@ class TenantStandings:
         self._expect_reader()
         return await self._every.standings(tenant_for(self._principal, tenant_id))
 
-    async def tenants(self) -> list[str]:
-        """The tenant, if it has a quota."""
+    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+        """The tenant, if it has a quota; for whoever sees them all, every one."""
         self._expect_reader()
-        return [name for name in await self._every.tenants() if sees(self._principal, name)]
+        seen = [name for name in await self._every.tenants(after=after) if sees(self._principal, name)]
+        return seen[: check_limit(limit) or None]
 
     def _expect_reader(self) -> None:
         expect_scope(self._principal, Scope.READ, "reading quotas")
@@ -266,6 +279,16 @@ class Acting:
         if entry is None or not entry.turns:
             raise await self._seen.absent(run_id)
         return entry
+
+    @property
+    def _whose(self) -> str:
+        """The tenant that is told what happens; empty where all of them are seen."""
+        return tenant_for(self.principal, "")
+
+    async def is_guarded(self, run_id: str) -> bool:
+        """Whether a run is driven by an agent elsewhere, which goes on when it likes."""
+        entry = await self._seen.runs.entry(run_id)
+        return entry is not None and entry.listing.mode == GUARD_MODE
 
     def _person(self, by: str) -> str:
         """In whose name something is done; no secret is one."""
