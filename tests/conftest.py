@@ -39,13 +39,9 @@ LEAVES = (
     "tests/unit/tool/builtin/",
 )
 
-# Coverage is counted for these; laws and what stands below cover nothing that shorter tests do not.
-MEASURED = ("tests/unit/",)
-LONG = (
-    "tests/unit/orchestrate/test_tracing_laws",
-    "tests/unit/rerank/test_figures",
-    "tests/unit/test_benchmarks",
-)
+# Coverage is counted for these, unless they say otherwise: laws and what plays for long cover nothing that shorter tests
+# do not.
+MEASURED = "tests/unit/"
 
 # What is looked at where a test does not say how much: by the inner loop, by the whole test run, and by the long one.
 settings.register_profile("tested", deadline=None, print_blob=True, max_examples=50)
@@ -70,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path.relative_to(ROOT).as_posix()
         if path.startswith(LEAVES):
             item.add_marker(pytest.mark.slow)
-        if path.startswith(LONG) or not path.startswith(MEASURED):
+        if not path.startswith(MEASURED):
             item.add_marker(pytest.mark.unmeasured)
 
 

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.doors.desk import Desk, call
 
 FENCED = 'Sure!\n```json\n{"mood": "Good",}\n```'
@@ -33,7 +33,7 @@ def shown(folder: Path, *words: str) -> Any:
     """What a command of the installed program prints as JSON."""
     environment = {**os.environ, "REMIT_HOME": str(folder / "store")}
     command = [sys.executable, "-m", "remit", *words, "--json"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = warm.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return json.loads(done.stdout)
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from remit import AgentLoop, Budget, PlanExecutor, RerankHandler, SpecializedLoop, Step, SystemResponse, tool
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.work.goal import Criterion, Goal, RequiredAction
+from tests import warm
 from tests.doors.desk import Desk, call
 
 NO_RETRIES = Budget(retries=0)
@@ -134,7 +134,7 @@ def with_a_missing_grammar(folder: Path) -> str:
     command = [sys.executable, "-m", "remit", "run", "hello", "--engine", Desk(folder).engine({"text": "hello"})]
     command += ["--grammar", str(folder / "none.gbnf"), "--json"]
     environment = {**os.environ, "REMIT_HOME": str(folder / "store")}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = warm.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     found = json.loads(done.stdout or done.stderr)
     return str(found["error"]["code"])

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from remit.adapters.cli.main import main
 from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
+from tests import warm
 from tests.e2e.crash_law import journals, prove
 
 COMMAND = Path(sys.executable).parent / "remit"
@@ -83,7 +84,7 @@ class Remit:
 
     def start(self, *arguments: str) -> Running:
         """The installed command, under way."""
-        process = subprocess.Popen(
+        process = warm.Popen(
             [COMMAND, *arguments, "--home", self.home],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,

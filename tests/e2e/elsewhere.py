@@ -20,6 +20,7 @@ from remit.orchestrate.executors.errands import Errand, decode_report, encode_er
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.loop.claims import PerformerLost
+from tests import warm
 
 
 class Elsewhere:
@@ -52,7 +53,7 @@ class Elsewhere:
         light, texts = packed(errand)
         if self._process is None:
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, text=True)
+            self._process = warm.Popen(self._command, stdin=pipe, stdout=pipe, text=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         written = [b64encode(data).decode() for _, data in texts]

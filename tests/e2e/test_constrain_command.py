@@ -5,13 +5,14 @@ import subprocess
 
 import pytest
 
+from tests import warm
 from tests.e2e.command import COMMAND, PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
 
 def test_a_line_is_answered_before_the_next_one_is_asked() -> None:
-    with subprocess.Popen(
+    with warm.Popen(
         [COMMAND, "constrain", "--jsonl"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -32,7 +33,7 @@ def test_a_line_is_answered_before_the_next_one_is_asked() -> None:
 def test_who_stops_reading_ends_a_stream_without_end() -> None:
     with (
         subprocess.Popen(["yes", '{"text": "{}"}'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as endless,
-        subprocess.Popen(
+        warm.Popen(
             [COMMAND, "constrain", "--jsonl"], stdin=endless.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process,
     ):
@@ -51,7 +52,7 @@ def test_many_lines_are_answered_in_order_and_a_bad_one_stops_nothing() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     lines = [json.dumps({"text": json.dumps({"n": n}), "schema": schema}) for n in range(3_000)]
     lines[1_000] = "{"
-    done = subprocess.run(
+    done = warm.run(
         [COMMAND, "constrain", "--jsonl"],
         input="\n".join(lines),
         capture_output=True,

@@ -15,6 +15,7 @@ from random import SystemRandom
 
 import pytest
 
+from tests import warm
 from tests.e2e.crash_law import MUTANTS, Tallied
 
 # Processes that share the positions.
@@ -28,7 +29,7 @@ Record = Callable[[str, object], None]
 def play(*commands: Sequence[str]) -> list[Tallied]:
     """Let a process play each of the commands, all at the same time."""
     program = [sys.executable, "-m", "tests.e2e.crash_law"]
-    running = [subprocess.Popen([*program, *command], stdout=subprocess.PIPE, text=True) for command in commands]
+    running = [warm.Popen([*program, *command], stdout=subprocess.PIPE, text=True) for command in commands]
     said = [process.communicate()[0] for process in running]
     assert all(process.returncode == 0 for process in running), said
     return [Tallied(**json.loads(text)) for text in said]

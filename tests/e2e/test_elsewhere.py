@@ -7,7 +7,6 @@ then performed by another one, and the run ends as if nothing had happened.
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import Ending
 from remit.orchestrate.executors.performers import Performers
+from tests import warm
 from tests.e2e import errand_kit
 from tests.e2e.command import PATIENCE_S, prove_all
 from tests.e2e.elsewhere import Elsewhere
@@ -96,7 +96,7 @@ class Folder:
         """What the command line says there."""
         words = [sys.executable, "-m", "tests.e2e.elsewhere", str(self.path / "kinds"), self.moment, *arguments]
         known = {**os.environ, "REMIT_HOME": str(self.home), "PYTHONPATH": str(ROOT)}
-        answer = subprocess.run(
+        answer = warm.run(
             words, check=False, cwd=self.path, env=known, capture_output=True, text=True, timeout=PATIENCE_S
         )
         assert "Traceback" not in answer.stderr, answer.stderr

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.e2e.command import COMMAND, PATIENCE_S
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ class Process:
 
 @contextmanager
 def guarding(home: Path) -> Iterator[Process]:
-    with subprocess.Popen(
+    with warm.Popen(
         [COMMAND, "guard", "--ndjson", "--home", home],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -136,7 +137,7 @@ def test_the_program_in_the_guide_makes_only_the_calls_that_it_may(tmp_path: Pat
 def test_who_stops_reading_ends_the_guard(tmp_path: Path) -> None:
     with (
         subprocess.Popen(["yes", '{"op": "end", "run": "r"}'], stdout=subprocess.PIPE) as endless,
-        subprocess.Popen(
+        warm.Popen(
             [COMMAND, "guard", "--home", tmp_path / "store"],
             stdin=endless.stdout,
             stdout=subprocess.PIPE,

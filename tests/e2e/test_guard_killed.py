@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.e2e.command import COMMAND, PATIENCE_S, Remit
 
 pytestmark = pytest.mark.slow
@@ -48,7 +49,7 @@ class Host:
     """Somebody else's agent beside a guard process of its own."""
 
     def __init__(self, home: Path, *options: str) -> None:
-        self.process = subprocess.Popen(
+        self.process = warm.Popen(
             [COMMAND, "guard", "--home", home, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 

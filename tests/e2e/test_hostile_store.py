@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from remit.adapters.cli.table import entries
+from tests import warm
 from tests.e2e.command import COMMAND, PATIENCE_S
 
 TOOLS = '''
@@ -53,7 +54,7 @@ class Bait:
         return {path.name: path.read_bytes() for path in found if path.exists()}
 
     def say(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return warm.run(
             [COMMAND, *words],
             cwd=self.folder,
             env=self.environment,

@@ -2,12 +2,12 @@
 
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.e2e.command import PATIENCE_S, until
 from tests.e2e.plan_errand import HANGING, LOG, PLACES
 
@@ -27,12 +27,12 @@ OUTPUTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_a_plan_killed_at_any_step_goes_on_and_repeats_no_finished_one(place: str, tmp_path: Path) -> None:
-    with subprocess.Popen([*ERRAND, str(tmp_path), "begin", place], cwd=ROOT) as process:
+    with warm.Popen([*ERRAND, str(tmp_path), "begin", place], cwd=ROOT) as process:
         try:
             until((tmp_path / HANGING).exists, f"the plan has come to {place}")
         finally:
             process.send_signal(signal.SIGKILL)
-    done = subprocess.run(
+    done = warm.run(
         [*ERRAND, str(tmp_path), "resume"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE_S
     )
     told = json.loads(done.stdout)

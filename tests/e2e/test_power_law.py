@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests import warm
 from tests.e2e.disk import STRACE
 from tests.e2e.power_law import MUTANTS
 
@@ -56,7 +57,7 @@ def lose_the_power(folder: Path, which: str) -> Found:
     """Check the points of the trace, a part of them in each of a few processes."""
     checked = ("check", str(folder / "disk"), str(folder / "trace"), which)
     checks = [program(*checked, str(part), str(PARTS)) for part in range(PARTS)]
-    running = [subprocess.Popen(check, stdout=subprocess.PIPE, text=True) for check in checks]
+    running = [warm.Popen(check, stdout=subprocess.PIPE, text=True) for check in checks]
     found = [Found(**json.loads(process.communicate()[0] or "{}")) for process in running]
     return Found(
         sum(each.points for each in found),

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from remit.core.failure import EXIT_OK, EXIT_STOPPED
+from tests import warm
 from tests.e2e.command import PATIENCE_S, Remit, remit_in, until
 from tests.e2e.house import calls
 
@@ -95,7 +96,7 @@ def standing(remit: Remit) -> tuple[int, int, int]:
 def test_two_processes_that_submit_at_once_never_reserve_more_than_there_is(remit: Remit) -> None:
     allow(remit, "acme", output_tokens=QUOTA)
     rivals = [
-        subprocess.Popen([sys.executable, "-c", SUBMITTER, str(remit.home)], stdout=subprocess.PIPE, text=True)
+        warm.Popen([sys.executable, "-c", SUBMITTER, str(remit.home)], stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
     for rival in rivals:

@@ -12,6 +12,7 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.codec import decode_turn
+from tests import warm
 from tests.e2e.command import PATIENCE_S
 from tests.tidy.source import ROOT
 
@@ -53,7 +54,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 def started(code: str, *arguments: str, home: Path) -> "subprocess.Popen[str]":
     environment = {"REMIT_HOME": str(home), "PATH": "", "HOME": str(home.parent)}
-    return subprocess.Popen(
+    return warm.Popen(
         [sys.executable, "-c", code, *arguments],
         cwd=home.parent,
         env={**environment, "PYTHONPATH": str(ROOT)},

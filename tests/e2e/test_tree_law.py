@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from remit.testing.tree_scenarios import CHILDREN
+from tests import warm
 from tests.e2e.command import PATIENCE_S, Remit, until
 from tests.e2e.conftest import FIGURE
 from tests.e2e.tree_errand import BUSY, ROOT, STORE
+from tests.simulation.tree_scenarios import CHILDREN
 
 FOLDER = Path(__file__).resolve().parents[2]
 ERRAND = [sys.executable, "-m", "tests.e2e.tree_errand"]
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.slow
 def played(folder: Path, deed: str, seed: int) -> dict[str, Any]:
     """What a process tells that begins the tree or goes on with it."""
     command = [*ERRAND, str(folder), deed, str(seed), "0"]
-    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = warm.run(command, cwd=FOLDER, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
     return told
@@ -37,7 +38,7 @@ def played(folder: Path, deed: str, seed: int) -> dict[str, Any]:
 
 def begin_and_kill(folder: Path, seed: int, answers: int) -> bool:
     """Begin the tree and kill its process after so many answers of its models; whether it was still at work."""
-    with subprocess.Popen(
+    with warm.Popen(
         [*ERRAND, str(folder), "begin", str(seed), str(answers)], cwd=FOLDER, stdout=subprocess.DEVNULL
     ) as process:
         try:

@@ -16,7 +16,7 @@ from benchmarks.authorization import (
 from benchmarks.errand import TOOLS
 
 # It measures, so it takes its time; `make check` leaves that to `make test`.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
 
 
 @cache

@@ -7,6 +7,8 @@ import pytest
 from benchmarks.foresight import HISTORIES, KINDS, Row, learned, lines, main, measure, recorded, stops_of, tokens_of
 from remit.core.limits.foresight import RUNS_MIN
 
+pytestmark = pytest.mark.unmeasured
+
 
 @pytest.mark.slow
 def test_hopeless_runs_are_stopped_and_no_success_is_lost() -> None:

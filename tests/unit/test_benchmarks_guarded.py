@@ -5,7 +5,7 @@ import pytest
 from benchmarks.guarded import STEPS, Figure, guarded_lines, measure_guarded
 
 # It measures, so it takes its time; `make check` leaves that to `make test`.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
 
 
 def test_every_step_is_measured_in_memory_and_on_a_store() -> None:

@@ -10,6 +10,8 @@ from remit.inference.local import engine, models
 from remit.inference.local.models import DEFAULT_NAME
 from tests.unit.inference.tiny_model import write_tiny_model
 
+pytestmark = pytest.mark.unmeasured
+
 SOME = Local("local:tiny", 400.0, 350.0, 90.0, 170.0, 21.0, 2_000, 100, (0.1, 80.0), (0.1, 1_200.0))
 
 

@@ -7,6 +7,8 @@ import pytest
 from benchmarks import subscribers
 from benchmarks.subscribers import MANY, Subscribers, subscriber_lines
 
+pytestmark = pytest.mark.unmeasured
+
 
 def test_what_was_found_is_told_with_what_is_wanted() -> None:
     found = Subscribers(500.0, {1: 50.0, MANY: 500.0}, {1: 5.0, MANY: 1_000.0}, tuple(map(float, range(100))))

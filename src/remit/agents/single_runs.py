@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 from uuid import uuid4
 
-from remit.agents.opening import Workplace
-from remit.agents.waiting import NOTHING_OPEN, open_run, run_or_cancel
+from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, run_or_cancel
 from remit.core.failure import ArrivalFault, RemitError, RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject, replace
@@ -74,7 +73,7 @@ class SingleRuns(Generic[T]):
         return begun.read_by(rested)
 
     async def call(self, request: SystemRequest, kit_for: KitFor, terms: Terms) -> T:
-        """One run, until it has ended or waits for a person. Whoever stops waiting for it cancels it."""
+        """One run, until it has ended or waits for a person. A caller that stops waiting for it cancels it."""
         system, asked = await self.system(), _in_a_session(request)
         kit, listener = self._equipped(system, asked.session_id, kit_for)
         return await self._rested(system, await run_or_cancel(system, asked, kit, terms, listener=listener))
@@ -144,9 +143,9 @@ class SingleRuns(Generic[T]):
         call = _Call(kit, session_id)
 
         def hear(state: RunState, turn: Turn) -> None:
-            if pinned(state).parent is None and state.ending is None:
+            if pinned(state).parent is None and state.end.ending is None:
                 self._open[state.run_id] = call
-            elif state.ending is not None:
+            elif state.end.ending is not None:
                 self._open.pop(state.run_id, None)
             if listener.on_turn is not None:
                 listener.on_turn(state, turn)

@@ -6,12 +6,13 @@ import pty
 import re
 import select
 import struct
-import subprocess
 import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
+
+from tests import warm
 
 # Longer than anything takes here, on a machine that is busy with other tests.
 PATIENCE_S = 60
@@ -28,7 +29,7 @@ class PseudoTerminal:
     ) -> None:
         self._ours, theirs = pty.openpty()
         self.resize(columns, rows)
-        self.process = subprocess.Popen(
+        self.process = warm.Popen(
             words,
             stdin=theirs,
             stdout=theirs,
@@ -37,7 +38,7 @@ class PseudoTerminal:
             env={**os.environ, "TERM": "xterm", **environment},
             # Its Ctrl-C is for it alone.
             start_new_session=True,
-            preexec_fn=_own_terminal,  # noqa: PLW1509  # it makes one system call, and starts no thread
+            preexec_fn=_own_terminal,  # it makes one system call, and starts no thread
         )
         os.close(theirs)
         self.seen = ""

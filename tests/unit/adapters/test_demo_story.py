@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from remit.adapters.cli.demo import story
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import RequestRejected
+from tests import warm
 from tests.unit.adapters.desk import Desk
 
 # A node shows its model no more than it needs, so the instruction tells which reply is wanted.
@@ -34,7 +36,14 @@ def typed_in(values: dict[str, object]) -> list[tuple[str, int]]:
     return [(command["command"].split()[1], command["exit_code"]) for command in commands]
 
 
+@pytest.fixture
+def warm_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo types a dozen commands; `make run` plays it with starts from nothing."""
+    monkeypatch.setattr(subprocess, "Popen", warm.Popen)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_starts")
 def test_with_nobody_there_the_demo_decides_in_the_name_of_demo_and_says_so(desk: Desk, tmp_path: Path) -> None:
     said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", script_in(tmp_path))
     assert said.code == 0, said.out + said.err
@@ -43,6 +52,7 @@ def test_with_nobody_there_the_demo_decides_in_the_name_of_demo_and_says_so(desk
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_starts")
 def test_every_command_of_the_demo_is_told_to_programs_with_its_exit_code(desk: Desk, tmp_path: Path) -> None:
     said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", script_in(tmp_path), "--json")
     assert typed_in(said.values) == [("run", 3), *((proof, 0) for proof in PROOFS)]

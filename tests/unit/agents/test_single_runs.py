@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from remit import System
-from remit.agents.opening import HOME_INVALID
 from remit.agents.single_runs import KitFor, SingleRuns, listening, response_of
-from remit.agents.waiting import NOTHING_OPEN
+from remit.agents.workplace import HOME_INVALID, NOTHING_OPEN
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, IllegalArrival, RemitError, RequestRejected
@@ -249,7 +248,7 @@ def test_whoever_stops_waiting_for_a_call_ends_its_run() -> None:
         assert entry.ending == Ending.USER_CANCEL
         response = await system.result(entry.run_id)
         assert response.error is not None
-        assert response.error.message == "cancelled by caller: nobody waits for it any more"
+        assert response.error.message == "cancelled by caller: its caller stopped waiting"
 
     play(story())
 
@@ -308,7 +307,7 @@ def test_a_call_that_ended_before_it_was_given_up_stays_as_it_ended() -> None:
             unwanted: list[asyncio.Task[Any]] = []
 
             def give_up_at_the_end(state: Any, turn: Any) -> None:
-                if state.ending is not None:
+                if state.end.ending is not None:
                     unwanted[0].cancel()
 
             equipped = scripted({"text": "hello"}), Listener(give_up_at_the_end)

@@ -16,6 +16,7 @@ from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.signing import is_head_signed
 from remit.core.record import digest_of
+from tests import warm
 
 # Real processes take their time; `make check` leaves them to `make test`.
 pytestmark = pytest.mark.slow
@@ -108,7 +109,7 @@ say(load_signer(home).did)
 @contextmanager
 def process(program: str, home: Path, name: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", program, str(home), name]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    with warm.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         try:
             yield child
         finally:

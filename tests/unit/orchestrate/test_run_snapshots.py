@@ -5,7 +5,6 @@ import logging
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -33,6 +32,7 @@ from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.loop.signatures import signed_snapshots
 from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, Terms
+from tests import warm
 from tests.unit.orchestrate.house import (
     STORES,
     approval,
@@ -195,7 +195,7 @@ def _richer(snapshot: Snapshot) -> Snapshot:
     """The snapshot of a run that may spend more than it may."""
     state = state_from(snapshot.data)
     assert state is not None
-    state.left[Dimension.TOOL_CALLS] += 1_000
+    state.spending.left[Dimension.TOOL_CALLS] += 1_000
     data = snapshot_of(state)
     assert data is not None
     return replace(snapshot, data=data)
@@ -321,9 +321,9 @@ def test_a_state_that_is_too_large_or_cannot_be_written_is_not_kept(monkeypatch:
             live = await system._runner.load(response.run_id)
             store.snapshots._kept.clear()
             live.snapshot_seq = -1
-            live.state.prompt_tokens = 2**64
+            live.state.talk.prompt_tokens = 2**64
             await keep_if_due(live, store.snapshots)
-            live.state.prompt_tokens = 0
+            live.state.talk.prompt_tokens = 0
             with monkeypatch.context() as small:
                 small.setattr(keeping, "SNAPSHOT_BYTES_MAX", 100)
                 await keep_if_due(live, store.snapshots)
@@ -347,7 +347,7 @@ def test_somebody_who_speaks_while_a_snapshot_is_written_is_heard_before_the_dri
                     packet = f"{run_id}/{next(questions(system._hub.drivers[run_id].live.state)).id}"
                     speakers.append(asyncio.create_task(system.signal(approval(packet))))
                     driver = system._hub.drivers[run_id]
-                    await until(lambda: asyncio.sleep(0, driver.speaking > 0 or driver.live.state.asking == 0))
+                    await until(lambda: asyncio.sleep(0, driver.speaking > 0 or driver.live.state.people.asking == 0))
                 await keep_truly(run_id, seq, head, data, signature)
 
             store.snapshots.keep = slow_keep  # type: ignore[method-assign]
@@ -364,7 +364,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
-from remit.orchestrate import snapshots
+from remit.orchestrate.loop import run_snapshots as snapshots
 from tests.unit.orchestrate.house import request
 from tests.unit.orchestrate.test_run_snapshots import asking
 
@@ -391,7 +391,7 @@ asyncio.run(whole())
 def test_a_run_goes_on_after_a_kill_between_its_turn_and_its_snapshot_and_after_both(when: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path), when]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(command, env=environment, timeout=WAIT_S_MAX, check=False)
+    ended = warm.run(command, env=environment, timeout=WAIT_S_MAX, check=False)
     assert ended.returncode == -signal.SIGKILL
 
     async def story() -> None:

@@ -11,7 +11,7 @@ from remit.rerank.embedding import embedding_router
 from tests.unit.rerank.asked import AGAIN_ON, CHOSEN_ON, ONE_THING, TWO_THINGS, ToolSet
 
 # Together they take seconds.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
 
 DOCS = (Path(__file__).parents[3] / "docs" / "routing.md").read_text(encoding="utf-8")
 SETS = {tool_set.name: tool_set for tool_set in (*CHOSEN_ON, *AGAIN_ON)}
