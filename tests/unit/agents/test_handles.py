@@ -11,16 +11,21 @@ import pytest
 
 from remit import (
     AgentLoop,
+    EventKind,
     InferHandler,
     PlanExecutor,
     RedundantLoop,
     RemitError,
     Run,
+    RunEvent,
     ScriptedEngine,
     SpecializedLoop,
     Step,
+    Subject,
+    system_in_memory,
 )
 from remit.core.failure import Ending
+from tests.unit.orchestrate.house import helper
 from tests.unit.orchestrate.stage import play
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -95,6 +100,65 @@ def test_every_pattern_is_entered_left_and_cancelled_alike(name: str, tmp_path: 
         later = await started(loop)
         await later.cancel()
         await loop.close()
+
+    play(story())
+
+
+PARTS = {"agent": [""], "specialized": [""], "redundant": ["1", "2", "3"], "plan": ["first", "second"]}
+
+
+@EVERY
+def test_what_replicas_and_steps_say_is_heard_through_the_handle(name: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        loop = MAKERS[name](engine(0), tmp_path)
+        run = await started(loop, chunks=True)
+        events = [event async for event in run]
+        said = [event for event in events if event.kind is EventKind.SAID]
+        texts = {part: "".join(event.text for event in said if event.part == part) for part in PARTS[name]}
+        assert texts == dict.fromkeys(PARTS[name], '{"a":1}')
+        assert len(said) == 2 * len(PARTS[name])
+        turns = [event.seq for event in events if event.kind is EventKind.TURN]
+        assert turns == list(range(len(turns)))
+        # Behind the turn that ordered it, and before the one that knows the answer.
+        assert all(0 < place < len(events) - 1 for place, event in enumerate(events) if event in said)
+        assert all((event.run_id == run.id) is (event.part == "") for event in said)
+        await loop.close()
+
+    play(story())
+
+
+def test_what_a_delegate_says_is_no_part_of_a_chat_and_is_named_where_children_are_followed() -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        model = ScriptedEngine(
+            [
+                {"when": '"task"', "text": "murmur"},
+                {"tool_calls": [{"name": "helper", "arguments": {"task": "think"}}]},
+                {"text": "aloud"},
+            ]
+        )
+        async with system.subscribe(Subject(children=True), chunks=True) as everything:
+            run = await AgentLoop(model, tools=[helper], system=system).start("q", chunks=True)
+            assert [event.text async for event in run if event.kind is EventKind.SAID] == ["aloud"]
+            heard: list[RunEvent] = []
+            while "aloud" not in [event.text for event in heard]:
+                heard.append(await anext(everything))
+            assert [event.text for event in heard if event.text] == ["murmur", "aloud"]
+
+    play(story())
+
+
+@pytest.mark.parametrize(
+    ("subject", "since"),
+    [(Subject("nobody"), since) for since in (None, -1, 0)]
+    + [(Subject("nobody", children=True), since) for since in (None, -1)],
+)
+def test_a_run_that_nobody_started_is_not_waited_for(subject: Subject, since: int | None) -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        assert await refused(anext(system.subscribe(subject, since=since))) == "RUN_NOT_FOUND"
+        with pytest.raises(RemitError):
+            await system.subscribe(subject, since=since).__aenter__()
 
     play(story())
 
