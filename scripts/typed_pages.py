@@ -53,7 +53,10 @@ def _typed(one: re.Match[str], folder: Path) -> str:
 def say(command: str, folder: Path) -> str:
     """What a command says in a folder, to somebody who has just installed remit."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("REMIT_")}
-    environment |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "XDG_CONFIG_HOME": f"{folder}/config"}
+    environment |= {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "XDG_CONFIG_HOME": f"{folder}/config",
+    }
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,

@@ -22,6 +22,8 @@ def test_what_is_left_out_may_be_anything(told: str) -> None:
     assert is_told(told, "a\nb\nc\n")
 
 
-@pytest.mark.parametrize("told", ["", "a\n", "a\nc\n", "b\n…\n", "…\nb\n", "a\n…\nd\n…\n", "a\nb\nc\nd\n", "a\n…\na\n…\n"])
+@pytest.mark.parametrize(
+    "told", ["", "a\n", "a\nc\n", "b\n…\n", "…\nb\n", "a\n…\nd\n…\n", "a\nb\nc\nd\n", "a\n…\na\n…\n"]
+)
 def test_what_is_told_must_be_there_in_its_order(told: str) -> None:
     assert not is_told(told, "a\nb\nc\n")

@@ -13,6 +13,7 @@ from tests.tidy.source import ROOT
 # The README's own asks the real model; tests/e2e/test_readme.py plays it.
 DOCUMENTS = (
     "docs/agents.md",
+    "docs/approvals.md",
     "docs/builtin-tools.md",
     "docs/graphs.md",
     "docs/principals.md",
