@@ -24,7 +24,7 @@ GROUPS = {
         Reconciled ToolFault CancelToken Attempt perform FilterContext Secret Vault""",
     "Limits: boundaries, budgets, goals, quotas, people": """Boundary boundary_at boundary_of Budget Rate Whose Goal Quota Period
         QueueLimits Principal Scope Policies AgentRole""",
-    "Engines": """Engine EngineFault ModelInfo ModelRequest ModelResult Price FREE Routing StreamChunk StreamHandler Restarted
+    "Engines": """Engine EngineFault ModelInfo ModelRequest ModelResult FinishReason Price FREE Routing StreamChunk StreamHandler Restarted
         ScriptedEngine""",
     "Plans": """ExecutionPlan PlanPolicy Step InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler""",
     "Graphs": "Graph Node NodeKind Edge EXITS TERMINALS chat_graph",
