@@ -31,7 +31,7 @@ from remit.kernel.state import RunState
 from remit.observe.cost.like_runs import course_of, foresight_of, shortfall_in
 from remit.observe.history import History, read_history, states
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.orchestrate.setup.foreseeing import RUNS_MAX
+from remit.orchestrate.setup.foreseer import RUNS_MAX
 from remit.testing.world import SimulatedWorld
 
 # Runs of each class in either half.
@@ -118,7 +118,7 @@ class Recorded:
     @property
     def is_success(self) -> bool:
         """Whether the task was done."""
-        return self.state.ending is Ending.SUCCESS
+        return self.state.end.ending is Ending.SUCCESS
 
 
 def recorded(kind: Kind, seed: int) -> Recorded:
@@ -179,7 +179,7 @@ def judged_again(history: History, foresight: Foresight | None) -> RunState:
             arrival = replace(arrival, manifest=manifest)
             copied = manifest.forked_from.seq if manifest.forked_from else -1
         apply(state, take_turn(state, arrival, turn.at_ms), b"")
-        if state.ending is not None:
+        if state.end.ending is not None:
             break
     return state
 
@@ -233,7 +233,7 @@ def stops_of(run: Recorded, foresights: Sequence[Foresight | None]) -> Iterator[
             yield f"history {count}", tokens_at(run.history, short.seq)
     for way, foresight in (("goal", None), ("both", foresights[-1])):
         again = judged_again(run.history, foresight)
-        if again.ending is not run.state.ending or again.seq < run.state.seq:
+        if again.end.ending is not run.state.end.ending or again.seq < run.state.seq:
             yield way, tokens_of(again)
 
 

@@ -111,7 +111,7 @@ def measure_guard(tally: Tally, effort: Effort) -> list[Figure]:
 
 def measure_authorize(tally: Tally, call: ProposedCall, effort: Effort) -> Figure:
     """A call that every check left for its tool allows, against as many checks that look at nothing."""
-    empty = (agree,) * len(tally.state.checks[call.tool])
+    empty = (agree,) * len(tally.state.derived.checks[call.tool])
     assert authorize(call, tally) is ALLOWED
     return compare(
         "authorize a call",

@@ -6,8 +6,8 @@ The model proposes one call in each of n loops and then answers; the tool takes 
 import time
 from collections.abc import Sequence
 
-from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.failure import Ending
 from remit.core.journal.codec import NO_HASH, decode_turn, hash_turn
 from remit.core.journal.commands import CallModel, CallTool
@@ -70,7 +70,7 @@ class Stage:
         self.runner.dispatch = self._dispatch(loops)
         live = await self.runner.start(self.manifest)
         await self.runner.drive(live)
-        assert live.state.ending is Ending.SUCCESS, f"{live.state.ending}: {live.state.message}"
+        assert live.state.end.ending is Ending.SUCCESS, f"{live.state.end.ending}: {live.state.end.message}"
 
     async def load(self) -> Live:
         """The last run, folded from its journal."""

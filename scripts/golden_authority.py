@@ -14,10 +14,10 @@ from remit.core.run.messages import user_message
 from remit.core.work.goal import Goal, RequiredAction
 from remit.orchestrate.executors import reports
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.authority_scenarios import CHEAP
-from remit.testing.scenarios import MODEL, TOOLS
 from remit.testing.scripts import proposes, says
 from scripts.golden_stage import Stage, asked
+from tests.simulation.authority_scenarios import CHEAP
+from tests.simulation.scenarios import MODEL, TOOLS
 
 _KNOWN = {tool.name: tool for tool in TOOLS}
 _LONG = '{"ok": true, "text": "' + "x" * 900 + '"}'
@@ -57,7 +57,7 @@ async def sifted(stage: Stage) -> None:
     live = await stage.start("sifted", _governed("sifted", Boundary(name="plain"), _KNOWN["look"], filters=("mask",)))
     await stage.answer(live, proposes("look", {"n": 1, "note": "mine"}))
     code = asked(live, commands.CallCode)
-    call = live.state.proposed[0]
+    call = live.state.calls.proposed[0]
     changed = reports.SiftedCall(ToolCall(call.call_id, call.tool, {"n": 1}))
     await stage.hear(live, reports.FilterSaid(code.id, (changed,)))
     await stage.give(live)

@@ -41,12 +41,12 @@ from remit.orchestrate.patterns.handlers import Handler, ToolHandler, ValidateHa
 from remit.orchestrate.patterns.plan_graph import plan_graph
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.runs import fold
-from remit.testing.scenarios import LEASE, MODEL, RESULT, TOOLS, review_graph
 from remit.testing.scripts import proposes, proposes_all, says
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from scripts.golden_authority import GOVERNED
 from scripts.golden_stage import DONE, Stage, asked
+from tests.simulation.scenarios import LEASE, MODEL, RESULT, TOOLS, review_graph
 
 # Where children may change something.
 DESK = Boundary(name="golden", budget=Budget(side_effects=9))
@@ -179,9 +179,9 @@ async def child_of_a_call(stage: Stage) -> None:
     await stage.answer(child, proposes("look", {"n": 1}))
     await stage.give(child)
     await stage.answer(child, says("All is well."))
-    assert child.state.ending is not None
-    text, spent = await stage.runner.text(child.state.answer), spent_by(child.state)
-    await stage.hear(live, reports.ChildSaid(command.id, child.state.ending, text, spent))
+    assert child.state.end.ending is not None
+    text, spent = await stage.runner.text(child.state.result.answer), spent_by(child.state)
+    await stage.hear(live, reports.ChildSaid(command.id, child.state.end.ending, text, spent))
     await stage.answer(live, says("The child says that all is well."))
 
 
@@ -279,12 +279,12 @@ async def retried(stage: Stage) -> None:
     live = await stage.start("retried", chat("retried", budget=Budget(retries=1)))
     failed, thinking = ErrorCode.INFERENCE_ENGINE_ERROR, asked(live, commands.CallModel)
     await stage.hear(live, arrivals.ModelFailed(thinking.id, failed, "the engine is down", was_cut=True))
-    timers = (command for command in live.state.open.values() if isinstance(command, commands.SetTimer))
+    timers = (command for command in live.state.commands.open.values() if isinstance(command, commands.SetTimer))
     pause = next(timer for timer in timers if timer.purpose is commands.TimerPurpose.RETRY)
     await stage.hear(live, arrivals.TimerFired(pause.id))
     await stage.hear(live, arrivals.ModelFailed(asked(live, commands.CallModel).id, failed, "the engine is down"))
     await stage.hear(live, arrivals.RetryRequested("ada"))
-    command = next(command for command in live.state.parting if isinstance(command, commands.ForkRun))
+    command = next(command for command in live.state.commands.parting if isinstance(command, commands.ForkRun))
     stage.names["fork_of_retried"] = command.run_id
     await stage.answer(await fork(stage.runner, live.run_id, command), says("The engine is back."))
 
@@ -296,7 +296,7 @@ async def retried_with_a_child(stage: Stage) -> None:
     child = asked(live, commands.StartChild).id
     waits = arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED)
     await stage.hear(live, waits, arrivals.CancelRequested("ada"), arrivals.RetryRequested("ada"))
-    command = next(command for command in live.state.parting if isinstance(command, commands.ForkRun))
+    command = next(command for command in live.state.commands.parting if isinstance(command, commands.ForkRun))
     stage.names["fork_of_a_waiting_run"] = command.run_id
     again = await fork(stage.runner, live.run_id, command)
     await stage.hear(again, waits, reports.ChildSaid(child, Ending.SUCCESS, "All is well.", stood_ms=600))
@@ -444,12 +444,12 @@ def summary_of(journal: Sequence[bytes]) -> JsonObject:
     """What a journal folds to, as far as nobody may ever read it differently. A long answer is named by its digest."""
     state = fold(journal)
     return {
-        "answer": state.answer if isinstance(state.answer, str) else state.answer.digest.hex(),
-        "committed": dict(sorted(state.committed.items())),
-        "ending": state.ending,
+        "answer": state.result.answer if isinstance(state.result.answer, str) else state.result.answer.digest.hex(),
+        "committed": dict(sorted(state.effects.committed.items())),
+        "ending": state.end.ending,
         "head": state.head.hex(),
         "kernel": max(decode_turn(data).kernel for data in journal),
-        "messages": len(state.context),
+        "messages": len(state.talk.context),
         "node": standing_at(state).name,
         "seq": state.seq,
         "used": {field: amount for field, amount in zip(FIELDS, state.used, strict=True) if amount},
@@ -476,7 +476,7 @@ async def _played(script: Callable[[Stage], Awaitable[None]]) -> Mapping[str, Se
     await script(stage)
     journals = {name: await stage.journal.read(run_id) for name, run_id in stage.names.items()}
     for name, journal in journals.items():
-        ending = fold(journal).ending
+        ending = fold(journal).end.ending
         assert ending is ENDINGS.get(name, Ending.SUCCESS), f"{name} ended as {ending}; its script no longer shows that"
     return journals
 

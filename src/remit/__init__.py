@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
-    from remit.backend.memory.blobs import MemoryBlobs
     from remit.backend.memory.journal import MemoryJournal
+    from remit.backend.memory.small_ports import MemoryBlobs
     from remit.backend.memory.store import MemoryStore
-    from remit.constraint.gbnf_schema import gbnf_of, schema_grammar
     from remit.constraint.stack import Demand, constrain
     from remit.context.evidence_message import ContextBuilder, context_confidence
     from remit.context.fts import Document, DocumentIndex
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.bus.bus import Listener
     from remit.orchestrate.bus.subscription import Subscription
     from remit.orchestrate.facade import System
-    from remit.orchestrate.guard.judge import Guard
+    from remit.orchestrate.guard.guard import Guard
     from remit.orchestrate.patterns.chat_graph import chat_graph
     from remit.orchestrate.patterns.handlers import (
         InferHandler,
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
     from remit.tool.builtin.builtin_tools import builtin
-    from remit.tool.builtin.fetcher import Reach
+    from remit.tool.builtin.http_client import Reach
     from remit.tool.builtin.http_get import http_get_tool
     from remit.tool.builtin.targets import AllowedHost
     from remit.tool.call.cancel_token import CancelToken
@@ -227,7 +226,6 @@ __all__ = [
     "constrain",
     "context_confidence",
     "delegate",
-    "gbnf_of",
     "http_get_tool",
     "kit_of",
     "load_tools",
@@ -236,7 +234,6 @@ __all__ = [
     "perform",
     "rerank",
     "result_of",
-    "schema_grammar",
     "settings_of",
     "system_in_memory",
     "system_message",
@@ -257,10 +254,9 @@ _HOMES = {
         "agents.redundant_loop": "RedundantLoop RedundantResult",
         "agents.specialized_loop": "SpecializedLoop",
         "assemble": "Settings settings_of system_in_memory system_on",
-        "backend.memory.blobs": "MemoryBlobs",
+        "backend.memory.small_ports": "MemoryBlobs",
         "backend.memory.journal": "MemoryJournal",
         "backend.memory.store": "MemoryStore",
-        "constraint.gbnf_schema": "gbnf_of schema_grammar",
         "constraint.stack": "Demand constrain",
         "context.evidence_message": "ContextBuilder context_confidence",
         "context.fts": "Document DocumentIndex",
@@ -296,7 +292,7 @@ _HOMES = {
         "orchestrate.boundaries.boundary_file": "boundary_at boundary_of",
         "orchestrate.bus.bus": "Listener",
         "orchestrate.facade": "System",
-        "orchestrate.guard.judge": "Guard",
+        "orchestrate.guard.guard": "Guard",
         "orchestrate.patterns.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
         "orchestrate.setup.kit": "FilterContext Kit Terms kit_of",
         "orchestrate.patterns.chat_graph": "chat_graph",
@@ -305,7 +301,7 @@ _HOMES = {
         "orchestrate.bus.subscription": "Subscription",
         "rerank.lexical": "rerank",
         "tool.builtin.builtin_tools": "builtin",
-        "tool.builtin.fetcher": "Reach",
+        "tool.builtin.http_client": "Reach",
         "tool.builtin.http_get": "http_get_tool",
         "tool.builtin.targets": "AllowedHost",
         "tool.call.cancel_token": "CancelToken",

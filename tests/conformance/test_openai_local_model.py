@@ -12,12 +12,11 @@ import pytest
 
 from remit.core.failure import ErrorCode
 from remit.core.record import replace
-from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.run.inference import FinishReason, ModelRequest, ModelResult
 from remit.core.run.messages import user_message
-from remit.inference.engine import EngineFault, StreamChunk, StreamHandler
+from remit.inference.engine import EngineFault, StreamChunk
 from remit.inference.openai.engine import open_openai
 from remit.inference.specs import EngineSettings
-from remit.orchestrate.exchange.shaping import Shaped, grammatically
 
 pytestmark = pytest.mark.model
 
@@ -90,22 +89,3 @@ def test_a_conversation_that_does_not_fit_is_recognised_on_a_real_server(served:
     with pytest.raises(EngineFault) as raised:
         served.ask(replace(HELLO, messages=(user_message("word " * 2 * WINDOW),)))
     assert raised.value.code is ErrorCode.INFERENCE_CONTEXT_EXCEEDED
-
-
-def test_a_real_server_holds_its_model_to_a_grammar_that_is_made_of_a_schema(served: Served) -> None:
-    grammar = grammatically(Shaped(replace(HELLO, schema=NUMBER)), WantsGrammars()).request.grammar
-    assert grammar
-    result = served.ask(replace(HELLO, schema=NUMBER, grammar=grammar))
-    assert json.loads(result.content)["n"] in (1, 2)
-
-
-class WantsGrammars:
-    """Says what an engine says whose spec has schemas=grammar."""
-
-    wants_grammars = True
-
-    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
-        raise AssertionError("nobody asks it")
-
-    def model_info(self) -> ModelInfo:
-        return ModelInfo("smollm2")

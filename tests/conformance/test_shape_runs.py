@@ -1,8 +1,6 @@
 """Whole runs on servers that are busy, break a grammar, cut an answer, or take shapes in a dialect of their own."""
 
 import asyncio
-import json
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +19,6 @@ from remit.inference.specs import EngineSettings, open_engine
 from remit.kernel.state import RunState
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.setup.kit import Kit
-from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from tests.conformance.chat_server import Call, ChatServer, Peer, Play, serving
 
@@ -213,41 +210,6 @@ def test_an_answer_that_is_always_cut_is_asked_for_three_times_and_keeps_its_cod
 
 
 # Dialects of shapes.
-
-
-def test_a_server_that_takes_grammars_alone_gets_one_made_of_the_schema_which_judges_all_the_same(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.INFO, "remit.orchestrate.executors.model")
-    scene = saying('{"numbers":[1,1]}', '{"numbers":[1,2]}')
-    run = play(scene, "openai:tiny?url={url}&schemas=grammar", output=OutputContract(schema=NUMBERS))
-    assert json.loads(run.response.content) == {"numbers": [1, 2]}
-    body = run.server.calls[0].body
-    assert ("root ::= " in body["grammar"], "response_format" in body) == (True, False)
-    assert run.all(ModelAnswered)[0].violations[0].keyword == "uniqueItems"
-    assert "leaves to its schema: uniqueItems at /properties/numbers" in caplog.text
-
-
-@tool(effect="read")
-def look_up(word: str) -> str:
-    """Look a word up."""
-    return word
-
-
-def test_where_tools_are_on_offer_no_grammar_made_of_a_schema_forbids_them() -> None:
-    spec, output = "openai:tiny?url={url}&schemas=grammar", OutputContract(schema=NUMBERS)
-    run = play(saying('{"numbers":[1]}'), spec, output=output, tools=(look_up,))
-    assert run.response.terminal_code is Ending.SUCCESS
-    body = run.server.calls[0].body
-    assert ("tools" in body, "grammar" in body, "response_format" in body) == (True, False, False)
-
-
-def test_a_schema_that_has_no_grammar_is_left_to_validation() -> None:
-    endless = {"type": "object", "properties": {"of": {"$ref": "#"}}, "required": ["of"]}
-    output = OutputContract(schema=endless)
-    run = play(saying("{}"), "openai:tiny?url={url}&schemas=grammar", output=output)
-    assert run.code == ErrorCode.CONSTRAINT_SCHEMA_INVALID
-    assert ("grammar" in run.server.calls[0].body, "response_format" in run.server.calls[0].body) == (False, False)
 
 
 @pytest.mark.parametrize(

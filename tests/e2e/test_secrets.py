@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import EXIT_OK, EXIT_STOPPED, EXIT_WAITING
-from remit.tool.secrets.vault_file import SECRETS_NOT_PRIVATE
+from remit.tool.secrets.vault import SECRETS_NOT_PRIVATE
 from tests.e2e.command import Remit, remit_in
 from tests.e2e.house import calls, says
 

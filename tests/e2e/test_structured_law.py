@@ -14,8 +14,6 @@ import pytest
 
 from remit import SpecializedLoop
 from remit.assemble import system_in_memory
-from remit.constraint.gbnf_schema import schema_grammar
-from remit.constraint.grammar.bounds import bounded
 from remit.constraint.stack import Demand, constrain
 from remit.core.failure import Ending, ErrorCode
 from remit.core.limits.budget import Budget
@@ -36,8 +34,6 @@ pytestmark = pytest.mark.model
 TOKENS_FEW = 4
 SAMPLE = ("person", "ticket", "tagged", "date")
 SAMPLE_GRAMMARS = 2
-# Schemas that GBNF can say in full; the others have limits on fractions.
-EXACT_MIN = 17
 
 # Nothing is repeated, so that nobody waits.
 AT_ONCE = Budget(retries=0)
@@ -175,19 +171,6 @@ def test_every_grammar_is_kept_at_the_first_attempt(engine: Engine, record_prope
     )
     record_property(f"{FIGURE}answers that follow their grammar, of {len(GRAMMARS)}, not held to it", free)
     assert missed == []
-
-
-@pytest.mark.soak
-@pytest.mark.req("1.23")
-def test_a_gbnf_grammar_made_of_a_schema_holds_the_model_as_well(engine: Engine, record_property: Recorder) -> None:
-    made = [(case, schema_grammar(bounded(case.schema))) for case in SCHEMAS]
-    exact = [(case, grammar.text) for case, grammar in made if {each.keyword for each in grammar.widened} <= {"oneOf"}]
-    missed = [case.name for case, grammar in exact if not fits_at_once(engine, case, case.prompt, grammar=grammar)]
-    record_property(
-        f"{FIGURE}answers that fit their schema, of {len(exact)}, held to its GBNF", len(exact) - len(missed)
-    )
-    assert missed == []
-    assert len(exact) >= EXACT_MIN
 
 
 @pytest.mark.soak

@@ -12,8 +12,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from remit.tool.builtin.addresses import OPEN_V6, is_public
-from remit.tool.builtin.arithmetic import EXPRESSION_CHARS_MAX, evaluate
-from remit.tool.builtin.calculator import calculated
+from remit.tool.builtin.calculator import EXPRESSION_CHARS_MAX, calculated, evaluate
 from remit.tool.builtin.refusal import ToolRefused
 from remit.tool.builtin.relative_path import names_of
 from remit.tool.builtin.rooted import Root, listing_of

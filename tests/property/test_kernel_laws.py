@@ -41,11 +41,11 @@ from remit.kernel.decide import ANSWERS, decide, take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
-from remit.testing.laws import keep_the_law
 from remit.testing.runs import fold
-from remit.testing.scenarios import TOOLS, random_manifest, scenario
 from remit.testing.trouble import Faults
 from tests.depth import examples
+from tests.simulation.laws.every_law import keep_the_law
+from tests.simulation.scenarios import TOOLS, random_manifest, scenario
 
 seeds = st.integers(0, 100_000)
 budgets = st.builds(Budget, *[st.none() | st.integers(0, 2_000_000)] * DIMENSIONS)
@@ -186,7 +186,7 @@ class Purse:
                 tally.order(command)
                 self.open[command.id] = command
         # The outcome of a command can only arrive in a later turn.
-        elif earlier := [command for command in self.open.values() if command.id in self.state.open]:
+        elif earlier := [command for command in self.open.values() if command.id in self.state.commands.open]:
             command = earlier[act.position % len(earlier)]
             charged = tuple((d, amount * act.quarters // 4) for d, amount in command.reserved)
             assert settle(tally, command, charged) is None
@@ -211,7 +211,7 @@ def test_what_is_used_and_reserved_never_exceeds_a_cap(
         state = purse.state
         assert state.used == purse.used
         assert [used + reserved for used, reserved in zip(state.used, state.reserved, strict=True)] == purse.held()
-        assert set(purse.open) <= set(state.open)
+        assert set(purse.open) <= set(state.commands.open)
 
 
 @given(amounts, amounts)
@@ -397,14 +397,22 @@ def arrivals_at(draw: st.DrawFn, state: RunState) -> Arrival:
     choice = draw(st.integers(0, 9))
     fitting = [
         make(command.id)
-        for command in state.open.values()
+        for command in state.commands.open.values()
         for make in OUTCOMES
         if ANSWERS[type(make(""))] is type(command)
     ]
     if choice < 6 and fitting:
         return draw(st.sampled_from(fitting))
     if choice < 8:
-        ids = (*state.open, *state.calls, "0.1", f"{state.seq}.0", f"{state.seq + 1}.0", f"{'1' * 5000}.0", "nonsense")
+        ids = (
+            *state.commands.open,
+            *state.calls.made,
+            "0.1",
+            f"{state.seq}.0",
+            f"{state.seq + 1}.0",
+            f"{'1' * 5000}.0",
+            "nonsense",
+        )
         return draw(st.sampled_from(OUTCOMES))(draw(st.sampled_from(ids)))
     if choice < 9 and state.manifest is not None:
         return RunStarted(state.manifest, 1)
@@ -455,8 +463,8 @@ def test_an_outcome_of_no_open_command_is_illegal_and_changes_nothing(
     state = fold(journal)
     kind = ANSWERS[type(outcome(""))]
     closed = [f"{seq}.{place}" for seq in range(state.seq + 2) for place in range(3)]
-    wrong = [command_id for command_id, command in state.open.items() if type(command) is not kind]
-    ids = [*wrong, *(command_id for command_id in (*closed, "nonsense", "") if command_id not in state.open)]
+    wrong = [command_id for command_id, command in state.commands.open.items() if type(command) is not kind]
+    ids = [*wrong, *(command_id for command_id in (*closed, "nonsense", "") if command_id not in state.commands.open)]
     arrival = outcome(data.draw(st.sampled_from(ids)))
     with pytest.raises(IllegalArrival):
         decide(state, arrival, state.at_ms)

@@ -34,17 +34,17 @@ def test_whatever_replicas_spend_they_stay_within_their_parent_and_leave_it_the_
 ) -> None:
     budget = Budget(steps=steps, tool_calls=tool_calls, child_runs=child_runs)
     run = voting(n, budget=budget, is_parallel=is_parallel)
-    while run.state.ending is None and run.open(StartChild):
-        assert all(run.state.left[dimension] >= 0 for dimension in COUNTERS)
+    while run.state.end.ending is None and run.open(StartChild):
+        assert all(run.state.spending.left[dimension] >= 0 for dimension in COUNTERS)
         child = run.open(StartChild)[0]
         run.take(arrivals.ChildEnded(child.id, Ending.SUCCESS, "a", child.lease))
     if run.open(CallCode):
-        run.elects(0, len(run.state.children), 1_000_000)
+        run.elects(0, len(run.state.children.ended), 1_000_000)
         # Preparing, each visit of a replica with the vote after it, and the check.
         needed = 4 if is_parallel else 2 * n + 2
-        assert run.state.ending is Ending.SUCCESS or steps < needed
-    assert run.state.ending is not None
-    assert all(run.state.used[d] <= run.state.caps[d] for d in COUNTERS)
+        assert run.state.end.ending is Ending.SUCCESS or steps < needed
+    assert run.state.end.ending is not None
+    assert all(run.state.used[d] <= run.state.spending.caps[d] for d in COUNTERS)
 
 
 @given(endings=st.lists(st.sampled_from(ENDINGS), min_size=1, max_size=6), is_parallel=st.booleans())
@@ -57,7 +57,7 @@ def test_a_vote_is_counted_exactly_when_more_than_half_answered(endings: list[En
     if run.open(CallCode):
         run.elects(answered - 1, 1, 500_000)
         assert run.last(VoteCounted).answered == answered
-    assert run.state.ending is not None
+    assert run.state.end.ending is not None
 
 
 @given(endings=st.lists(st.sampled_from(ENDINGS), min_size=1, max_size=8), settles_after=st.integers(2, 9))
@@ -69,11 +69,11 @@ def test_an_early_vote_never_starts_a_replica_that_cannot_matter(endings: list[E
         answered += ending in ANSWERED
         if run.open(CallCode):
             run.elects(0, 1, 500_000, is_settled=answered >= settles_after)
-        if run.state.ending is not None:
+        if run.state.end.ending is not None:
             break
         # Somebody is asked again only where it can still be decided.
         assert 2 * (answered + n - place - 1) > n
-    assert run.state.ending is not None
+    assert run.state.end.ending is not None
 
 
 @pytest.mark.parametrize("takes", [*ValueKind, ""])

@@ -11,8 +11,8 @@ from remit.core.record import JsonObject
 from remit.provenance.gate import Gate, start
 from remit.provenance.gate_verdict import Decision, Verdict, verdict_json
 from remit.provenance.references import is_prose, opaque_in, references_in, skimmed
-from remit.provenance.snapshot import restore, snapshot
 from tests.depth import examples
+from tests.unit.provenance.gate_snapshot import restore, snapshot
 from tests.unit.provenance.office import EVIL, TOOLS, file, mail
 
 PROMPTS = (

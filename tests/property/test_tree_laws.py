@@ -26,10 +26,10 @@ from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned, waiting_for
 from remit.orchestrate.loop.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.laws_of_trees import above_the_gauges, overshot, tree_of
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import MODEL
-from remit.testing.tree_scenarios import CHILD, STEPS_OF_THE_ROOT, TOOLS, tree_graph
+from tests.simulation.laws.trees import above_the_gauges, overshot, tree_of
+from tests.simulation.scenarios import MODEL
+from tests.simulation.tree_scenarios import CHILD, STEPS_OF_THE_ROOT, TOOLS, tree_graph
 
 ROOT = "root"
 BEGINS_AT_MS = 1_000_000
@@ -116,11 +116,11 @@ class Tree:
 
     def _ready(self, state: RunState, much: int) -> Iterator[Command]:
         """Commands of which there is news to come: of children that are at rest, and seldom of far moments or losses."""
-        for command in (*state.open.values(), *state.parting):
+        for command in (*state.commands.open.values(), *state.commands.parting):
             if isinstance(command, commands.SetTimer):
                 is_ready = command.purpose is commands.TimerPurpose.RETRY or much == 0
             elif isinstance(command, StartChild) and (child := self.states.get(command.run_id)) is not None:
-                is_ready = child.ending is not None or waiting_for(child) is not None or much % 64 == 0
+                is_ready = child.end.ending is not None or waiting_for(child) is not None or much % 64 == 0
             else:
                 is_ready = True
             if is_ready:
@@ -148,7 +148,7 @@ class Tree:
         state = self.states[run_id]
         caps, released, beyond = pinned(state).caps, self._released[run_id], self._beyond[run_id]
         reserved = [0] * len(caps)
-        for command in state.open.values():
+        for command in state.commands.open.values():
             _add(reserved, command.reserved)
         for d in COUNTERS:
             held, allowed = state.used[d] + reserved[d] - beyond[d], caps[d] + released[d]
@@ -224,8 +224,8 @@ class Tree:
         elif child is None:
             graph = chat_graph(tool_rounds_max=3)
             self._begin(child_manifest(pinned(self.states[run_id]), command, graph))
-        elif child.ending is not None:
-            ended = arrivals.ChildEnded(command.id, child.ending, "done", spent_by(child), 40)
+        elif child.end.ending is not None:
+            ended = arrivals.ChildEnded(command.id, child.end.ending, "done", spent_by(child), 40)
             for _ in range(1 + what % 2):
                 self.hear(run_id, ended)
         elif waiting_for(child) is not None:

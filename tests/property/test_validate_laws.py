@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.context.chunks import chunks_of
-from remit.context.fts import Document, DocumentIndex
+from remit.context.fts import Document, DocumentIndex, chunks_of
 from remit.core.failure import RequestRejected
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.rerank.lexical import rerank

@@ -167,7 +167,7 @@ class _Stage:
         found: list[tuple[str, AskHuman]] = []
         for run_id in await self._store.journal.names():
             state = await self._system.state_of(run_id)
-            found += [(run_id, one) for one in state.open.values() if isinstance(one, AskHuman)]
+            found += [(run_id, one) for one in state.commands.open.values() if isinstance(one, AskHuman)]
         return found
 
 

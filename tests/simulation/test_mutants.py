@@ -30,7 +30,6 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import Graph, Node, NodeOutcome
 from remit.kernel import children, decide
-from remit.kernel import tally as tallying
 from remit.kernel.authority import authorize, proposed_calls
 from remit.kernel.budget import spend
 from remit.kernel.fold import apply as applying
@@ -45,14 +44,14 @@ from remit.kernel.tally import Tally
 from remit.orchestrate.executors import reports
 from remit.orchestrate.facts import facts
 from remit.orchestrate.facts.schema_checks import Mended
-from remit.orchestrate.loop import offspring, recover, runner
+from remit.orchestrate.loop import durability, offspring, recover, runner
 from remit.testing import hands, pattern_hands
-from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
-from remit.testing.scenarios import scenario
-from remit.testing.tree_scenarios import hurried_scenario
 from remit.testing.trouble import Faults
 from remit.testing.world import SimulatedWorld
+from tests.simulation.laws.every_law import LAWS, keep_the_law
+from tests.simulation.scenarios import scenario
+from tests.simulation.tree_scenarios import hurried_scenario
 
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 3000
@@ -95,13 +94,13 @@ def _lacking(replacement: Callable[[Tally, Charges], Dimension | None]) -> tuple
 def _forgets_promises(tally: Tally, charges: Charges) -> Dimension | None:
     state = tally.state
     for dimension, amount in charges:
-        if state.used[dimension] + state.reserved[dimension] + amount > state.caps[dimension]:
+        if state.used[dimension] + state.reserved[dimension] + amount > state.spending.caps[dimension]:
             return Dimension(dimension)
     return None
 
 
 def _changes_the_state(tally: Tally, arrival: ModelAnswered) -> str | None:
-    tally.state.iterations += 1
+    tally.state.counts.iterations += 1
     return model.on_answered(tally, arrival)
 
 
@@ -116,7 +115,7 @@ def _has_whims() -> Callable[[Tally, ModelAnswered], str | None]:
 
 
 def _guesses(tally: Tally, arrival: ToolFailed) -> str | None:
-    command = tally.state.open[arrival.command_id]
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallTool)
     proposed_calls.settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
     tally.say(arrival.tokens_bound)
@@ -124,7 +123,7 @@ def _guesses(tally: Tally, arrival: ToolFailed) -> str | None:
 
 
 def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
-    command = tally.state.open[arrival.command_id]
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallTool)
     proposed_calls.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
     return join.joined(tally)
@@ -136,7 +135,7 @@ def _without(*codes: str) -> Callable[[Tally], Mapping[CallKey, str]]:
 
 
 def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival, command_id: str) -> None:
-    state.denials += 1
+    state.counts.denials += 1
     admit_outcome(state, arrival, command_id)
 
 
@@ -147,7 +146,7 @@ def _keeps_its_orders(tally: Tally) -> None:
 
 
 def _keeps_the_question(state: RunState, ruling: QuestionSettled, arrival: arrivals.Arrival) -> None:
-    state.asking -= 1
+    state.people.asking -= 1
 
 
 def _says_nothing(tally: Tally, call: ProposedCall, code: str, reason: str) -> None:
@@ -173,7 +172,7 @@ def _begins_the_step_anew(tally: Tally, arrival: arrivals.ResumeRequested) -> st
 
 
 def _hears_the_first(state: RunState, ruling: VoteCounted, arrival: arrivals.Arrival) -> None:
-    state.answer, state.confidence_ppm = state.children[0].text, ruling.confidence_ppm
+    state.result.answer, state.result.confidence_ppm = state.children.ended[0].text, ruling.confidence_ppm
 
 
 def _gives_everything_away(tally: Tally, node: Node) -> Charges:
@@ -313,7 +312,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "nobody notices that a run has ended": (
         "a_turn_is_kept_for_whoever_relies_on_it",
-        (_instead(tallying, "WEIGHTY", frozenset()),),
+        (_instead(durability, "WEIGHTY", frozenset()),),
     ),
     "steps are counted as depth": (
         "an_ended_run_holds_nothing",

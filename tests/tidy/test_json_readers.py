@@ -33,7 +33,7 @@ ALLOWED = {
     "kernel/graph/compiled.py": "a copy of a record that was just written",
     "backend/embedded/head_log.py": "lines of our own, each of them signed over the values that are read",
     "observe/proof/export.py": "each line must be spelt as it would be written again, which no repeated key is",
-    "constraint/grammar/hazards.py": "counts levels of a schema that llguidance reads; decides nothing else",
+    "constraint/grammar/notation.py": "counts levels of a schema that llguidance reads; decides nothing else",
     "inference/answers/text_calls.py": "finds where a value ends; what it is, is read strictly",
     "context/fts.py": "metadata that the index wrote itself",
     "orchestrate/history/retold.py": "arguments in canonical form, from the journal",
@@ -55,7 +55,7 @@ KEPT_IN = {
     "orchestrate/executors/tool.py": "arguments in canonical form",
     "orchestrate/loop/offspring.py": "schemas of a graph that was read strictly where it came in",
     "orchestrate/patterns/plan_graph.py": "schemas of a graph that was read strictly where it came in",
-    "orchestrate/exchange/session_state.py": "values in canonical form",
+    "orchestrate/exchange/sessions.py": "values in canonical form",
 }
 
 

@@ -9,7 +9,7 @@ from remit.assemble import examine, settings_of, system_in_memory, vault_for
 from remit.core.failure import RequestRejected
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.tool.secrets.secret import SECRET_INVALID
-from remit.tool.secrets.vault_file import SECRETS_NOT_PRIVATE
+from remit.tool.secrets.vault import SECRETS_NOT_PRIVATE
 
 VALUES = {"file": "from-file-0123456789", "variable": "from-variable-0123456789", "caller": "from-caller-0123456789"}
 

@@ -105,14 +105,14 @@ def some_runs() -> Runs:
 def test_a_run_on_the_stage_takes_two_turns_a_loop_and_succeeds() -> None:
     written = asyncio.run(written_by_a_run(3))
     state = fold(read_turns(written))
-    assert state.ending is Ending.SUCCESS
+    assert state.end.ending is Ending.SUCCESS
     assert len(written) == 2 * 3 + 2
 
 
 def test_the_bare_loop_does_the_same_work_as_the_stage() -> None:
     messages = asyncio.run(play_bare(3))
     assert [message["role"] for message in messages] == ["user", *["assistant", "tool"] * 3, "assistant"]
-    assert len(fold(read_turns(asyncio.run(written_by_a_run(3)))).context) == len(messages)
+    assert len(fold(read_turns(asyncio.run(written_by_a_run(3)))).talk.context) == len(messages)
 
 
 def test_picked_turns_hold_both_kinds_and_decide_again_as_recorded() -> None:

@@ -1,7 +1,7 @@
 """Calls of a model that knows no tools: the words that tell it how to call, and what its text then says.
 
 Rule 1: the hint is short. A small model reads a few thousand tokens and follows an example better than a rule.
-Rule 2: what was read is validated against the tool's own schema before anybody believes it.
+Rule 2: what was read is validated against the tool's own schema before it counts.
 Rule 3: results are told behind the words that asked for them, and the calls are left out: a small model that sees a call
         in the conversation writes another one instead of an answer.
 Rule 4: an id is minted from the number of messages before the answer, so the same conversation always names its calls alike.
@@ -19,7 +19,7 @@ from remit.core.schema.json_schema import compile_schema
 
 # What is shown of a description: its first sentences say what a tool is for.
 DESCRIPTION_CHARS_SHOWN = 300
-# Calls of tools that are not there, so that nobody calls these: they show that words are copied as they stand. With two
+# Calls of tools that are not there, so that no model calls these: they show that words are copied as they stand. With two
 # of them a model of 135 million parameters filled more calls right than with none, with one, or with three.
 EXAMPLES: tuple[Message, ...] = (
     user_message("Where is parcel 731?"),

@@ -17,7 +17,7 @@ from remit.constraint.grammar.matching import GRAMMAR_UNDECIDED, Fit, read_with
 from remit.constraint.grammar.notation import check_grammar
 from remit.constraint.reading.enums import Enums, Matched, schema_at
 from remit.constraint.reading.find_json import find_json
-from remit.constraint.reading.repair_log import NO_VALUE, Ledger, Reason, Repair, RepairCode, Unreadable
+from remit.constraint.reading.repair_log import NO_VALUE, Reason, Repair, RepairCode, RepairLog, Unreadable
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, Record, replace
 from remit.core.schema.json_schema import (
@@ -40,7 +40,7 @@ _ALTERNATIVES = ("anyOf", "oneOf")
 _KINDS = ("object", "array", "string", "number", "integer", "boolean", "null")
 
 
-class Breach(Record):
+class Misfit(Record):
     """One place where a text or its value does not fit: path, keyword or reason, what is wrong, and what stands there."""
 
     path: str
@@ -55,7 +55,7 @@ class Constrained(Record):
     value: Any = None
     code: str = ""
     repairs: tuple[Repair, ...] = ()
-    violations: tuple[Breach, ...] = ()
+    violations: tuple[Misfit, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -86,68 +86,68 @@ class Demand:
 
 def constrain(text: str, demand: Demand, *, repair: bool = True, strict: bool = False) -> Constrained:
     """Hold what a model said to a demand."""
-    ledger = Ledger()
+    log = RepairLog()
     if demand.grammar is not None:
-        refused = _by_grammar(text, demand.grammar, ledger, repair=repair)
+        refused = _by_grammar(text, demand.grammar, log, repair=repair)
         if refused is not None:
             return refused
         if not demand.has_schema:
-            return Constrained(text.strip() if ledger.repairs else text, repairs=ledger.repairs)
+            return Constrained(text.strip() if log.repairs else text, repairs=log.repairs)
     try:
-        value, bare_words = _read(text, demand, ledger, repair=repair)
-        result = _validated(value, bare_words, demand, ledger, repair=repair)
+        value, bare_words = _read(text, demand, log, repair=repair)
+        result = _validated(value, bare_words, demand, log, repair=repair)
     except Unreadable as error:
-        result = _unreadable(error, text, ledger)
+        result = _unreadable(error, text, log)
     if strict and not result.ok:
         return Constrained(None, result.code, result.repairs, result.violations)
     return result
 
 
-def _by_grammar(text: str, grammar: str, ledger: Ledger, *, repair: bool) -> Constrained | None:
+def _by_grammar(text: str, grammar: str, log: RepairLog, *, repair: bool) -> Constrained | None:
     """The refusal of a text that breaks its grammar. Space around it is what a chat puts there."""
     reading = read_with(grammar, text)
     if reading.fit is not Fit.FITS and repair and text.strip() != text:
         again = read_with(grammar, text.strip())
         if again.fit is Fit.FITS:
-            ledger.note(RepairCode.SPACE_TRIMMED, 0, text, text.strip())
+            log.note(RepairCode.SPACE_TRIMMED, 0, text, text.strip())
             return None
     if reading.fit is Fit.FITS:
         return None
-    breach = Breach("", f"grammar_{reading.fit}", reading.problem, _excerpt(text, reading.at))
-    # Whoever could not find out may not say that the text is wrong, nor that it fits.
+    misfit = Misfit("", f"grammar_{reading.fit}", reading.problem, _excerpt(text, reading.at))
+    # An undecided text is neither wrong nor fitting.
     code = GRAMMAR_UNDECIDED if reading.fit is Fit.UNDECIDED else ErrorCode.CONSTRAINT_GRAMMAR_REJECTED
-    return Constrained(None, code, violations=(breach,))
+    return Constrained(None, code, violations=(misfit,))
 
 
-def _read(text: str, demand: Demand, ledger: Ledger, *, repair: bool) -> tuple[Any, int]:
+def _read(text: str, demand: Demand, log: RepairLog, *, repair: bool) -> tuple[Any, int]:
     try:
         return parse_json(text), 0
     except NotJson as error:
         if not repair:
             raise Unreadable(_reason(error), error.at, str(error)) from None
-    return find_json(text, ledger, kinds=demand.kinds, words=demand.enums.words)
+    return find_json(text, log, kinds=demand.kinds, words=demand.enums.words)
 
 
-def _validated(value: Any, bare_words: int, demand: Demand, ledger: Ledger, *, repair: bool) -> Constrained:
+def _validated(value: Any, bare_words: int, demand: Demand, log: RepairLog, *, repair: bool) -> Constrained:
     checker = demand.checker
     if not bare_words and checker.is_valid(value):
-        return Constrained(value, repairs=ledger.repairs)
+        return Constrained(value, repairs=log.repairs)
     matched = Matched(value, frozenset(), ())
     if repair:
-        value = _unwrapped(value, demand, ledger)
-        matched = demand.enums.match(value, ledger)
+        value = _unwrapped(value, demand, log)
+        matched = demand.enums.match(value, log)
         if matched.bare:
             word = matched.bare[0]
             message = f"{word[:40]!r} stands without quotes and is none of the words that the schema names"
             raise Unreadable(Reason.BARE_WORD, word.at, message)
     violations = tuple([_named(violation, matched) for violation in checker.violations(matched.value)])
     if not violations:
-        return Constrained(matched.value, repairs=ledger.repairs)
-    breaches = tuple(_breach(violation, matched.value) for violation in violations)
-    return Constrained(matched.value, code_of(violations), ledger.repairs, breaches)
+        return Constrained(matched.value, repairs=log.repairs)
+    breaches = tuple(_misfit(violation, matched.value) for violation in violations)
+    return Constrained(matched.value, code_of(violations), log.repairs, breaches)
 
 
-def _unwrapped(value: Any, demand: Demand, ledger: Ledger) -> Any:
+def _unwrapped(value: Any, demand: Demand, log: RepairLog) -> Any:
     """The value in a text that was written as JSON twice, where the schema admits no text."""
     if not isinstance(value, str) or not demand.kinds or "string" in demand.kinds:
         return value
@@ -157,7 +157,7 @@ def _unwrapped(value: Any, demand: Demand, ledger: Ledger) -> Any:
         return value
     if not isinstance(inner, dict | list):
         return value
-    ledger.note(RepairCode.STRING_UNWRAPPED, 0, value)
+    log.note(RepairCode.STRING_UNWRAPPED, 0, value)
     return inner
 
 
@@ -167,12 +167,12 @@ def _named(violation: Violation, matched: Matched) -> Violation:
     return replace(violation, keyword=ENUM) if is_choice else violation
 
 
-def _unreadable(error: Unreadable, text: str, ledger: Ledger) -> Constrained:
+def _unreadable(error: Unreadable, text: str, log: RepairLog) -> Constrained:
     message = f"character {error.at}: {error.message}"[:MESSAGE_CHARS_MAX]
-    breach = Breach("", error.reason, message, _excerpt(text, error.at))
+    misfit = Misfit("", error.reason, message, _excerpt(text, error.at))
     partial = None if error.partial is NO_VALUE else error.partial
-    repairs = (*ledger.repairs, *error.repairs)
-    return Constrained(partial, ErrorCode.CONSTRAINT_JSON_INVALID, repairs, (breach,))
+    repairs = (*log.repairs, *error.repairs)
+    return Constrained(partial, ErrorCode.CONSTRAINT_JSON_INVALID, repairs, (misfit,))
 
 
 def _reason(error: NotJson) -> Reason:
@@ -182,8 +182,8 @@ def _reason(error: NotJson) -> Reason:
     return Reason.TOO_DEEP if isinstance(error, TooDeep) else Reason.UNEXPECTED
 
 
-def _breach(violation: Violation, value: Any) -> Breach:
-    return Breach(violation.path, violation.keyword, violation.message, _found(value, violation.path))
+def _misfit(violation: Violation, value: Any) -> Misfit:
+    return Misfit(violation.path, violation.keyword, violation.message, _found(value, violation.path))
 
 
 def _found(value: Any, path: str) -> str:

@@ -3,10 +3,10 @@
 Such a provider wants every property required and no others allowed. What was optional becomes nullable there, and a null
 that was only there for that is dropped on the way back.
 
-Rule 1: what strict mode cannot say is refused before a model is asked: properties nobody declared, and keywords that
+Rule 1: what strict mode cannot say is refused before a model is asked: undeclared properties, and keywords that
         decide by the presence of a property.
 Rule 2: what comes back fits the schema as it was given, or validation finds out; nothing is validated here.
-Rule 3: a property that is optional and nullable comes back as null where it was left out: nobody can tell them apart.
+Rule 3: a property that is optional and nullable comes back as null where it was left out: the two cannot be told apart.
 """
 
 from typing import Any

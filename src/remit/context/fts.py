@@ -4,30 +4,143 @@ Rule 1: a query never fails for what it says; it finds something or nothing.
 Rule 2: equal indexes give equal answers: equal scores are ordered by document and piece.
 Rule 3: what is found says where it came from: its document, its piece, its place and its origin.
 Rule 4: everything is bounded: documents, their length, their pieces, and what one query returns.
-Rule 5: one connection, one lock; the index may be used from any thread, and blocks whoever asks.
+Rule 5: one connection, one lock; the index may be used from any thread, and blocks its caller.
 """
 
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from math import log
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
+from unicodedata import category
 
-from remit.context.chunks import CHUNK_CHARS_MAX, OVERLAP_CHARS, check_chunking, chunks_of
-from remit.context.fts_query import expression_of, quoted, words_of
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
+from remit.core.regex import regex
 from remit.core.work.candidate import Candidate, ScoreMaker
+
+# Queries: a user's words as an expression of FTS5 that holds nothing but words.
+#
+# - words are data. Each is quoted, so no operator, column, bracket or quotation mark of a user ever reaches the engine
+#   as one.
+# - any of the words may be found; how many were, and how rare they are, decides the order.
+# - a query is bounded: of a long text, its first telling words are looked for.
+# A page: a question is shorter, and a pasted text says what it is about at its beginning.
+QUERY_CHARS_MAX = 4_000
+# Each word is a walk through the index.
+QUERY_WORDS_MAX = 32
+# Longer words are addresses and hashes; they are looked for by their beginning nowhere, and whole never found.
+WORD_CHARS_MAX = 64
+
+# Letters, numbers and the marks on them; everything else stands between words, as for the tokenizer of the index.
+_IN_WORDS = frozenset("LNM")
+
+
+# Words of English that every question has and no answer is found by. They are looked for when there are no others.
+_EMPTY_WORDS_TEXT = """
+    a about an and any are as at be by can could did do does for from had has have how i if in is it its me my of on or our
+    please shall should so tell that the their them then there these they this those to was we were what when where which
+    who whom why will with would you your
+"""
+_EMPTY_WORDS = frozenset(_EMPTY_WORDS_TEXT.split())
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The different words of a text that say something, in its order."""
+    runs = groupby(text[:QUERY_CHARS_MAX], key=lambda letter: category(letter)[0] in _IN_WORDS)
+    words = ("".join(letters).casefold() for is_word, letters in runs if is_word)
+    different = dict.fromkeys(word for word in words if len(word) <= WORD_CHARS_MAX)
+    telling = [word for word in different if word not in _EMPTY_WORDS]
+    return tuple(telling or different)[:QUERY_WORDS_MAX]
+
+
+def expression_of(words: tuple[str, ...]) -> str:
+    """The expression that finds any of the words."""
+    return " OR ".join(quoted(word) for word in words)
+
+
+def quoted(word: str) -> str:
+    """A word as a string of FTS5."""
+    return '"' + word.replace('"', '""') + '"'
+
+
+# Chunking: cut a long text into pieces that are found, shown and cited one by one.
+#
+# - a piece ends where the text does: behind a paragraph, a line, a sentence or a word, in this order of preference.
+# - neighbours overlap, so that a sentence at a cut is whole in one of them.
+# - every character but white space at the ends of pieces is in some piece, and every piece says where it begins.
+CHUNKING_INVALID = "CHUNKING_INVALID"
+
+# Some three hundred tokens: a few paragraphs, so that five of them fit into a small model's window.
+CHUNK_CHARS_MAX = 1200
+# A long sentence.
+OVERLAP_CHARS = 150
+# Below this a piece says nothing; above it, a piece is a document.
+CHUNK_CHARS_LEAST, CHUNK_CHARS_MOST = 40, 20_000
+
+# The ends by preference; a cut before the middle of a piece would make too many of them.
+_ENDS = (regex(r"\n\s*\n"), regex(r"\n"), regex(r"[.!?…。]\s"), regex(r"\s"))
+
+
+class Chunk(NamedTuple):
+    """A piece of a text, and at which of its characters it begins."""
+
+    start: int
+    text: str
+
+
+def check_chunking(chars_max: int, overlap_chars: int) -> None:
+    """Refuse sizes that would make pieces of nothing, or never come to an end."""
+    if not CHUNK_CHARS_LEAST <= chars_max <= CHUNK_CHARS_MOST:
+        message = f"chars_max={chars_max} of a chunk must be {CHUNK_CHARS_LEAST} to {CHUNK_CHARS_MOST}"
+        raise RequestRejected(CHUNKING_INVALID, message)
+    if not 0 <= overlap_chars <= chars_max // 4:
+        message = f"overlap_chars={overlap_chars} must be 0 to a quarter of chars_max={chars_max}"
+        raise RequestRejected(CHUNKING_INVALID, message)
+
+
+def chunks_of(text: str, *, chars_max: int = CHUNK_CHARS_MAX, overlap_chars: int = OVERLAP_CHARS) -> Iterator[Chunk]:
+    """The pieces of a text, in order; none of a text of white space."""
+    check_chunking(chars_max, overlap_chars)
+    start = 0
+    while start < len(text):
+        end = _end_of(text, start, chars_max)
+        piece = text[start:end]
+        if bare := piece.strip():
+            yield Chunk(start + len(piece) - len(piece.lstrip()), bare)
+        if end == len(text):
+            return
+        start = _start_after(text, end, overlap_chars)
+
+
+def _end_of(text: str, start: int, chars_max: int) -> int:
+    limit = start + chars_max
+    if limit >= len(text):
+        return len(text)
+    for end in _ENDS:
+        found = [match.end() for match in end.finditer(text, start + chars_max // 2, limit)]
+        if found:
+            return found[-1]
+    return limit
+
+
+def _start_after(text: str, end: int, overlap_chars: int) -> int:
+    """A little before the end, at the beginning of a word. A piece is at least half full, so this goes forward."""
+    start = end - overlap_chars
+    blank = _ENDS[-1].search(text, start, end)
+    return blank.end() if blank and overlap_chars else start
+
 
 INDEX_UNREADABLE = "INDEX_UNREADABLE"
 INDEX_FULL = "INDEX_FULL"
 DOCUMENT_INVALID = "DOCUMENT_INVALID"
 RETRIEVE_INVALID = "RETRIEVE_INVALID"
 
-# A book has a million characters; what is longer is a mistake, or should be cut by someone who knows it.
+# A book has a million characters; what is longer is a mistake, or should be cut by its owner.
 DOCUMENT_CHARS_MAX = 5_000_000
 # An id is shown with every answer that cites it.
 DOCUMENT_ID_CHARS_MAX = 200
@@ -37,7 +150,7 @@ CHUNKS_MAX = 200_000
 RESULTS_MAX = 100
 RESULTS_DEFAULT = 5
 
-# Of a document that nobody vouches for, nothing is assumed.
+# Of a document without a label, nothing is assumed.
 ORIGIN_DEFAULT = "untrusted"
 # How much of the question a piece answers to, from 0 to 1, in the metadata of what was found.
 RELEVANCE = "relevance"
@@ -64,7 +177,7 @@ WHERE words MATCH ? ORDER BY score DESC, d.id, p.position LIMIT ?
 
 
 class Document(Record):
-    """A text that can be found. `origin` says how far it is trusted, as its label; nobody here acts on it."""
+    """A text that can be found. `origin` says how far it is trusted, as its label; nothing here acts on it."""
 
     id: str
     text: str

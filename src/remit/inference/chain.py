@@ -1,13 +1,13 @@
 """Chains: engines of which the next is asked when one cannot serve, such as `openai:gpt-4o-mini|ollama:qwen3`.
 
 Rule 1: a run reserves for the chain what the dearest member would cost, and sees what the smallest can see: whoever
-        answers, no reservation was too small. A price that nobody knows of one member is unknown of the chain.
+        answers, no reservation was too small. An unknown price of one member is unknown of the chain.
 Rule 2: the next member is asked only after a failure to serve that cost nothing. A call that broke off, or of which
         something was heard, fails as it is: a second one would not be paid for.
 Rule 3: a member that failed rests for a while and is asked last. None is left out: when all rest, all are asked.
 Rule 4: the answer is signed by who gave it.
 Rule 5: members may be of different kinds, such as a served model and a local one that knows no tools. What each of them
-        is asked is then made for it alone, by whoever asks: `first_served` says who is next.
+        is asked is then made for it alone, by the caller: `first_served` says who is next.
 """
 
 import logging
@@ -20,12 +20,12 @@ from remit.core.record import replace
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.run.manifest import Source
 from remit.inference.endpoint.breaker import FAILURES, Breaker, MonotonicClock
-from remit.inference.endpoint.limits import Limits
+from remit.inference.endpoint.limits import EndpointLimits
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
 from remit.inference.specs import engine_source, engine_spec
 
 BAR = "|"
-# A chain of more is a list that nobody has looked through.
+# A chain of more is a list that was not looked through.
 MEMBERS_MAX = 8
 # As long as the longest pause between two attempts of a run, so that the next attempt goes to the next member.
 REST_S = 30
@@ -55,7 +55,7 @@ class Ear:
         return hear
 
 
-# Asks one member, in the way that suits it; whoever listens does so through the ear.
+# Asks one member, in the way that suits it; a listener does so through the ear.
 Ask: TypeAlias = Callable[[Engine, Ear], Awaitable[ModelResult]]
 
 
@@ -65,7 +65,7 @@ class ChainEngine:
     def __init__(self, members: Sequence[Engine], clock: MonotonicClock = time.monotonic) -> None:
         self._info = _together([member.model_info() for member in members])
         self._members = tuple(members)
-        self._breakers = tuple(Breaker(Limits(failures_max=1, pause_s=REST_S), clock) for _ in members)
+        self._breakers = tuple(Breaker(EndpointLimits(failures_max=1, pause_s=REST_S), clock) for _ in members)
         self._source = _source(self._info.name, members)
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
@@ -125,7 +125,7 @@ def _together(infos: Sequence[ModelInfo]) -> ModelInfo:
         name,
         min(info.context_window for info in infos),
         _highest(infos),
-        # What is reserved for the words that tell a model how to call is then there, whoever is asked.
+        # What is reserved for the words that tell a model how to call is then there, whichever member is asked.
         calls_by_grammar=any(info.calls_by_grammar for info in infos),
         template_tokens=max(info.template_tokens for info in infos),
         calls_at_once=min(info.calls_at_once for info in infos),

@@ -15,7 +15,7 @@ from remit.core.record import JsonObject, Record
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.usage import TokenUsage
 
-# What can go wrong with a model; every other code belongs to somebody else.
+# What can go wrong with a model; every other code belongs to other rooms.
 INFERENCE_CODES = frozenset(
     {
         ErrorCode.INFERENCE_ENGINE_ERROR,
@@ -38,7 +38,7 @@ class StreamChunk(Record):
 class Restarted(Record):
     """Whatever was streamed of this answer before is void; it begins anew.
 
-    No engine sends it: whoever asks a model again tells those who watch.
+    No engine sends it: the caller that asks a model again tells those who watch.
     """
 
 
@@ -68,19 +68,11 @@ def strict_judge(engine: Engine) -> StrictJudge | None:
     return judge if callable(judge) else None
 
 
-def wants_grammars(engine: Engine) -> bool:
-    """Whether the engine's server takes no schemas, but grammars that are made of them.
-
-    An engine says so with an attribute of the same name; one without it takes schemas.
-    """
-    return getattr(engine, "wants_grammars", False) is True
-
-
 class EngineFault(RemitError):
-    """A model call failed. `usage` is what it cost all the same; `was_cut` says that nobody knows what it cost.
+    """A model call failed. `usage` is what it cost all the same; `was_cut` says that its cost is unknown.
 
     `retry_after_s` is how long the server asked to be left alone, 0 when it did not ask. `said` is the text of an answer
-    that had to keep a shape and reached the limit of its tokens before that was complete; whoever asks again can say so.
+    that had to keep a shape and reached the limit of its tokens before that was complete; the caller that asks again can say so.
     """
 
     code: ErrorCode

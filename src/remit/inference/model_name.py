@@ -1,4 +1,4 @@
-"""How a model is named by somebody who does not open it: its name, or a spec as it is typed behind `--engine`.
+"""How a model is named where it is not opened: its name, or a spec as it is typed behind `--engine`.
 
 Rule 1: a spec means the model that it would run: paths start from the same folder, and of its options only the url counts,
         for the others change what is asked of the model, not where it is.
@@ -21,7 +21,7 @@ _SERVED = frozenset({"openai", _ANTHROPIC, "ollama", "vllm"})
 
 
 def model_named(said: str, *, base: Path, settings: EngineSettings = NO_SETTINGS) -> str:
-    """What `names_of` gives, among others, of the model that is meant; raises RequestRejected for options nobody knows."""
+    """What `names_of` gives, among others, of the model that is meant; raises RequestRejected for unknown options."""
     kind, _, rest = said.partition(":")
     if kind == SCRIPTED and rest and (base / rest).is_file():
         return f"{SCRIPTED}:{(base / rest).resolve()}"

@@ -1,7 +1,7 @@
 """Prices of the vendors' own models, from the table of the genai-prices package.
 
 Rule 1: only a vendor's own url has the vendor's prices; what a gateway charges is its own affair.
-Rule 2: what nobody knows is None, never 0: where money is capped, a model without a price is not asked.
+Rule 2: an unknown price is None, never 0: where money is capped, a model without a price is not asked.
 Rule 3: a price that depends on how long the prompt is, is taken at its highest, and every figure is rounded up: a
         reservation may be too large, never too small.
 Rule 4: nothing is fetched: the table is the one that came with the package.
@@ -23,7 +23,7 @@ PRICE_MICROUSD_MAX = 1_000_000 * MICROUSD_PER_USD
 
 
 def price_of(vendor: str, model: str, host: str) -> Price | None:
-    """What a vendor's own model costs at the vendor's own machine; None when nobody knows."""
+    """What a vendor's own model costs at the vendor's own machine; None when that is unknown."""
     if HOSTS.get(vendor) != host:
         return None
     package = _package()

@@ -1,7 +1,7 @@
 """Engine specs: a short text that says which engine to open, such as `scripted:replies.yaml` or `local`.
 
-Rule 1: what opened an engine opens it again: the manifest keeps the spec, and whoever resumes a run reads it there.
-Rule 2: a kind nobody knows is refused with those that are known.
+Rule 1: what opened an engine opens it again: the manifest keeps the spec, and a resumed run reads it there.
+Rule 2: an unknown kind is refused with those that are known.
 Rule 3: a bar between specs makes a chain of their engines; limits of an endpoint may stand among the options of an engine
         that asks a url.
 """
@@ -25,6 +25,9 @@ class EngineSettings:
     models: Path | None = None
     openai_base_url: str = ""
     openai_api_key: str = field(default="", repr=False)
+    # On whose account the vendor is asked; no other server learns it.
+    openai_organization: str = ""
+    openai_project: str = ""
     anthropic_base_url: str = ""
     anthropic_api_key: str = field(default="", repr=False)
     # Further addresses that may be given the keys when a run that names them is taken up again.

@@ -39,7 +39,7 @@ _CUT_OFF: Mapping[str, tuple[Ending, ErrorCode]] = MappingProxyType(
 
 def child_trace(state: RunState, arrival: ChildEnded | ChildLost) -> ChildTrace:
     """What is kept of a child that a node declared, now that it has ended; one that a call asked for names no node."""
-    command = state.open[arrival.command_id]
+    command = state.commands.open[arrival.command_id]
     assert isinstance(command, StartChild)
     if isinstance(arrival, ChildLost):
         return ChildTrace(command.id, command.node, LOST, message=CHILD_LOST, prompt=command.prompt)
@@ -53,14 +53,14 @@ def fail_as(tally: Tally, child: ChildTrace) -> str:
         return stop_for_time(tally)
     ending, error = _CUT_OFF.get(child.ending) or (Ending(child.ending), child.error)
     words = child.message or f"it ended as {child.ending}"
-    return head_for(tally, ending, error, f"child {tally.state.beneath[child.command_id]}: {words}")
+    return head_for(tally, ending, error, f"child {tally.state.children.runs[child.command_id]}: {words}")
 
 
 def share_of(tally: Tally, node: Node) -> Charges:
     """What one child of this node may spend: what it leases, or an equal share of what is left."""
     if node.lease:
         return lease_of(node.lease)
-    visits = tally.state.visits[tally.node] + tally.visits.count(tally.node)
+    visits = tally.state.place.visits[tally.node] + tally.visits.count(tally.node)
     among = node.children if node.kind is NodeKind.MAP else max(node.visits_max - visits + 1, 1)
     ahead = _nodes_ahead(tally.graph, tally.node)
     # Coming back for another child takes a step here and one where the run goes in between.
@@ -89,12 +89,12 @@ def child_charges(lease: Charges, call: Charges = ()) -> Charges:
 
 def start_delegate(tally: Tally, call: ProposedCall) -> None:
     """Start the child that an authorized call of a delegating tool asks for."""
-    tool = tally.state.tools[call.tool]
+    tool = tally.state.derived.tools[call.tool]
     start_child(
         tally,
         prompt=call.arguments,
         lease=lease_of(tool.lease),
-        reserved=tally.state.tool_charges[call.tool],
+        reserved=tally.state.derived.charges[call.tool],
         depth=tally.manifest.depth + 1,
         call=call,
     )
@@ -114,13 +114,24 @@ def start_child(
 ) -> None:
     """Order a child with its lease; it inherits this run's deadline, which may have stood still until now."""
     command_id = tally.next_id()
-    run_id = derived_id(tally.state.run_id, command_id)
     deadline = deadline_at_ms(tally)
     if node is not None and node.timeout_ms:
         deadline = min(deadline, tally.at_ms + node.timeout_ms)
-    asked_by = ("", "", b"") if call is None else (call.call_id, call.tool, call.arguments_hash)
-    declared_by = ("", "", ()) if node is None else (node.name, kind, problems)
-    denials = denials_of(times_denied(tally), times_turned_away(tally), tally.state.rejections)
     tally.order(
-        StartChild(command_id, run_id, prompt, lease, depth, deadline, reserved, *asked_by, *declared_by, denials)
+        StartChild(
+            id=command_id,
+            run_id=derived_id(tally.state.run_id, command_id),
+            prompt=prompt,
+            lease=lease,
+            depth=depth,
+            deadline_at_ms=deadline,
+            reserved=reserved,
+            call_id="" if call is None else call.call_id,
+            tool="" if call is None else call.tool,
+            arguments_hash=b"" if call is None else call.arguments_hash,
+            node="" if node is None else node.name,
+            kind=kind,
+            problems=problems,
+            denials=denials_of(times_denied(tally), times_turned_away(tally), tally.state.people.rejections),
+        )
     )

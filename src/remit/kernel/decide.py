@@ -154,16 +154,16 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
             state = opened(arrival, at_ms)
     else:
         answering = arrival.command_id  # type: ignore[union-attr]  # every kind in ANSWERS names its command
-        if type(state.open.get(answering)) is not answers or answering in state.doubted:
+        if type(state.commands.open.get(answering)) is not answers or answering in state.commands.doubted:
             _admit_outcome(state, arrival, answering)
     tally = Tally(state, at_ms, answering)
-    if state.ending is None:
+    if state.end.ending is None:
         outcome = RULES[kind](tally, arrival)
-        if at_ms >= state.deadline_at_ms and is_out_of_time(tally):
+        if at_ms >= state.clock.deadline_at_ms and is_out_of_time(tally):
             freeze_for_time(tally)
         if outcome is not None:
             _move(tally, outcome)
-        if at_ms >= state.deadline_at_ms or state.is_standing:
+        if at_ms >= state.clock.deadline_at_ms or state.clock.is_standing:
             _look_at_the_clock(tally)
     else:
         _decide_late(tally, arrival)
@@ -182,8 +182,8 @@ def _look_at_the_clock(tally: Tally) -> None:
 
 
 def _admit_outcome(state: RunState, arrival: Arrival, command_id: str) -> None:
-    """Let an outcome through that answers an open command, and says more of one in doubt than that nobody knows."""
-    command, kind = state.open.get(command_id), type(arrival)
+    """Let an outcome through that answers an open command, and says more of one in doubt than that it is unknown."""
+    command, kind = state.commands.open.get(command_id), type(arrival)
     if type(command) is not ANSWERS[kind]:
         raise _unanswerable(state, kind, command_id)
     if _knows_nothing(state, arrival):
@@ -195,15 +195,15 @@ def _admit_unasked(state: RunState, kind: type[Arrival]) -> None:
     if (kind is RunStarted) == (state.seq >= 0):
         fault = ArrivalFault.ALREADY_STARTED if state.seq >= 0 else ArrivalFault.NOT_STARTED
         raise IllegalArrival(fault, f"{kind.__name__} for run {state.run_id!r}, which has {state.seq + 1} turns")
-    if state.ending is not None and kind not in HEARD_LATE:
-        raise IllegalArrival(ArrivalFault.RUN_ENDED, f"run {state.run_id} ended as {state.ending}")
+    if state.end.ending is not None and kind not in HEARD_LATE:
+        raise IllegalArrival(ArrivalFault.RUN_ENDED, f"run {state.run_id} ended as {state.end.ending}")
 
 
 def _unanswerable(state: RunState, kind: type[Arrival], command_id: str) -> IllegalArrival:
     """Why no open command is answered by this kind of outcome."""
     if state.seq < 0:
         return IllegalArrival(ArrivalFault.NOT_STARTED, f"{kind.__name__} for a run that has no turn yet")
-    command = state.open.get(command_id)
+    command = state.commands.open.get(command_id)
     if command is None:
         return IllegalArrival(_fault_of(state, command_id), f"command {command_id!r} of run {state.run_id} is not open")
     message = f"{kind.__name__} does not answer {type(command).__name__} {command_id}"
@@ -211,11 +211,11 @@ def _unanswerable(state: RunState, kind: type[Arrival], command_id: str) -> Ille
 
 
 def _knows_nothing(state: RunState, arrival: Arrival) -> bool:
-    """Whether an outcome says no more than that nobody knows it. What was returned is shown of a run that has ended."""
+    """Whether an outcome says no more than that it is unknown. What was returned is shown of a run that has ended."""
     if isinstance(arrival, ToolFailed):
         return tool.leaves_open(arrival)
     if isinstance(arrival, ToolReturned):
-        return state.ending is None and bool(arrival.violations) and not arrival.refuted
+        return state.end.ending is None and bool(arrival.violations) and not arrival.refuted
     return isinstance(arrival, ToolOutcomeLost)
 
 
@@ -229,8 +229,6 @@ def _fault_of(state: RunState, command_id: str) -> ArrivalFault:
 
 def _decide_late(tally: Tally, arrival: Arrival) -> None:
     """After the ending only late outcomes, retries and session entries are heard; none changes how the run ended."""
-    # Nothing follows that would make up for it, should such a turn be lost.
-    tally.is_weighty = True
     if isinstance(arrival, RetryRequested):
         on_retry(tally, arrival)
     elif isinstance(arrival, SessionNoted):
@@ -253,7 +251,7 @@ def _move(tally: Tally, outcome: str | None) -> None:
         if target is not None:
             outcome = _enter(tally, target, outcome)
         elif outcome == AGAIN:
-            outcome = model.enter_model(tally, tally.graph.nodes[tally.node], tally.state.attempt + 1)
+            outcome = model.enter_model(tally, tally.graph.nodes[tally.node], tally.state.counts.attempt + 1)
         elif outcome == FILTERED:
             outcome = tool.go_on_filtered(tally, tally.graph.nodes[tally.node])
         elif outcome == RELEASED:
@@ -266,7 +264,7 @@ def _move(tally: Tally, outcome: str | None) -> None:
 
 def _park(tally: Tally, outcome: str) -> None:
     """Keep an outcome for the resume, unless one that ends the run is kept already: the first of those decides."""
-    parked = tally.state.parked
+    parked = tally.state.place.parked
     if parked is None or parked.ending is None:
         tally.rule(OutcomeParked(outcome, tally.ending, tally.error, tally.message))
 
@@ -302,14 +300,14 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
         # What still waits can only be cut off by ending; who was stopped at once does nothing more.
         return _enter(tally, _terminal(tally, CLASS_OF[tally.ending]), outcome)
     state, visits_max, steps_left = tally.state, node.visits_max, tally.left[_STEPS]
-    if visits_max and state.visits[target] + (tally.visits.count(target) if tally.visits else 0) >= visits_max:
+    if visits_max and state.place.visits[target] + (tally.visits.count(target) if tally.visits else 0) >= visits_max:
         return _leave_exhausted(tally, outcome, iterations_exhausted(tally, node.name, visits_max))
     if steps_left <= 0 and may_freeze(tally, Dimension.STEPS):
         freeze(tally, Dimension.STEPS, 1)
         return outcome
     if steps_left <= 0:
         return _leave_exhausted(tally, outcome, exhausted(tally, Dimension.STEPS, 1))
-    if state.floors is not None and (stopped := stop_early(tally, target)) is not None:
+    if state.derived.floors is not None and (stopped := stop_early(tally, target)) is not None:
         return _leave_exhausted(tally, outcome, stopped)
     if kind is _TOOL:
         tally.stopped = False

@@ -1,6 +1,6 @@
 """RunState: where one governed run stands. It is the fold of its turns and nothing else.
 
-Rule 1: only apply() changes a RunState; everyone else reads it.
+Rule 1: only apply() changes a RunState; all other code reads it.
 Rule 2: nothing here is written anywhere: delete a state, fold the turns, and it is back.
 Rule 3: a run stands at one node with a set of open commands; `paused` and `asking` are overlays that keep
         the node beneath.
@@ -98,133 +98,94 @@ class ChildTrace(msgspec.Struct, gc=False, array_like=True):
     prompt: Text = ""
 
 
-@dataclass(slots=True)
-class RunState:
-    """Everything decide() may know about a run."""
+@dataclass(frozen=True, slots=True)
+class DerivedFacts:
+    """What follows from the manifest alone (kernel/fold/derived.py), per tool where it is a map. Empty before the start."""
 
-    run_id: str = ""
-    seq: int = -1
-    head: bytes = b""
-    at_ms: int = 0
-    # The fencing token of the lease under which it was taken up last; 0 where no lease of it may expire.
-    token: int = 0
-    started_at_ms: int = 0
-    manifest: Manifest | None = None
     graph: CompiledGraph | None = None
     tools: dict[str, ToolDefinition] = field(default_factory=dict)
-    # Per tool, settled once for the whole run: what a call of it reserves, and the checks that may object to one.
-    tool_charges: dict[str, Charges] = field(default_factory=dict)
+    # What a call of a tool reserves, and the checks that may object to one.
+    charges: dict[str, Charges] = field(default_factory=dict)
     checks: dict[str, tuple[Callable[..., Any], ...]] = field(default_factory=dict)
     # What verifies a result of it: the name of a check, of the mere observation for a read, or nothing.
     verifiers: dict[str, str] = field(default_factory=dict)
-    # The names of rates that count calls of a tool, with how many moments are kept; and what is still needed at least
-    # from each node on, where the run is stopped as soon as that is out of reach.
+    # The names of rates that count calls of it, with how many moments are kept.
     rated: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    # What is still needed at least from each node on, where the run is stopped as soon as that is out of reach.
     floors: tuple[Charges, ...] | None = None
     # Whether its calls pass the gate of provenance.
     is_traced: bool = False
 
-    # Where it stands: the node (-1 before the first), and how often each node was entered.
+
+UNDERIVED = DerivedFacts()
+
+
+@dataclass(slots=True)
+class RunPlace:
+    """Where the run stands: the node (-1 before the first), how often each was entered, and what keeps it there."""
+
     node: int = -1
     entered_at_ms: int = 0
     visits: list[int] = field(default_factory=list)
     # A paused run keeps here where it would have gone.
     parked: OutcomeParked | None = None
     paused: bool = False
-    # Who asked that it stands still; empty where nobody did, since a halt or its own copying paused it. And whether it is
-    # a fork that has not gone on since it was copied: what was open then nobody has sent in its name.
+    # Who asked for the pause; empty where a halt or the copying of a fork paused the run.
     paused_by: str = ""
+    # Whether it is a fork that has not gone on since it was copied: what was open then was never sent in its name.
     is_copy: bool = False
-    # The halt of dispatch that paused it, and the open commands that wait for that to be lifted: none was begun.
+    # The halt of dispatch that paused it.
     halted: RunPaused | None = None
-    withheld: dict[str, bool] = field(default_factory=dict)
 
-    # The budget vector, in the order of Dimension. Caps begin as the manifest's and grow by what people release; what
-    # is left of them is neither used nor reserved by an open command. What is used is the rest, and kept nowhere.
-    caps: list[int] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
+
+@dataclass(slots=True)
+class RunClock:
+    """The run's time. It stands still while a person is waited for: asked by the run or a child, or having paused it."""
+
+    started_at_ms: int = 0
     deadline_at_ms: int = 0
-    # How many questions to people are open.
-    asking: int = 0
-    # Children that wait for a person, by the command that started them, and under which code.
-    held: dict[str, Ending] = field(default_factory=dict)
-    # The clock stands still while a person is waited for: asked something by it or a child, or having paused it.
     is_standing: bool = False
     standing_since_ms: int = 0
     stood_ms: int = 0
-    # What is known of the waiting while children are held; and how much of the time that it stood is merely supposed to
-    # have been waiting, since the child did not say.
+    # What is known of the waiting while children are held; and how much of the time that the clock stood is merely
+    # supposed to have been waiting, since the child did not say.
     hold: Hold | None = None
     supposed_ms: int = 0
-    # The run that each command started beneath this one.
-    beneath: dict[str, str] = field(default_factory=dict)
-    # How long the clock had stood when each of the open children was started.
-    stood_before: dict[str, int] = field(default_factory=dict)
 
-    # Commands without an outcome, how many of them the node waits for, and which of them nobody knows the outcome of.
+
+@dataclass(slots=True)
+class Spending:
+    """The budget vector, in the order of Dimension.
+
+    Caps begin as the manifest's and grow by what people release; what is left of them is neither used nor reserved by an
+    open command. What is used is the rest, and kept nowhere.
+    """
+
+    caps: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Commands:
+    """Commands without an outcome, how many of them the node waits for, and those whose outcome is in doubt."""
+
     open: dict[str, Command] = field(default_factory=dict)
     blocking: int = 0
     doubted: dict[str, str] = field(default_factory=dict)
+    # Those that wait for a halt to be lifted: none was begun.
+    withheld: dict[str, bool] = field(default_factory=dict)
     # Commands that are never answered: to cancel what was open at the ending, to fork. Harmless to repeat.
     parting: list[Command] = field(default_factory=list)
 
-    # What the model is shown, in order: messages, and its own answers by reference.
-    context: list[Message | ModelAnswered] = field(default_factory=list)
-    # Feedback that waits for the next model call, so that it never stands between a call and its result.
-    pending: list[Message] = field(default_factory=list)
-    pending_tokens: int = 0
-    # Upper bounds: of the context, and of the tools offered with every call.
-    context_tokens: int = 0
-    offer_tokens: int = 0
-    # Evidence found for this exchange; it is shown and never becomes history.
-    ephemeral: Text = ""
-    answer: Text = ""
-    answer_violations: tuple[Violation, ...] = ()
-    # Values of it that nothing which was observed says.
-    unsupported: tuple[str, ...] = ()
-    proposed: tuple[ProposedCall, ...] = ()
-    # Whether those calls still wait to be judged: by the tool node that is entered next, and by no other after it.
-    is_unjudged: bool = False
-    # Whether a tool's own result is the answer, so that the model is not asked again.
-    stopped: bool = False
-    prompt_tokens: int = 0
-    reasoning_tokens: int = 0
-    output_tokens: int = 0
 
-    # Calls that were commanded, by command id, and proposals that were refused.
-    calls: dict[str, CallTrace] = field(default_factory=dict)
-    refused: list[CallTrace] = field(default_factory=list)
-    # How often each call was made since something last changed.
-    repeats: dict[CallKey, int] = field(default_factory=dict)
-    # Effects that were proposed and are not committed, with the code that says why; committed observations per tool.
-    uncommitted: dict[CallKey, str] = field(default_factory=dict)
-    # Effects whose tool failed within and may be called again, with the key of the attempt.
-    unknown: dict[CallKey, str] = field(default_factory=dict)
-    # The same of effects that did not happen, as their tool or a person says: should they yet, they happen once.
-    denied: dict[CallKey, str] = field(default_factory=dict)
-    committed: dict[str, int] = field(default_factory=dict)
-    # The same of runs beneath this one.
-    observed_below: dict[str, int] = field(default_factory=dict)
-    effects_committed: int = 0
+@dataclass(slots=True)
+class People:
+    """What people are asked and what they said: how many questions are open, and who approved those that take several."""
 
-    # When tools that have a rate were called, by the name in the rate; the oldest are forgotten.
-    called_at: dict[str, list[int]] = field(default_factory=dict)
-    # Tools that were called, or proposed and refused.
-    tried: dict[str, bool] = field(default_factory=dict)
-    # Who has approved a question that more than one person must approve.
+    asking: int = 0
     approvals: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    # Calls in whose place another tool was called, and what observations say of the facts that the goal calls critical.
-    replaced: dict[str, str] = field(default_factory=dict)
-    # What the gate found about calls that have an equivalent, which may yet be called in their place.
-    provenances: dict[str, Provenance] = field(default_factory=dict)
-    critical: dict[str, tuple[str, str]] = field(default_factory=dict)
-    failures_after_change: int = 0
-    # Flags that outcomes raised, with the tool, and what purchases that were ordered come to.
-    flags: dict[str, str] = field(default_factory=dict)
-    purchased: int = 0
-    # Approvals that a person or silence has denied, and what the latest answer presents as verified without a ground.
+    # Approvals that a person or silence has denied.
     rejections: int = 0
-    ungrounded: tuple[str, ...] = ()
     # Answers of which a person has turned a call away, and the latest of them.
     noes: int = 0
     no_to: int = -1
@@ -232,25 +193,122 @@ class RunState:
     turned_away: dict[CallKey, str] = field(default_factory=dict)
     # What a person or silence has not released with one of the proposed calls.
     unreleased: str = ""
-    # How many filters have looked at the proposed calls.
-    filtered: int = 0
+
+
+@dataclass(slots=True)
+class Talk:
+    """What the model is shown, in order: messages, and its own answers by reference; and which model is asked."""
+
+    context: list[Message | ModelAnswered] = field(default_factory=list)
+    # Feedback that waits for the next model call, so that it never stands between a call and its result.
+    pending: list[Message] = field(default_factory=list)
+    pending_tokens: int = 0
+    # Upper bounds: of the context, and of the tools offered with every call.
+    context_tokens: int = 0
+    offer_tokens: int = 0
+    # Evidence found for this exchange, which is shown and never becomes history, and how well it fits; -1 is nothing.
+    ephemeral: Text = ""
+    relevance_ppm: int = -1
+    # What the models have counted so far.
+    prompt_tokens: int = 0
+    reasoning_tokens: int = 0
+    output_tokens: int = 0
     # Which of its models the run asks, how often its context was compressed, and whether it is at its last words.
     model_index: int = 0
     compressions: int = 0
     is_wrapping: bool = False
 
-    # What is counted against limits: attempts at the open model call, answers, refusals, failures, repairs.
+
+@dataclass(slots=True)
+class Calls:
+    """Tool calls: those commanded, by command id, those refused, and those that the latest answer proposes."""
+
+    made: dict[str, CallTrace] = field(default_factory=dict)
+    refused: list[CallTrace] = field(default_factory=list)
+    proposed: tuple[ProposedCall, ...] = ()
+    # Whether those still wait to be judged: by the tool node that is entered next, and by no other after it.
+    is_unjudged: bool = False
+    # How many filters have looked at them.
+    filtered: int = 0
+    # How often each call was made since something last changed.
+    repeats: dict[CallKey, int] = field(default_factory=dict)
+    # Tools that were called, or proposed and refused.
+    tried: dict[str, bool] = field(default_factory=dict)
+    # When tools that have a rate were called, by the name in the rate; the oldest are forgotten.
+    called_at: dict[str, list[int]] = field(default_factory=dict)
+    # Calls in whose place another tool was called; and what the gate found about those that may yet be replaced so.
+    replaced: dict[str, str] = field(default_factory=dict)
+    provenances: dict[str, Provenance] = field(default_factory=dict)
+    # Flags that outcomes raised, with the tool.
+    flags: dict[str, str] = field(default_factory=dict)
+    last_tool: str = ""
+
+
+@dataclass(slots=True)
+class Effects:
+    """What the run has changed and observed, and what it claims without proof."""
+
+    # Effects that were proposed and are not committed, with the code that says why.
+    uncommitted: dict[CallKey, str] = field(default_factory=dict)
+    # Effects whose tool failed within and may be called again, with the key of the attempt.
+    unknown: dict[CallKey, str] = field(default_factory=dict)
+    # The same of effects that did not happen, as their tool or a person says: should they yet, they happen once.
+    denied: dict[CallKey, str] = field(default_factory=dict)
+    # Committed observations per tool, the same of runs beneath this one, and how many effects were committed.
+    committed: dict[str, int] = field(default_factory=dict)
+    observed_below: dict[str, int] = field(default_factory=dict)
+    count: int = 0
+    # What observations say of the facts that the goal calls critical.
+    critical: dict[str, tuple[str, str]] = field(default_factory=dict)
+    failures_after_change: int = 0
+    # What purchases that were ordered come to.
+    purchased: int = 0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What is counted against limits: attempts at the open model call, answers, refusals, failures, repairs."""
+
     attempt: int = 1
     iterations: int = 0
     calls_failed: int = 0
     denials: int = 0
     invalid_in_a_row: int = 0
-    failures_in_a_row: dict[str, Streak] = field(default_factory=dict)
-    repeats_blocked: int = 0
     # The turn that last raised invalid_in_a_row: one answer with three bad calls is one bad answer.
     invalid_seq: int = -1
+    failures_in_a_row: dict[str, Streak] = field(default_factory=dict)
+    repeats_blocked: int = 0
     repairs: int = 0
-    # What validators and what judges object to in the answer as it stands, and whether that is worth another attempt.
+    last_error: str = ""
+
+
+@dataclass(slots=True)
+class Children:
+    """The runs beneath this one."""
+
+    # The run that each command started.
+    runs: dict[str, str] = field(default_factory=dict)
+    # Those that wait for a person, by the command that started them, and under which code.
+    held: dict[str, Ending] = field(default_factory=dict)
+    # How long the clock had stood when each of the open ones was started.
+    stood_before: dict[str, int] = field(default_factory=dict)
+    # Those that nodes declared and that have ended, in that order; and how many failed since their node was entered.
+    ended: list[ChildTrace] = field(default_factory=list)
+    failed: int = 0
+
+
+@dataclass(slots=True)
+class Result:
+    """The answer as it stands, what was found wrong with it, and what speaks for it."""
+
+    answer: Text = ""
+    violations: tuple[Violation, ...] = ()
+    # Values of it that nothing which was observed says, and what it presents as verified without a ground.
+    unsupported: tuple[str, ...] = ()
+    ungrounded: tuple[str, ...] = ()
+    # Whether a tool's own result is the answer, so that the model is not asked again.
+    stopped: bool = False
+    # What validators and what judges object to, and whether that is worth another attempt.
     problems: list[str] = field(default_factory=list)
     objections: list[str] = field(default_factory=list)
     is_final: bool = False
@@ -258,43 +316,68 @@ class RunState:
     warnings: list[str] = field(default_factory=list)
     # What a validator has just objected to, until the run has gone where that leads.
     sent_back: tuple[str, ...] = ()
-    children_failed: int = 0
-    # Children that nodes declared and that have ended, in that order; and what the steps of a plan gave, by their name.
-    children: list[ChildTrace] = field(default_factory=list)
-    outputs: dict[str, Output] = field(default_factory=dict)
-    # What speaks for the answer: checks that validators counted, a vote, how well the evidence fits. -1 is nothing.
+    # Checks that validators counted, and the share of a vote; -1 is no vote.
     checks_passed: int = 0
     checks_failed: int = 0
     confidence_ppm: int = -1
-    relevance_ppm: int = -1
-    last_tool: str = ""
-    last_error: str = ""
+    # What the steps of a plan gave, by their name.
+    outputs: dict[str, Output] = field(default_factory=dict)
 
+
+@dataclass(slots=True)
+class End:
+    """How the run ended, and what came after."""
+
+    seq: int = -1
+    ending: Ending | None = None
+    error: ErrorCode | None = None
+    message: str = ""
+    # Effects whose outcome was unknown when it ended.
+    doubted: tuple[str, ...] = ()
+    # How many turns came after the ending.
+    addenda: int = 0
+    # What calls in doubt came to, by their command, where that arrived after the ending. It changes nothing, and is shown.
+    late: dict[str, LateOutcome] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RunState:
+    """Everything decide() may know about a run: who it is, how far its journal goes, and a dozen groups."""
+
+    run_id: str = ""
+    seq: int = -1
+    head: bytes = b""
+    at_ms: int = 0
+    # The fencing token of the lease under which it was taken up last; 0 where no lease of it may expire.
+    token: int = 0
+    manifest: Manifest | None = None
+    derived: DerivedFacts = UNDERIVED
+    place: RunPlace = field(default_factory=RunPlace)
+    clock: RunClock = field(default_factory=RunClock)
+    spending: Spending = field(default_factory=Spending)
+    commands: Commands = field(default_factory=Commands)
+    people: People = field(default_factory=People)
+    talk: Talk = field(default_factory=Talk)
+    calls: Calls = field(default_factory=Calls)
+    effects: Effects = field(default_factory=Effects)
+    counts: Counts = field(default_factory=Counts)
+    children: Children = field(default_factory=Children)
+    result: Result = field(default_factory=Result)
+    end: End = field(default_factory=End)
     # What the session knows, as JSON texts; and which code replaced what the manifest names.
     session: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
 
-    ended_seq: int = -1
-    ending: Ending | None = None
-    error: ErrorCode | None = None
-    message: str = ""
-    # Effects that nobody knew the outcome of when it ended.
-    ended_in_doubt: tuple[str, ...] = ()
-    # How many turns came after the ending.
-    addenda: int = 0
-    # What calls in doubt came to, by their command, where that was told after the ending. It changes nothing, and is shown.
-    late: dict[str, LateOutcome] = field(default_factory=dict)
-
     @property
     def steps(self) -> int:
         """How many nodes were entered, terminals not counted."""
-        return sum(self.visits)
+        return sum(self.place.visits)
 
     @property
     def reserved(self) -> list[int]:
         """What open commands hold, per dimension."""
-        held = [0] * len(self.caps)
-        for command in self.open.values():
+        held = [0] * len(self.spending.caps)
+        for command in self.commands.open.values():
             for dimension, amount in command.reserved:
                 held[dimension] += amount
         return held
@@ -302,7 +385,7 @@ class RunState:
     @property
     def used(self) -> list[int]:
         """What was spent for good, per dimension."""
-        amounts = zip(self.caps, self.left, self.reserved, strict=True)
+        amounts = zip(self.spending.caps, self.spending.left, self.reserved, strict=True)
         return [cap - left - reserved for cap, left, reserved in amounts]
 
 
@@ -314,27 +397,27 @@ def pinned(state: RunState) -> Manifest:
 
 def compiled(state: RunState) -> CompiledGraph:
     """The graph of a run that has started."""
-    assert state.graph is not None, "the first turn pins the graph"
-    return state.graph
+    assert state.derived.graph is not None, "the first turn pins the graph"
+    return state.derived.graph
 
 
 def standing_at(state: RunState) -> Node:
     """The node the run stands at."""
-    return compiled(state).nodes[state.node]
+    return compiled(state).nodes[state.place.node]
 
 
 def lifecycle(state: RunState) -> LifecycleState:
     """Where the run is in the lifecycle that adapters show."""
-    if state.ending is not None:
-        return ENDINGS[state.ending].lifecycle
-    return standing_at(state).lifecycle if state.node >= 0 else LifecycleState.INIT
+    if state.end.ending is not None:
+        return ENDINGS[state.end.ending].lifecycle
+    return standing_at(state).lifecycle if state.place.node >= 0 else LifecycleState.INIT
 
 
 def loop_state(state: RunState) -> LoopState:
     """The same place in the vocabulary of agent loops, overlays first."""
-    if state.ending is not None:
-        return ENDINGS[state.ending].loop_state
-    if state.paused:
+    if state.end.ending is not None:
+        return ENDINGS[state.end.ending].loop_state
+    if state.place.paused:
         return LoopState.PAUSED
     if (ending := waiting_for(state)) is not None:
         return ENDINGS[ending].waits_as or LoopState.AWAITING_APPROVAL
@@ -343,7 +426,7 @@ def loop_state(state: RunState) -> LoopState:
 
 def beneath(state: RunState) -> LoopState:
     """The loop state under any overlay: what a resume returns to."""
-    return label_of(pinned(state).role, standing_at(state)) if state.node >= 0 else LoopState.EXPLORING
+    return label_of(pinned(state).role, standing_at(state)) if state.place.node >= 0 else LoopState.EXPLORING
 
 
 def label_of(role: AgentRole, node: Node) -> LoopState:
@@ -354,23 +437,23 @@ def label_of(role: AgentRole, node: Node) -> LoopState:
 
 def questions(state: RunState) -> Iterator[AskHuman]:
     """What people are being asked, oldest first."""
-    return (command for command in state.open.values() if isinstance(command, AskHuman))
+    return (command for command in state.commands.open.values() if isinstance(command, AskHuman))
 
 
 def waiting_for(state: RunState) -> Ending | None:
     """The code under which the run waits for a person, if nothing else can move it: of several, the gravest."""
-    if state.ending is not None:
+    if state.end.ending is not None:
         return None
-    return gravest((*(question.ending for question in questions(state)), *state.held.values()))
+    return gravest((*(question.ending for question in questions(state)), *state.children.held.values()))
 
 
 def stood_by_now(state: RunState) -> int:
     """How long the clock has stood by now, as far as it is known: of a hold that goes on, nothing is."""
-    if not state.is_standing or state.held:
-        return state.stood_ms
-    if state.hold is None:
-        return state.stood_ms + state.at_ms - state.standing_since_ms
-    return state.stood_ms + waited_ms(state.hold, state.at_ms)
+    if not state.clock.is_standing or state.children.held:
+        return state.clock.stood_ms
+    if state.clock.hold is None:
+        return state.clock.stood_ms + state.at_ms - state.clock.standing_since_ms
+    return state.clock.stood_ms + waited_ms(state.clock.hold, state.at_ms)
 
 
 def waited_beyond(state: RunState, child: str, waited: int) -> int:
@@ -378,12 +461,12 @@ def waited_beyond(state: RunState, child: str, waited: int) -> int:
 
     It may have waited before its parent knew, while its parent waited too: nothing is counted twice.
     """
-    return waited if waited == UNTOLD else max(waited - (state.stood_ms - state.stood_before[child]), 0)
+    return waited if waited == UNTOLD else max(waited - (state.clock.stood_ms - state.children.stood_before[child]), 0)
 
 
 def inquiries(state: RunState, command_id: str) -> Iterator[AskHuman | ReconcileTool]:
     """Who is being asked about a call in doubt: its tool, or a person."""
-    for command in state.open.values():
+    for command in state.commands.open.values():
         if isinstance(command, ReconcileTool):
             about = command.about
         elif isinstance(command, AskHuman) and command.packet is not None:
@@ -398,8 +481,8 @@ def is_safe_to_repeat(state: RunState, command: Command) -> bool:
     """Whether a command without an outcome may be performed again after a crash.
 
     Everything may but a mutating tool call; and that too when the tool declares itself idempotent, since it
-    gets the same key. One in doubt waits for whoever was asked about it, one that a halt withheld for the resume.
+    gets the same key. One in doubt waits for the answer about it, one that a halt withheld for the resume.
     """
-    if command.id in state.doubted or command.id in state.withheld:
+    if command.id in state.commands.doubted or command.id in state.commands.withheld:
         return False
-    return not isinstance(command, CallTool) or not command.mutating or state.tools[command.tool].idempotent
+    return not isinstance(command, CallTool) or not command.mutating or state.derived.tools[command.tool].idempotent

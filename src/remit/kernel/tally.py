@@ -5,9 +5,7 @@ Rule 2: every promise a decision makes (budget, a message, an open command, a vi
 Rule 3: some fields say how the run will stand (node, blocking, asking, paused, left, the context, the answer, stopped):
         those of RunState with the same name must agree after apply(), and the simulation compares them, turn by turn.
         The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the run is past
-        comparing: it takes its orders back, and nobody reads what they were counted as.
-
-A field is a slot, or, where few turns have it at all, a default of the class until it is set; for speed alone.
+        comparing: it takes its orders back, and what they were counted as is not read.
 """
 
 from collections.abc import Mapping
@@ -29,7 +27,7 @@ from remit.core.journal.commands import (
     StartChild,
     TimerPurpose,
 )
-from remit.core.journal.rulings import CallTaken, ChildHeld, ChildReleased, QuestionSettled, Ruling, RunEnded
+from remit.core.journal.rulings import Ruling
 from remit.core.journal.turn import Decision, Turn
 from remit.core.limits.budget import Dimension
 from remit.core.record import Text
@@ -42,10 +40,6 @@ from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_bey
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
-
-# Rulings after which somebody may act or is told, so that their turn must survive a power loss. Two commands are as
-# weighty, an effect and a question; who orders one says so. What makes a turn a barrier is defined in durability.py.
-WEIGHTY: frozenset[type[Ruling]] = frozenset({QuestionSettled, ChildHeld, ChildReleased, CallTaken, RunEnded})
 
 # What most turns have to say of effects and failures. Who has more to say replaces it.
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -77,45 +71,19 @@ def blocks(command: Command) -> bool:
 class Tally:
     """A turn in the making."""
 
-    # fmt: off
-    __slots__ = (
-        "__dict__",
-        "answer",
-        "answer_violations",
-        "answering",
-        "answers",
-        "asking",
-        "at_ms",
-        "blocking",
-        "committed",
-        "context_tokens",
-        "decisions",
-        "ending",
-        "failures_in_a_row",
-        "graph",
-        "is_unjudged",
-        "is_weighty",
-        "left",
-        "manifest",
-        "messages_count",
-        "node",
-        "orders",
-        "paused",
-        "proposed",
-        "repeats",
-        "state",
-        "stopped",
-        "turn",
-        "visits",
-    )
-    # fmt: on
-
     # What it comes to, once everything is decided.
     turn: Turn
 
-    # What most turns never touch. It stands in the class, where it costs a turn nothing and cannot be changed; a turn
-    # that has more to say keeps that in its dict, which is made only then.
+    # What most turns never touch is a default of the class, which costs a turn nothing.
     #
+    # Calls that were ordered and nodes that were entered, each as often as it was.
+    repeats: tuple[CallKey, ...] = ()
+    visits: tuple[int, ...] = ()
+    committed: tuple[str, ...] = ()
+    failures_in_a_row: Mapping[str, Streak | None] = _NOTHING
+    # How often the model answered, for the conditions that look at it.
+    answers = 0
+    ending: Ending | None = None
     # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
     # None when a person replaced it by another.
     uncommitted: Mapping[CallKey, str | None] = _NOTHING
@@ -126,8 +94,6 @@ class Tally:
     child: ChildTrace | None = None
     child_stood_ms = UNTOLD
     finished: tuple[str, Output] | None = None
-    # Values of the new answer that nothing which was observed says; None where there is no new answer.
-    _unsupported: tuple[str, ...] | None = None
     # Observations that a child which ended in this turn has committed.
     observed_below: Mapping[str, int] = _NOTHING
     # What that child, and those beneath it, were denied.
@@ -143,12 +109,9 @@ class Tally:
     is_a_no = False
     # What a person or silence has not released with a call of this turn.
     unreleased = ""
-    # How often this turn took a cheaper model, whether it compressed the context, and whether it asks for last words.
+    # How often this turn took a cheaper model, and whether it compressed the context.
     downgrades = 0
-    # How many filters have looked at the proposed calls; -1 is as many as the state says.
-    _filtered = -1
     is_compressed = False
-    _is_wrapping = False
     # Whether this turn made the run stand still for want of steps or time, or ended that; and how much time was released.
     is_freezing = False
     is_thawed = False
@@ -164,49 +127,43 @@ class Tally:
     def __init__(self, state: RunState, at_ms: int, answering: str = "") -> None:
         """Nothing is promised yet."""
         self.state = state
-        # The first turn pins both, and nobody decides anything before.
+        # The first turn pins both, and nothing is decided before.
         self.manifest: Manifest = state.manifest  # type: ignore[assignment]
-        self.graph: CompiledGraph = state.graph  # type: ignore[assignment]
+        self.graph: CompiledGraph = state.derived.graph  # type: ignore[assignment]
         self.at_ms = at_ms
         # Where the run stands and what it has, as of this moment of the turn.
-        self.node = state.node
-        self.blocking = state.blocking
-        self.asking = state.asking
-        self.paused = state.paused
-        self.context_tokens = state.context_tokens
-        self.messages_count = len(state.context)
-        self.proposed: tuple[ProposedCall, ...] = state.proposed
-        self.answer: Text = state.answer
-        self.answer_violations: tuple[Violation, ...] = state.answer_violations
-        self.stopped = state.stopped
-        self.is_unjudged = state.is_unjudged
+        place, talk, calls, result = state.place, state.talk, state.calls, state.result
+        self.node = place.node
+        self.blocking = state.commands.blocking
+        self.asking = state.people.asking
+        self.paused = place.paused
+        self.context_tokens = talk.context_tokens
+        self.messages_count = len(talk.context)
+        # Whether the model was asked for its last words, in this turn or before.
+        self.is_wrapping = talk.is_wrapping
+        self.proposed: tuple[ProposedCall, ...] = calls.proposed
+        self.is_unjudged = calls.is_unjudged
+        # How many filters have looked at the proposed calls.
+        self.filtered = calls.filtered
+        self.answer: Text = result.answer
+        self.answer_violations: tuple[Violation, ...] = result.violations
+        # Values of the answer that nothing which was observed says.
+        self.unsupported: tuple[str, ...] = result.unsupported
+        self.stopped = result.stopped
         # What was decided so far, and the commands among it.
         self.decisions: list[Decision] = []
         self.orders: list[Command] = []
         # Per dimension: what remains, with everything taken off that this turn has promised so far.
-        self.left = state.left.copy()
+        self.left = state.spending.left.copy()
         # The command whose outcome is being judged: it is settled once, by the rule that judges it.
         self.answering = answering
-        # Calls that were ordered and nodes that were entered, each as often as it was.
-        self.repeats: tuple[CallKey, ...] = ()
-        self.visits: tuple[int, ...] = ()
-        self.committed: tuple[str, ...] = ()
-        self.failures_in_a_row: Mapping[str, Streak | None] = _NOTHING
-        # How often the model answered, for the conditions that look at it.
-        self.answers = 0
-        self.ending: Ending | None = None
-        # Whether somebody may rely on this turn before the next: it orders an effect or asks a person, it ends a question
-        # or the run, or it begins to wait with a child.
-        self.is_weighty = False
 
     def next_id(self) -> str:
         """The id of a command ordered now: its turn and its place there."""
         return f"{self.state.seq + 1}.{len(self.decisions)}"
 
     def rule(self, ruling: Ruling) -> None:
-        """Record a ruling. The three that come with every turn are light, and are appended to the decisions directly."""
-        if type(ruling) in WEIGHTY:
-            self.is_weighty = True
+        """Record a ruling."""
         self.decisions.append(ruling)
 
     def order(self, command: Command) -> None:
@@ -220,7 +177,7 @@ class Tally:
         self.decisions.append(command)
 
     def take_back_orders(self) -> None:
-        """Forget every command that was ordered so far, since nobody has been told of it and the run ends.
+        """Forget every command that was ordered so far, since no executor has been told of it and the run ends.
 
         What was counted for them stays; folding the ending releases whatever is open, and nothing is reserved after it.
         """
@@ -241,40 +198,11 @@ class Tally:
         self.messages_count += 1
 
     @property
-    def filtered(self) -> int:
-        """How many filters have looked at the proposed calls by now: none at those of a new answer."""
-        if self._filtered >= 0:
-            return self._filtered
-        return 0 if self.answers else self.state.filtered
-
-    @filtered.setter
-    def filtered(self, value: int) -> None:
-        self._filtered = value
-
-    @property
-    def unsupported(self) -> tuple[str, ...]:
-        """Values of the answer that nothing which was observed says."""
-        return self.state.unsupported if self._unsupported is None else self._unsupported
-
-    @unsupported.setter
-    def unsupported(self, value: tuple[str, ...]) -> None:
-        self._unsupported = value
-
-    @property
-    def is_wrapping(self) -> bool:
-        """Whether the model was asked for its last words, in this turn or before."""
-        return self._is_wrapping or self.state.is_wrapping
-
-    @is_wrapping.setter
-    def is_wrapping(self, value: bool) -> None:
-        self._is_wrapping = value
-
-    @property
     def is_frozen(self) -> bool:
-        """Whether the run goes nowhere until somebody has released steps or time."""
+        """Whether the run goes nowhere until a person has released steps or time."""
         if self.is_freezing:
             return True
-        return self.asking > 0 and not self.is_thawed and any(map(freezes, self.state.open.values()))
+        return self.asking > 0 and not self.is_thawed and any(map(freezes, self.state.commands.open.values()))
 
     @property
     def is_standing(self) -> bool:
@@ -283,14 +211,14 @@ class Tally:
 
     @property
     def _is_held(self) -> bool:
-        return any(child != self.answering for child in self.state.held)
+        return any(child != self.answering for child in self.state.children.held)
 
     @property
     def standing_ms(self) -> int:
         """How long the clock has been standing by now; of a hold that ends with this turn, only what was waiting."""
         state = self.state
-        if not state.is_standing:
+        if not state.clock.is_standing:
             return 0
-        if state.hold is None or self._is_held:
-            return self.at_ms - state.standing_since_ms
-        return waited_ms(told(state.hold, waited_beyond(state, self.answering, self.child_stood_ms)), self.at_ms)
+        if state.clock.hold is None or self._is_held:
+            return self.at_ms - state.clock.standing_since_ms
+        return waited_ms(told(state.clock.hold, waited_beyond(state, self.answering, self.child_stood_ms)), self.at_ms)

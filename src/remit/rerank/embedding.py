@@ -137,7 +137,7 @@ def _load() -> Any:
     handlers, level = root.handlers[:], root.level
     import wordllama  # type: ignore[import-untyped]
 
-    # The package sets up logging for whoever imports it, which is not a library's to do.
+    # The package sets up logging where it is imported, which is not a library's to do.
     root.handlers[:] = handlers
     root.setLevel(level)
     folder = Path(wordllama.__file__).parent

@@ -1,9 +1,9 @@
 """Routers: which of many tools a user's words ask for, decided before a model is asked.
 
-Rule 1: a router reads words and descriptions and calls nobody. What it chooses is an offer; whether a call may be made is
+Rule 1: a router reads words and descriptions and calls no tool. What it chooses is an offer; whether a call may be made is
         judged elsewhere.
 Rule 2: where no tool fits, a router says so, and the model answers in words.
-Rule 3: a router may take long when it is first asked; whoever asks it on an event loop asks from a thread.
+Rule 3: a router may take long when it is first asked; code on an event loop asks it from a thread.
 """
 
 import importlib.util

@@ -25,9 +25,8 @@ from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.fork_run import fork
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.offspring import observed_by, spent_by
-from remit.testing.authority_scenarios import sifted
 from remit.testing.pattern_hands import is_of_a_pattern, manifest_of_child, said_by_code
-from remit.testing.scripts import Breaks, Model, Reply, Stops, Tool
+from remit.testing.scripts import Breaks, Filter, Model, Reply, Stops, Tool
 from remit.tool.call.outcomes import NotDone
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 # Longer than any tool's patience, so that what comes this late comes after the timeout.
 LATE_MS = 100_000
-# A child nobody hears of is given up after this long.
+# A child that is not heard of is given up after this long.
 GIVE_UP_MS = 200_000
 FORKS_MAX = 2
 # Timers are promises not to fire early; a busy process fires them late.
@@ -66,12 +65,14 @@ class Hands:
         tools: Mapping[str, Tool],
         person: Callable[[Random], Reply],
         validators: Mapping[str, Callable[[str], Sequence[str]]],
+        filters: Mapping[str, Filter],
     ) -> None:
         self._world = world
         self._model = model
         self.tools = tools
         self._person = person
         self._validators = validators
+        self._filters = filters
         self._children: dict[tuple[str, str], str] = {}
         self._told: dict[str, int] = {}
         self._forks = 0
@@ -99,7 +100,7 @@ class Hands:
     def after_turn(self, live: Live) -> None:
         """Tell the parent of a run that has ended; news of a child may be lost, but not for good."""
         state = live.state
-        if state.ending is None or pinned(state).parent is None:
+        if state.end.ending is None or pinned(state).parent is None:
             return
         world, told = self._world, self._told.get(live.run_id, 0)
         if told > 1:
@@ -108,8 +109,10 @@ class Hands:
         parent = pinned(state).parent
         assert parent is not None
         left = (left_by(state), denied_by(state), refused_by(state))
-        how = (state.error, state.message, usage_of(state), waited_by(state), observed_by(state), *left)
-        report = reports.ChildSaid(parent.command_id, state.ending, world.text(state.answer), spent_by(state), *how)
+        how = (state.end.error, state.end.message, usage_of(state), waited_by(state), observed_by(state), *left)
+        report = reports.ChildSaid(
+            parent.command_id, state.end.ending, world.text(state.result.answer), spent_by(state), *how
+        )
         is_lost = world.chance.random() < world.faults.lost_child
         world.later(lambda: world.deliver(parent.run_id, report), after_ms=GIVE_UP_MS if is_lost else 0)
 
@@ -150,7 +153,7 @@ class Hands:
 
     async def _call_cooled(self, run_id: str, command: commands.CallTool) -> None:
         """Call a tool that had to cool down, unless the call was cut off meanwhile."""
-        if command.id in self._state(run_id).open:
+        if command.id in self._state(run_id).commands.open:
             self._call_now(run_id, command)
 
     def _call_now(self, run_id: str, command: commands.CallTool) -> None:
@@ -225,11 +228,11 @@ class Hands:
 
     def _filtered(self, run_id: str, command: commands.CallCode) -> Report:
         calls: list[reports.SiftedCall] = []
-        for call in self._state(run_id).proposed:
+        for call in self._state(run_id).calls.proposed:
             held = read_json(self._world.text(call.said or call.arguments) or "{}")
             try:
-                arguments, reason = sifted(command.name.removeprefix(FILTER_MARK), call.tool, held)
-            except RuntimeError as error:
+                arguments, reason = self._filters[command.name.removeprefix(FILTER_MARK)](call.tool, held)
+            except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
                 return arrivals.CodeFailed(command.id, str(error))
             calls.append(reports.SiftedCall(ToolCall(call.call_id, call.tool, arguments), reason))
         return reports.FilterSaid(command.id, tuple(calls))
@@ -264,7 +267,7 @@ class Hands:
     def _answer(self, run_id: str, command: commands.AskHuman, reply: Reply) -> Report:
         if command.purpose is AskPurpose.OUTCOME:
             assert command.packet is not None
-            call = self._state(run_id).open.get(command.packet.about)
+            call = self._state(run_id).commands.open.get(command.packet.about)
             happened = isinstance(call, commands.CallTool) and call.key in self.effects
             return arrivals.OutcomeJudged(command.id, "ada", Happened.YES if happened else Happened.NO)
         by = self._who(command)
@@ -277,7 +280,7 @@ class Hands:
             arguments = {**held, "n": self._world.chance.randrange(3)}
             return reports.PersonApproved(command.id, by, arguments)
         if command.packet is not None and command.packet.approvals_needed > 1:
-            # Whoever comes second is somebody else, or the same one once more.
+            # The second approver is another person, or the same one once more.
             other = reports.PersonApproved(command.id, self._who(command))
             self._world.later(
                 lambda: self._world.deliver(run_id, other), after_ms=self._world.chance.randrange(150_000)
@@ -305,7 +308,7 @@ class Hands:
         await world.start(manifest_of_child(self._state(run_id), command, world.text))
 
     async def _cancel(self, run_id: str, command: commands.CancelCommand) -> None:
-        """Only a child hears of it: whatever else was under way reports late, and nobody listens."""
+        """Only a child hears of it: whatever else was under way reports late, and is not heard."""
         child = self._children.get((run_id, command.about))
         if child is not None:
             world = self._world
@@ -317,7 +320,7 @@ class Hands:
         self.after_turn(lives[command.run_id])
 
     def maybe_signal(self) -> None:
-        """Now and then somebody sends a signal, sensible or not."""
+        """Now and then a person sends a signal, sensible or not."""
         world = self._world
         if not world.lives or self._signals >= SIGNALS_MAX or world.chance.random() >= world.faults.signal:
             return
@@ -331,12 +334,12 @@ class Hands:
 
     def _signal(self, run_id: str) -> Report:
         chance, state = self._world.chance, self._world.lives[run_id].state
-        some_id = chance.choice([*state.open, "0.1", "999.0", "nonsense"])
+        some_id = chance.choice([*state.commands.open, "0.1", "999.0", "nonsense"])
         # Executors are ours and are believed about their own commands, so a forger must name another one.
         no_call = chance.choice(
-            [key for key, c in state.open.items() if not isinstance(c, commands.CallTool)] or ["0.1"]
+            [key for key, c in state.commands.open.items() if not isinstance(c, commands.CallTool)] or ["0.1"]
         )
-        if state.ending is not None and state.ending is not Ending.SUCCESS and self._forks < FORKS_MAX:
+        if state.end.ending is not None and state.end.ending is not Ending.SUCCESS and self._forks < FORKS_MAX:
             self._forks += 1
             return arrivals.RetryRequested("ada")
         kinds: tuple[Callable[[], Report], ...] = (

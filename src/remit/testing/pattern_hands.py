@@ -40,7 +40,7 @@ _PPM = 1_000_000
 _MARKS = (VOTE_MARK, CALL_MARK, STEP_MARK)
 
 _FOUND = to_json(RerankInput("what is there", (Candidate("it is there", "a.txt", 0.5, ScoreMaker.RETRIEVAL),)))
-# What code of the user's own may give: each kind, and one that nobody knows.
+# What code of the user's own may give: each kind, and one that is unknown.
 _VALUES = (
     ("text", "some words"),
     ("text", "some words"),
@@ -54,7 +54,7 @@ _VALUES = (
 
 
 def is_of_a_pattern(command: CallCode) -> bool:
-    """Whether code belongs to a plan or a vote, and is not a validator that somebody named."""
+    """Whether code belongs to a plan or a vote, and is not a validator of the user."""
     return command.name.startswith(_MARKS)
 
 
@@ -65,7 +65,7 @@ def said_by_code(state: RunState, command: CallCode, read: Read, chance: Random,
         return CodeFailed(command.id, "it broke", chance.choice(codes))
     if command.name.startswith(VOTE_MARK):
         ballot = standing_at(state).ballot
-        # One that is performed again after its run has moved on is heard by nobody.
+        # One that is performed again after its run has moved on is not heard.
         return CodeReturned(command.id) if ballot is None else _counted(state, command, ballot, read, chance, trouble)
     if command.name.startswith(CALL_MARK):
         arguments = read_json(read(command.input))
@@ -80,7 +80,7 @@ def _counted(
         made_up = Election(chance.randint(-1, 4), chance.randrange(4), chance.choice((-1, 500_000, 2_000_000)))
         return CodeReturned(command.id, election=made_up)
     strategy = STRATEGIES[command.name.removeprefix(VOTE_MARK)]
-    replicas = [child for child in state.children if child.node == ballot.source]
+    replicas = [child for child in state.children.ended if child.node == ballot.source]
     answers, order = answers_of(replicas), in_order(replicas)
     texts, places = [read(child.text) for child in answers], [order.index(child) for child in answers]
     to_come = ballot.replicas - len(replicas)
@@ -120,7 +120,7 @@ def manifest_of_child(state: RunState, command: StartChild, read: Read) -> Manif
     if node is None or node.inner is None:
         return child_manifest(parent, command, chat_graph(tool_rounds_max=3))
     if node.feed is None:
-        return child_manifest(parent, command, node.inner, replica_request(parent.request, read(state.ephemeral)))
+        return child_manifest(parent, command, node.inner, replica_request(parent.request, read(state.talk.ephemeral)))
     told = (correction(command.problems),) if command.problems else ()
     fed = shown_to_model(command.kind, read(command.prompt))
     return child_manifest(parent, command, node.inner, step_request(parent.request, node, (*fed, *told)))

@@ -33,7 +33,7 @@ class SimulatedRun:
     @property
     def ending(self) -> Ending | None:
         """How the run ended, or None while it is open."""
-        return self.state.ending
+        return self.state.end.ending
 
     def all(self, kind: type[K]) -> list[K]:
         """Every arrival and decision of a kind, oldest first."""

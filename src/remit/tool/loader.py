@@ -2,7 +2,7 @@
 
 Rule 1: a file is loaded under a private name made of its path and its digest: the same bytes once, changed bytes anew.
 Rule 2: what a run was started with is looked at before it is executed: a changed file is refused unread.
-Rule 3: the digest covers the file itself. What it imports is pinned by nobody, only the definitions are compared.
+Rule 3: the digest covers the file itself. What it imports is not pinned, only the definitions are compared.
 Rule 4: a builtin tool is made anew from its place; what its digest covers is said in the catalogue.
 """
 
@@ -37,7 +37,7 @@ CODE_FILE_UNREADABLE = "CODE_FILE_UNREADABLE"
 
 MODULE_PREFIX = "module:"
 
-# Nobody writes so much by hand; a larger file is not the one that was meant.
+# No person writes so much by hand; a larger file is not the one that was meant.
 FILE_BYTES_MAX = 4 * 1024 * 1024
 
 _LOADING = RLock()
@@ -201,7 +201,7 @@ def _loaded(path: Path, kind: _Kind = _TOOLS) -> ModuleType:
     path = path.resolve()
     digest = sha256(data).hexdigest()
     name = f"_remit_tools_{sha256(bytes(path)).hexdigest()[:16]}_{digest[:16]}"
-    # Nobody may find a module that another thread is still executing; a file may load another one, though.
+    # No thread may find a module that another thread is still executing; a file may load another one, though.
     with _LOADING:
         known = sys.modules.get(name)
         return _executed(name, path, data, digest, kind) if known is None else known

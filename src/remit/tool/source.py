@@ -1,4 +1,4 @@
-"""Sources: where a function came from, so that whoever resumes a run can load the same again.
+"""Sources: where a function came from, so that a resumed run loads the same again.
 
 Rule 1: a file of its own is named by its path, a module of a package by its name; anything else was made on the spot.
 Rule 2: the digest is that of the bytes that were loaded. It covers the one file, not what the file imports.

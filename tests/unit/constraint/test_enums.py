@@ -6,13 +6,13 @@ import pytest
 
 from remit.constraint.reading import enums
 from remit.constraint.reading.enums import Enums, schema_at, the_one_meant
-from remit.constraint.reading.repair_log import Ledger, RepairCode
+from remit.constraint.reading.repair_log import RepairCode, RepairLog
 
 COLOURS = {"enum": ["red", "dark_green", 3]}
 
 
 def matched(schema: Any, value: Any, resources: Any = None) -> Any:
-    return Enums(schema, resources or {}).match(value, Ledger()).value
+    return Enums(schema, resources or {}).match(value, RepairLog()).value
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_the_words_of_a_resource_count() -> None:
 
 
 def test_a_match_is_a_repair_at_its_path_and_the_rest_is_named() -> None:
-    ledger = Ledger()
-    found = Enums({"properties": {"a": COLOURS, "b": COLOURS}}, {}).match({"a": "RED", "b": "x"}, ledger)
-    (repair,) = ledger.repairs
+    log = RepairLog()
+    found = Enums({"properties": {"a": COLOURS, "b": COLOURS}}, {}).match({"a": "RED", "b": "x"}, log)
+    (repair,) = log.repairs
     assert (repair.code, repair.path, repair.was, repair.became) == (RepairCode.ENUM_MATCHED, "/a", "RED", "red")
     assert found.unrecognized == {"/b"}
 

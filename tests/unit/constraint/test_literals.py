@@ -3,31 +3,31 @@
 import pytest
 
 from remit.constraint.reading.literals import is_literal, read_beginning, read_literal, refuse_no_value
-from remit.constraint.reading.repair_log import Ledger, Reason, Repair, RepairCode, Unreadable
+from remit.constraint.reading.repair_log import Reason, Repair, RepairCode, RepairLog, Unreadable
 
 
 @pytest.mark.parametrize(("word", "value"), [("true", True), ("false", False), ("null", None)])
 def test_a_literal_of_json_needs_no_repair(word: str, value: bool | None) -> None:
-    ledger = Ledger()
+    log = RepairLog()
     assert is_literal(word)
-    assert read_literal(word, 3, ledger) is value
-    assert ledger.repairs == ()
+    assert read_literal(word, 3, log) is value
+    assert log.repairs == ()
 
 
 def test_a_literal_of_another_language_is_recorded_as_the_one_of_json() -> None:
-    ledger = Ledger()
-    assert read_literal("None", 3, ledger) is None
-    assert ledger.repairs == (Repair(RepairCode.LITERAL_REPLACED, 3, "", "None", "null"),)
+    log = RepairLog()
+    assert read_literal("None", 3, log) is None
+    assert log.repairs == (Repair(RepairCode.LITERAL_REPLACED, 3, "", "None", "null"),)
     assert not is_literal("none")
 
 
 def test_the_beginning_of_a_literal_is_enough_when_it_tells_it_from_the_others() -> None:
-    ledger = Ledger()
-    assert [read_beginning(word, 0, ledger) for word in ("tr", "fals", "nu")] == [True, False, None]
-    assert [repair.became for repair in ledger.repairs] == ["true", "false", "null"]
+    log = RepairLog()
+    assert [read_beginning(word, 0, log) for word in ("tr", "fals", "nu")] == [True, False, None]
+    assert [repair.became for repair in log.repairs] == ["true", "false", "null"]
     for word in ("t", "no"):
         with pytest.raises(Unreadable) as raised:
-            read_beginning(word, 7, ledger)
+            read_beginning(word, 7, log)
         assert (raised.value.reason, raised.value.at) == (Reason.CUT_OFF, 7)
 
 

@@ -8,7 +8,21 @@ from pathlib import Path
 import pytest
 
 from remit.context import fts
-from remit.context.fts import DOCUMENT_CHARS_MAX, RESULTS_MAX, Document, DocumentIndex
+from remit.context.fts import (
+    CHUNK_CHARS_MAX,
+    DOCUMENT_CHARS_MAX,
+    OVERLAP_CHARS,
+    QUERY_CHARS_MAX,
+    QUERY_WORDS_MAX,
+    RESULTS_MAX,
+    Document,
+    DocumentIndex,
+    check_chunking,
+    chunks_of,
+    expression_of,
+    quoted,
+    words_of,
+)
 from remit.core.failure import RequestRejected
 from remit.core.work.candidate import ScoreMaker
 
@@ -207,3 +221,93 @@ def test_an_index_may_be_asked_and_filled_from_many_threads(shop: DocumentIndex)
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(work, range(20))) == [[f"new{number}"] for number in range(20)]
+
+
+def test_a_short_text_is_one_piece_without_the_white_space_around_it() -> None:
+    assert [tuple(chunk) for chunk in chunks_of("  \n hello \n")] == [(4, "hello")]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t "])
+def test_a_text_of_nothing_has_no_pieces(text: str) -> None:
+    assert list(chunks_of(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("separator", "end"),
+    [("\n\n", "."), ("\n", "x"), (". ", "."), (" ", "x")],
+    ids=["paragraph", "line", "sentence", "word"],
+)
+def test_a_piece_ends_at_the_best_end_there_is(separator: str, end: str) -> None:
+    words = " ".join(["word"] * 7) + end if separator != " " else "wordx"
+    text = separator.join([words] * 20)
+    first = next(chunks_of(text, chars_max=100, overlap_chars=0))
+    assert first.text.endswith(end.strip())
+    assert len(first.text) >= 50
+
+
+def test_a_text_without_any_end_is_cut_at_the_limit() -> None:
+    assert [chunk.text for chunk in chunks_of("x" * 100, chars_max=40, overlap_chars=0)] == [
+        "x" * 40,
+        "x" * 40,
+        "x" * 20,
+    ]
+
+
+def test_neighbours_overlap_from_the_beginning_of_a_word() -> None:
+    text = " ".join(f"w{number:03}" for number in range(60))
+    first, second, *_ = chunks_of(text, chars_max=100, overlap_chars=20)
+    assert second.start < first.start + len(first.text)
+    assert text[second.start : second.start + 1] == "w"
+    assert text[second.start : second.start + len(second.text)] == second.text
+
+
+def test_an_overlap_within_one_long_word_still_goes_forward() -> None:
+    pieces = list(chunks_of("x" * 200, chars_max=40, overlap_chars=10))
+    assert [piece.start for piece in pieces] == [0, 30, 60, 90, 120, 150, 180][: len(pieces)]
+    assert pieces[-1].start + len(pieces[-1].text) == 200
+
+
+@pytest.mark.parametrize(
+    ("chars_max", "overlap_chars"),
+    [(39, 0), (20_001, 0), (100, -1), (100, 26)],
+    ids=["tiny", "huge", "negative", "much"],
+)
+def test_sizes_that_make_no_sense_are_refused_by_name(chars_max: int, overlap_chars: int) -> None:
+    with pytest.raises(RequestRejected, match=f"chars_max={chars_max}|overlap_chars={overlap_chars}") as caught:
+        check_chunking(chars_max, overlap_chars)
+    assert caught.value.code == "CHUNKING_INVALID"
+
+
+def test_the_usual_sizes_are_allowed() -> None:
+    check_chunking(CHUNK_CHARS_MAX, OVERLAP_CHARS)
+
+
+def test_words_are_found_once_each_in_their_order_without_case() -> None:
+    assert words_of("Refund, REFUND? shipping_cost!") == ("refund", "shipping", "cost")
+
+
+def test_words_that_every_question_has_are_left_out() -> None:
+    assert words_of("What is the price of the book?") == ("price", "book")
+
+
+def test_words_that_say_nothing_are_kept_when_there_are_no_others() -> None:
+    assert words_of("Who are you?") == ("who", "are", "you")
+
+
+@pytest.mark.parametrize("text", ["", "?!*()", '"""', "\x00\ud800", "x" * 65])
+def test_a_text_without_words_has_none(text: str) -> None:
+    assert words_of(text) == ()
+
+
+def test_a_query_is_bounded_in_characters_and_in_words() -> None:
+    assert len(words_of(" ".join(f"w{n}" for n in range(100)))) == QUERY_WORDS_MAX
+    assert words_of(" " * QUERY_CHARS_MAX + "late") == ()
+
+
+def test_marks_belong_to_their_letters() -> None:
+    assert words_of("हिन्दी भाषा") == ("हिन्दी", "भाषा")
+
+
+def test_every_word_is_quoted() -> None:
+    assert expression_of(("near", "not")) == '"near" OR "not"'
+    assert quoted('a"b') == '"a""b"'

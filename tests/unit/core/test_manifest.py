@@ -133,3 +133,11 @@ def test_a_run_without_a_model_is_turned_away_at_the_door() -> None:
             models=(),
         )
     assert rejected.value.code == ErrorCode.CONFIG_NO_ENGINE
+
+
+def test_caps_of_fewer_dimensions_are_padded_with_those_of_the_boundary() -> None:
+    boundary = Boundary(name="b", budget=Budget(child_runs=3))
+    whole = made(boundary=boundary)
+    fewer = replace(whole, caps=whole.caps[: Dimension.CHILD_RUNS])
+    assert fewer.caps == whole.caps
+    assert fewer.caps[Dimension.CHILD_RUNS :] == (3, STANDARD.human_reviews)

@@ -11,21 +11,32 @@ import pytest
 
 from remit.assemble import settings_of
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.record import replace
+from remit.core.record import JsonObject, replace
 from remit.core.run.inference import TEMPLATE_TOKENS_MAX, ModelRequest, ModelResult, Price
 from remit.core.run.messages import user_message
-from remit.inference.anthropic import engine as engine_module
 from remit.inference.anthropic.engine import AnthropicEngine, open_anthropic
 from remit.inference.anthropic.spec import VENDOR_URL
+from remit.inference.endpoint import serving as served
+from remit.inference.endpoint.faults import REFUSAL_BYTES_MAX
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
-from remit.inference.openai import server_events
-from remit.inference.openai.faults import REFUSAL_BYTES_MAX
 from remit.inference.openai.spec import Endpoint
 from remit.inference.specs import EngineSettings, open_engine
 from tests.conformance.chat_server import Call, ChatServer, Peer, Play, free_port, serving
 from tests.conformance.messages_server import base_of, refusal, says
 
 KEY = "sk-ant-very-secret-0123456789"
+# Every header that a server is sent.
+SENT = {
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+}
+SENT |= {"anthropic-version", "x-api-key"}
 HELLO = ModelRequest((user_message("hello"),))
 UNAVAILABLE, BROKEN = ErrorCode.INFERENCE_MODEL_UNAVAILABLE, ErrorCode.INFERENCE_ENGINE_ERROR
 MALFORMED = ErrorCode.INFERENCE_MALFORMED_RESPONSE
@@ -95,20 +106,20 @@ def test_a_key_is_sent_in_both_ways_that_servers_look_for_it() -> None:
     assert headers["anthropic-version"]
 
 
-def test_the_vendor_gets_the_key_once_and_no_wishes_about_sampling() -> None:
-    class Sent:
-        """A request that is looked at and not sent: nobody calls the vendor here."""
+def test_the_vendor_gets_the_key_once_and_no_wishes_about_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies: list[JsonObject] = []
 
-        def __init__(self) -> None:
-            self.headers = {"x-api-key": "another", "x-gateway": "another", "host": "x"}
+    async def answered(server: served.Server, body: JsonObject, *_: object) -> ModelResult:
+        bodies.append(body)
+        return ModelResult()
 
+    # Looked at and not sent: no test calls the vendor.
+    monkeypatch.setattr(served.Server, "answered", answered)
     engine = AnthropicEngine(Endpoint("tiny", VENDOR_URL), key=KEY)
-    sent = Sent()
-    asyncio.run(engine._restrict(sent))
-    assert sent.headers["authorization"] == f"Bearer {KEY}"
-    assert not {"x-api-key", "x-gateway"} & set(sent.headers)
-    request = replace(HELLO, temperature=0.5, top_p=0.5)
-    assert not {"temperature", "top_p"} & set(engine._body(request))
+    asyncio.run(engine.infer(replace(HELLO, temperature=0.5, top_p=0.5)))
+    headers = engine._server._headers
+    assert (headers["authorization"], "x-api-key" in headers) == (f"Bearer {KEY}", False)
+    assert not {"temperature", "top_p"} & set(bodies[0])
 
 
 def test_any_other_server_gets_wishes_about_sampling() -> None:
@@ -238,7 +249,7 @@ def test_what_the_environment_holds_for_others_is_not_sent(monkeypatch: pytest.M
     )
     _, server = asked(says_hello, key=KEY)
     headers = server.calls[0].headers
-    assert set(headers) <= engine_module.HEADERS
+    assert set(headers) == SENT
     assert (headers["authorization"], headers["x-api-key"]) == (f"Bearer {KEY}", KEY)
     assert headers["accept-encoding"] == "identity"
     assert not [value for value in headers.values() if "another" in value or "secret-2" in value]
@@ -253,7 +264,7 @@ def test_no_log_of_any_package_holds_the_key(caplog: pytest.LogCaptureFixture) -
 
 
 def test_without_the_package_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "anthropic", None)
+    monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(RequestRejected) as raised:
         at("http://127.0.0.1:1")
     assert raised.value.code == ErrorCode.CONFIG_NO_ENGINE
@@ -344,7 +355,7 @@ def test_a_packed_answer_is_refused_before_it_is_unpacked(packing: str) -> None:
 
 
 def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_events, "EVENT_BYTES_MAX", 100_000)
+    monkeypatch.setattr(served, "EVENT_BYTES_MAX", 100_000)
 
     async def play(call: Call, peer: Peer) -> None:
         await peer.begin()
@@ -371,7 +382,7 @@ def test_a_refusal_without_an_end_is_given_up() -> None:
 
 
 def test_silence_is_not_waited_out_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "SILENCE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(served, "SILENCE_TIMEOUT_S", 0.05)
 
     async def play(call: Call, peer: Peer) -> None:
         await peer.wait_for_hanging_up()

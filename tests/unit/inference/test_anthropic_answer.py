@@ -11,13 +11,12 @@ from remit.core.record import replace
 from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
 from remit.core.run.messages import assistant_message, user_message
 from remit.core.run.usage import TokenUsage
+from remit.inference.answers import streamed_answer
 from remit.inference.answers.speech import mixed_speech
-from remit.inference.answers.token_bounds import OVERHEAD_TOKENS
-from remit.inference.anthropic import answer
-from remit.inference.anthropic.answer import Answer, usage_of
+from remit.inference.answers.streamed_answer import OVERHEAD_TOKENS, ServerFailed
+from remit.inference.anthropic.answer import MessagesAnswer, usage_of
+from remit.inference.endpoint.faults import BLOT, Place
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.openai.answer import ServerFailed
-from remit.inference.openai.faults import BLOT, Place
 
 KEY = "sk-ant-very-secret-0123456789"
 INFO = ModelInfo("anthropic:tiny", 1000)
@@ -44,7 +43,7 @@ def text(said: str) -> dict[str, Any]:
 
 
 def heard(*events: Any, request: ModelRequest = HELLO) -> tuple[ModelResult, list[StreamChunk]]:
-    answer = Answer(request, INFO, Place("tiny", "http://host", KEY))
+    answer = MessagesAnswer(request, INFO, Place("tiny", "http://host", KEY))
     chunks = [answer.take(json.dumps(event).encode()) for event in events]
     return answer.result(5), [chunk for chunk in chunks if chunk is not None]
 
@@ -153,7 +152,7 @@ def test_a_text_is_an_answer_however_it_stopped(reason: str) -> None:
     [
         (None, "without saying why it stopped"),
         ("refusal", "safeguards refused"),
-        ("pause_turn", "because of 'pause_turn', which nobody knows"),
+        ("pause_turn", "because of 'pause_turn', which is not known"),
     ],
 )
 def test_an_answer_without_its_rest_is_none_and_costs_what_was_reported(reason: str | None, problem: str) -> None:
@@ -205,7 +204,7 @@ def test_an_event_that_nobody_can_read_gives_the_answer_up_at_an_unknown_cost(ev
 def test_bytes_that_are_no_json_are_counted_and_not_repeated() -> None:
     for event in (b"<secret>", b"[" * 100_000):
         with pytest.raises(EngineFault, match=f"a piece of {len(event)} bytes is no JSON"):
-            Answer(HELLO, INFO, Place("tiny", "http://host")).take(event)
+            MessagesAnswer(HELLO, INFO, Place("tiny", "http://host")).take(event)
 
 
 def test_what_nobody_knows_is_passed_over() -> None:
@@ -233,14 +232,14 @@ def test_a_failure_that_the_server_announces_is_passed_to_whoever_knows_it() -> 
 
 
 def test_an_answer_is_over_when_the_server_says_so() -> None:
-    answer = Answer(HELLO, INFO, Place("tiny", "http://host"))
+    answer = MessagesAnswer(HELLO, INFO, Place("tiny", "http://host"))
     assert not answer.is_over
     answer.take(json.dumps(STOP).encode())
     assert answer.is_over
 
 
 def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer, "ANSWER_CHARS_MAX", 5)
+    monkeypatch.setattr(streamed_answer, "ANSWER_CHARS_MAX", 5)
     assert "answer_chars_max=5" in fault(text("123456")).message
     call = begins(type="tool_use", id="a", name="f")
     assert "answer_chars_max=5" in fault(call, goes_on("input_json_delta", partial_json="12345")).message
@@ -282,7 +281,7 @@ OFFERING = replace(HELLO, tools=(ToolDefinition("look_up", "", {"type": "object"
 
 def aloud(*events: Any) -> tuple[ModelResult, str]:
     """What is heard of a server whose model writes thoughts and calls into its text."""
-    answer = Answer(OFFERING, INFO, Place("tiny", "http://host"), mixed_speech(OFFERING, str))
+    answer = MessagesAnswer(OFFERING, INFO, Place("tiny", "http://host"), mixed_speech(OFFERING, str))
     chunks = [answer.take(json.dumps(event).encode()) for event in events]
     return answer.result(5), "".join(chunk.text for chunk in chunks if chunk is not None)
 

@@ -6,12 +6,20 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.inference.anthropic.faults import fault_of_event, fault_of_status
+from remit.inference.endpoint.faults import (
+    BLOT,
+    MESSAGES,
+    RETRY_AFTER_S_MAX,
+    SAID_CHARS_MAX,
+    Place,
+    fault_of_event,
+    fault_of_status,
+    retry_after_s,
+)
 from remit.inference.engine import EngineFault
-from remit.inference.openai.faults import BLOT, RETRY_AFTER_S_MAX, SAID_CHARS_MAX, Place, retry_after_s
 
 KEY = "sk-ant-very-secret-0123456789"
-PLACE = Place("tiny", "http://host", KEY)
+PLACE = Place("tiny", "http://host", KEY, MESSAGES)
 
 UNAVAILABLE, BROKEN = ErrorCode.INFERENCE_MODEL_UNAVAILABLE, ErrorCode.INFERENCE_ENGINE_ERROR
 EXCEEDED = ErrorCode.INFERENCE_CONTEXT_EXCEEDED

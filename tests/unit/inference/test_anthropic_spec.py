@@ -56,7 +56,7 @@ def test_what_cannot_be_opened_is_refused_in_the_name_of_this_kind(rest: str) ->
     assert "openai:" not in message
 
 
-@pytest.mark.parametrize("option", ["schemas=grammar", "schemas=strict", "grammars=none", "thinking=left"])
+@pytest.mark.parametrize("option", ["schemas=strict", "grammars=none", "thinking=left"])
 def test_dialects_of_other_servers_are_refused(option: str) -> None:
     assert f"has no option {option.partition('=')[0]!r}; its API takes schemas in one way" in refusal(f"m?{option}")
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from anthropic import transform_schema
 
 from remit.core.failure import ErrorCode
 from remit.core.limits.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
@@ -18,7 +17,7 @@ TOOL = ToolDefinition("look_up", "Look a word up.", {"type": "object", "properti
 
 
 def body(request: ModelRequest) -> JsonObject:
-    return body_of("tiny", request, transform_schema)
+    return body_of("tiny", request)
 
 
 def test_a_plain_request_says_no_more_than_it_must() -> None:

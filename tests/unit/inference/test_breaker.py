@@ -4,7 +4,7 @@ import pytest
 
 from remit.core.failure import ErrorCode
 from remit.inference.endpoint.breaker import Breaker
-from remit.inference.endpoint.limits import Limits
+from remit.inference.endpoint.limits import EndpointLimits
 from remit.inference.engine import EngineFault
 
 
@@ -26,7 +26,7 @@ def refusal(breaker: Breaker) -> EngineFault:
 
 
 def broken(clock: Time, failures_max: int = 3, pause_s: int = 30) -> Breaker:
-    breaker = Breaker(Limits(failures_max=failures_max, pause_s=pause_s), clock)
+    breaker = Breaker(EndpointLimits(failures_max=failures_max, pause_s=pause_s), clock)
     for _ in range(failures_max):
         breaker.admit("m")
         breaker.fail()
@@ -34,7 +34,7 @@ def broken(clock: Time, failures_max: int = 3, pause_s: int = 30) -> Breaker:
 
 
 def test_failures_that_are_not_in_a_row_leave_everybody_through() -> None:
-    breaker = Breaker(Limits(failures_max=2), Time())
+    breaker = Breaker(EndpointLimits(failures_max=2), Time())
     for _ in range(5):
         breaker.admit("m")
         breaker.fail()

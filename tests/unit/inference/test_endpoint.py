@@ -15,7 +15,7 @@ from remit.core.run.messages import user_message
 from remit.inference.endpoint import endpoint
 from remit.inference.endpoint.breaker import Breaker
 from remit.inference.endpoint.endpoint import Endpoints, Gate, LimitedEngine
-from remit.inference.endpoint.limits import Limits
+from remit.inference.endpoint.limits import EndpointLimits
 from remit.inference.engine import EngineFault, StreamHandler
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.inference.specs import EngineSettings, engine_spec, open_engine
@@ -73,7 +73,7 @@ def failing(code: ErrorCode = UNAVAILABLE, retry_after_s: int = 0) -> EngineFaul
     return EngineFault(code, "no", retry_after_s=retry_after_s)
 
 
-def limited(server: Server, limits: Limits, clock: Time) -> LimitedEngine:
+def limited(server: Server, limits: EndpointLimits, clock: Time) -> LimitedEngine:
     return LimitedEngine(server, SPEC, limits, Endpoints(clock))
 
 
@@ -97,7 +97,7 @@ async def settled() -> None:
 def test_no_more_calls_than_allowed_are_made_at_once_and_each_gets_its_turn() -> None:
     async def scenario() -> None:
         server = Server()
-        engine = limited(server, Limits(concurrency=2), Time())
+        engine = limited(server, EndpointLimits(concurrency=2), Time())
         results = await asyncio.gather(*(engine.infer(HELLO) for _ in range(9)))
         assert [result.content for result in results] == ["hello"] * 9
         assert (server.inside_most, server.asked) == (2, 9)
@@ -108,7 +108,7 @@ def test_no_more_calls_than_allowed_are_made_at_once_and_each_gets_its_turn() ->
 def test_without_a_limit_all_calls_are_made_at_once() -> None:
     async def scenario() -> None:
         server = Server()
-        engine = limited(server, Limits(), Time())
+        engine = limited(server, EndpointLimits(), Time())
         await asyncio.gather(*(engine.infer(HELLO) for _ in range(9)))
         assert server.inside_most == 9
 
@@ -119,7 +119,7 @@ def test_who_waits_in_line_can_be_cancelled_and_leaves_no_gap() -> None:
     async def scenario() -> None:
         server = Server()
         server.go.clear()
-        engine = limited(server, Limits(concurrency=1), Time())
+        engine = limited(server, EndpointLimits(concurrency=1), Time())
         calls = [asyncio.create_task(engine.infer(HELLO)) for _ in range(4)]
         await settled()
         assert server.inside == 1
@@ -141,7 +141,7 @@ def test_who_waits_in_line_can_be_cancelled_and_leaves_no_gap() -> None:
 def test_nobody_waits_in_line_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         gate = Gate("http://h", wait_s=0.01)
-        gate.tighten(Limits(concurrency=1))
+        gate.tighten(EndpointLimits(concurrency=1))
         async with gate.passing():
             with pytest.raises(EngineFault) as raised:
                 async with gate.passing():
@@ -162,7 +162,7 @@ def test_nobody_waits_in_line_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_a_place_passes_from_one_loop_to_another_and_over_those_that_are_gone() -> None:
     gate = Gate("http://h")
-    gate.tighten(Limits(concurrency=1))
+    gate.tighten(EndpointLimits(concurrency=1))
     passed: list[str] = []
 
     async def pass_through(name: str) -> None:
@@ -195,7 +195,7 @@ def test_calls_are_spread_over_the_minute() -> None:
     async def scenario() -> None:
         clock = Time()
         gate = Gate("http://h", clock, clock.wait)
-        gate.tighten(Limits(rpm=30))
+        gate.tighten(EndpointLimits(rpm=30))
         began_s = clock.now_s
         for _ in range(4):
             async with gate.passing():
@@ -209,7 +209,7 @@ def test_a_second_s_worth_may_pass_at_once_and_no_more_is_saved_up() -> None:
     async def scenario() -> None:
         clock = Time()
         gate = Gate("http://h", clock, clock.wait)
-        gate.tighten(Limits(rpm=180))
+        gate.tighten(EndpointLimits(rpm=180))
         clock.now_s += 3600
         for _ in range(5):
             async with gate.passing():
@@ -223,7 +223,7 @@ def test_who_would_wait_too_long_is_told_when_to_come_back_and_takes_nothing() -
     async def scenario() -> None:
         clock = Time()
         gate = Gate("http://h", clock, clock.wait, wait_s=5)
-        gate.tighten(Limits(rpm=6))
+        gate.tighten(EndpointLimits(rpm=6))
         async with gate.passing():
             pass
         for _ in range(3):
@@ -247,7 +247,7 @@ def test_a_cancelled_wait_gives_its_token_back() -> None:
             await asyncio.Event().wait()
 
         gate = Gate("http://h", clock, never)
-        gate.tighten(Limits(rpm=60))
+        gate.tighten(EndpointLimits(rpm=60))
         async with gate.passing():
             pass
 
@@ -271,7 +271,13 @@ def test_of_several_limits_for_one_url_the_strictest_holds() -> None:
     async def scenario() -> None:
         clock = Time()
         gate = Gate("http://h", clock, clock.wait)
-        for limits in (Limits(2), Limits(0, 600), Limits(5, 6), Limits(1, 60), Limits(3)):
+        for limits in (
+            EndpointLimits(2),
+            EndpointLimits(0, 600),
+            EndpointLimits(5, 6),
+            EndpointLimits(1, 60),
+            EndpointLimits(3),
+        ):
             gate.tighten(limits)
         async with gate.passing():
             assert gate._running == gate._concurrency == 1
@@ -287,8 +293,8 @@ def test_a_server_that_asks_to_be_left_alone_is_and_its_model_is_not_blamed() ->
         clock = Time()
         endpoints = Endpoints(clock)
         server = Server(failing(BROKEN, 120))
-        engine = LimitedEngine(server, SPEC, Limits(failures_max=1), endpoints)
-        other = LimitedEngine(Server(), SPEC.replace(":m?", ":n?"), Limits(), endpoints)
+        engine = LimitedEngine(server, SPEC, EndpointLimits(failures_max=1), endpoints)
+        other = LimitedEngine(Server(), SPEC.replace(":m?", ":n?"), EndpointLimits(), endpoints)
         assert await outcomes_of(engine, 1) == ["no"]
         told = "http://127.0.0.1:1/v1 is not asked before 120 s have passed; come back then"
         assert [*await outcomes_of(engine, 2), *await outcomes_of(other, 1)] == [told] * 3
@@ -321,7 +327,7 @@ def test_after_failures_in_a_row_a_model_is_left_alone_and_then_probed_by_one_ca
     async def scenario() -> None:
         clock = Time()
         server = Server(failing(), failing(BROKEN), failing())
-        engine = limited(server, Limits(failures_max=2, pause_s=30), clock)
+        engine = limited(server, EndpointLimits(failures_max=2, pause_s=30), clock)
         rests = "model 'm' failed 2 times in a row and is left alone; it is tried again in 30 s"
         assert await outcomes_of(engine, 3) == ["no", "no", rests]
         assert server.asked == 2
@@ -345,7 +351,7 @@ def test_a_probe_that_is_cancelled_leaves_the_place_to_another() -> None:
     async def scenario() -> None:
         clock = Time()
         server = Server(failing())
-        engine = limited(server, Limits(failures_max=1, pause_s=1), clock)
+        engine = limited(server, EndpointLimits(failures_max=1, pause_s=1), clock)
         await outcomes_of(engine, 1)
         clock.now_s += 2
         server.go.clear()
@@ -366,14 +372,14 @@ def test_a_probe_that_is_cancelled_leaves_the_place_to_another() -> None:
 def test_a_server_that_is_there_is_not_left_alone(code: ErrorCode) -> None:
     async def scenario() -> None:
         server = Server(failing(), failing(code), failing(), failing(code))
-        assert await outcomes_of(limited(server, Limits(failures_max=2), Time()), 5) == ["no"] * 4 + ["hello"]
+        assert await outcomes_of(limited(server, EndpointLimits(failures_max=2), Time()), 5) == ["no"] * 4 + ["hello"]
 
     asyncio.run(scenario())
 
 
 def test_a_bug_of_the_engine_passes_as_it_is() -> None:
     async def scenario() -> None:
-        engine = limited(Server(ZeroDivisionError()), Limits(1, failures_max=1), Time())
+        engine = limited(Server(ZeroDivisionError()), EndpointLimits(1, failures_max=1), Time())
         with pytest.raises(ZeroDivisionError):
             await engine.infer(HELLO)
         assert await outcomes_of(engine, 1) == ["hello"]
@@ -383,22 +389,22 @@ def test_a_bug_of_the_engine_passes_as_it_is() -> None:
 
 def test_engines_of_one_url_share_its_gate_and_models_have_breakers_of_their_own() -> None:
     endpoints = Endpoints(Time())
-    assert endpoints.gate("a", Limits(1)) is endpoints.gate("a", Limits(2))
-    assert endpoints.gate("a", Limits()) is not endpoints.gate("b", Limits())
-    assert endpoints.breaker("a", Limits()) is endpoints.breaker("a", Limits())
-    assert endpoints.breaker("a", Limits()) is not endpoints.breaker("b", Limits())
+    assert endpoints.gate("a", EndpointLimits(1)) is endpoints.gate("a", EndpointLimits(2))
+    assert endpoints.gate("a", EndpointLimits()) is not endpoints.gate("b", EndpointLimits())
+    assert endpoints.breaker("a", EndpointLimits()) is endpoints.breaker("a", EndpointLimits())
+    assert endpoints.breaker("a", EndpointLimits()) is not endpoints.breaker("b", EndpointLimits())
 
 
 @pytest.mark.parametrize("kind", ["gate", "breaker"])
 def test_the_endpoint_that_was_not_asked_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(endpoint, "ENDPOINTS_MAX", 2)
     endpoints = Endpoints(Time())
-    find: Callable[[str, Limits], Gate | Breaker] = getattr(endpoints, kind)
-    a, b = find("a", Limits()), find("b", Limits())
-    assert find("a", Limits()) is a
-    find("c", Limits())
-    assert find("a", Limits()) is a
-    assert find("b", Limits()) is not b
+    find: Callable[[str, EndpointLimits], Gate | Breaker] = getattr(endpoints, kind)
+    a, b = find("a", EndpointLimits()), find("b", EndpointLimits())
+    assert find("a", EndpointLimits()) is a
+    find("c", EndpointLimits())
+    assert find("a", EndpointLimits()) is a
+    assert find("b", EndpointLimits()) is not b
 
 
 def test_a_spec_with_limits_opens_a_limited_engine_and_its_spec_the_same_again(tmp_path: Path) -> None:
@@ -413,7 +419,7 @@ def test_a_spec_with_limits_opens_a_limited_engine_and_its_spec_the_same_again(t
 def test_all_engines_of_a_process_share_the_limits_of_a_url(tmp_path: Path) -> None:
     async def scenario(ask: Callable[[str], Awaitable[object]]) -> None:
         url = "http://127.0.0.1:9"
-        with pytest.raises(EngineFault, match="nobody answers"):
+        with pytest.raises(EngineFault, match="nothing answers"):
             await ask(f"openai:a?breaker=1/60&url={url}/v1")
         with pytest.raises(EngineFault, match="is left alone"):
             await ask(f"openai:a?breaker=1/60&url={url}/v1")
@@ -427,5 +433,5 @@ def test_all_engines_of_a_process_share_the_limits_of_a_url(tmp_path: Path) -> N
 def test_a_limited_model_is_asked_no_more_at_once_than_its_endpoint_may_be() -> None:
     engine = ScriptedEngine([{"text": "yes"}], calls_at_once=8)
     spec = "openai:a?url=http://127.0.0.1:1/v1"
-    assert LimitedEngine(engine, spec, Limits(concurrency=2), Endpoints()).model_info().calls_at_once == 2
-    assert LimitedEngine(engine, spec, Limits(), Endpoints()).model_info().calls_at_once == 8
+    assert LimitedEngine(engine, spec, EndpointLimits(concurrency=2), Endpoints()).model_info().calls_at_once == 2
+    assert LimitedEngine(engine, spec, EndpointLimits(), Endpoints()).model_info().calls_at_once == 8

@@ -12,7 +12,6 @@ from remit.inference.engine import (
     EngineFault,
     StreamChunk,
     strict_judge,
-    wants_grammars,
 )
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.inference.specs import EngineSettings, open_engine
@@ -73,11 +72,3 @@ def test_who_demands_strict_mode_judges_schemas_through_whatever_stands_before_i
 def test_most_servers_take_schemas_as_they_are(spec: str) -> None:
     assert strict_judge(open_engine(spec, base=Path("/"))) is None
     assert strict_judge(ScriptedEngine([{"text": "hi"}])) is None
-
-
-@pytest.mark.parametrize("spec", ["openai:m?url=http://127.0.0.1:1/v1", "vllm:m", "vllm:m?rpm=60"])
-def test_who_wants_grammars_says_so_through_whatever_stands_before_it(spec: str) -> None:
-    assert not wants_grammars(open_engine(spec, base=Path("/")))
-    with_grammars = f"{spec}{'&' if '?' in spec else '?'}schemas=grammar"
-    assert wants_grammars(open_engine(with_grammars, base=Path("/")))
-    assert not wants_grammars(ScriptedEngine([{"text": "hi"}]))

@@ -10,7 +10,7 @@ from remit.inference.endpoint.limits import (
     PAUSE_S_DEFAULT,
     PAUSE_S_MAX,
     RPM_MAX,
-    Limits,
+    EndpointLimits,
     take_limits,
     url_in,
 )
@@ -24,25 +24,27 @@ def test_a_spec_without_limits_passes_as_it_is(spec: str) -> None:
 @pytest.mark.parametrize(
     ("options", "limits", "rest"),
     [
-        ("?concurrency=4", Limits(4), ""),
-        ("?rpm=60", Limits(0, 60), ""),
-        ("?breaker=3", Limits(0, 0, 3), ""),
-        ("?breaker=3/7", Limits(0, 0, 3, 7), ""),
-        ("?concurrency=4&url=http://h%20/v1&rpm=60&price=1/2", Limits(4, 60), "?url=http://h%20/v1&price=1/2"),
+        ("?concurrency=4", EndpointLimits(4), ""),
+        ("?rpm=60", EndpointLimits(0, 60), ""),
+        ("?breaker=3", EndpointLimits(0, 0, 3), ""),
+        ("?breaker=3/7", EndpointLimits(0, 0, 3, 7), ""),
+        ("?concurrency=4&url=http://h%20/v1&rpm=60&price=1/2", EndpointLimits(4, 60), "?url=http://h%20/v1&price=1/2"),
         (
             f"?concurrency={CONCURRENCY_MAX}&rpm={RPM_MAX}&breaker={FAILURES_MAX}/{PAUSE_S_MAX}",
-            Limits(CONCURRENCY_MAX, RPM_MAX, FAILURES_MAX, PAUSE_S_MAX),
+            EndpointLimits(CONCURRENCY_MAX, RPM_MAX, FAILURES_MAX, PAUSE_S_MAX),
             "",
         ),
     ],
 )
-def test_limits_are_taken_out_from_among_other_options_and_back_again(options: str, limits: Limits, rest: str) -> None:
+def test_limits_are_taken_out_from_among_other_options_and_back_again(
+    options: str, limits: EndpointLimits, rest: str
+) -> None:
     assert take_limits(f"openai:m{options}") == (f"openai:m{rest}", limits)
     assert take_limits(limits.written_behind(f"openai:m{rest}")) == (f"openai:m{rest}", limits)
 
 
 def test_one_limit_brings_a_breaker_along() -> None:
-    assert take_limits("openai:m?rpm=5")[1] == Limits(0, 5, FAILURES_DEFAULT, PAUSE_S_DEFAULT)
+    assert take_limits("openai:m?rpm=5")[1] == EndpointLimits(0, 5, FAILURES_DEFAULT, PAUSE_S_DEFAULT)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from remit.core.run.inference import FinishReason, ModelRequest, ModelResult
 from remit.core.run.messages import user_message
 from remit.core.run.usage import TokenUsage
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.local.answer import Answer, Limits, fault_of, limits_of
+from remit.inference.local.answer import AnswerLimits, LocalAnswer, fault_of, limits_of
 
 PROGRESS = {"prompt_progress": {"total": 5, "cache": 0, "processed": 0, "time_ms": 0}}
 OPENING = {"choices": [{"delta": {"role": "assistant", "content": None}, "finish_reason": None}]}
@@ -25,9 +25,9 @@ def piece(text: str = "", *, thought: str = "", finish: str | None = None) -> di
     return {"choices": [{"delta": delta, "finish_reason": finish}]}
 
 
-def an_answer(*, tokens_max: int = 0, is_constrained: bool = False) -> tuple[Answer, list[StreamChunk]]:
+def an_answer(*, tokens_max: int = 0, is_constrained: bool = False) -> tuple[LocalAnswer, list[StreamChunk]]:
     passed_on: list[StreamChunk] = []
-    return Answer(Limits(20, tokens_max, is_constrained), passed_on.append), passed_on
+    return LocalAnswer(AnswerLimits(20, tokens_max, is_constrained), passed_on.append), passed_on
 
 
 def fault_after(*events: Any, tokens_max: int = 0, is_constrained: bool = False) -> EngineFault:
@@ -178,6 +178,6 @@ def test_what_was_stopped_passes_nothing_on_and_ends_with_the_next_event() -> No
 
 def test_the_limits_of_a_request_know_whether_it_has_a_shape() -> None:
     messages = (user_message("hi"),)
-    assert limits_of(ModelRequest(messages, max_tokens=3), 20) == Limits(20, 3, is_constrained=False)
-    assert limits_of(ModelRequest(messages, schema={}), 20) == Limits(20, 0, is_constrained=True)
-    assert limits_of(ModelRequest(messages, grammar="root ::= x"), 20) == Limits(20, 0, is_constrained=True)
+    assert limits_of(ModelRequest(messages, max_tokens=3), 20) == AnswerLimits(20, 3, is_constrained=False)
+    assert limits_of(ModelRequest(messages, schema={}), 20) == AnswerLimits(20, 0, is_constrained=True)
+    assert limits_of(ModelRequest(messages, grammar="root ::= x"), 20) == AnswerLimits(20, 0, is_constrained=True)

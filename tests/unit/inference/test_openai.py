@@ -15,20 +15,31 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from remit.assemble import settings_of
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import replace
 from remit.core.run.inference import ModelRequest, ModelResult, Price
 from remit.core.run.messages import user_message
+from remit.inference.endpoint import serving as served
+from remit.inference.endpoint.faults import REFUSAL_BYTES_MAX
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
-from remit.inference.openai import engine as engine_module
-from remit.inference.openai import server_events
 from remit.inference.openai.engine import OpenAIEngine, open_openai
-from remit.inference.openai.faults import REFUSAL_BYTES_MAX
 from remit.inference.openai.spec import VENDOR_URL, Endpoint
 from remit.inference.specs import EngineSettings
 from tests.conformance.chat_server import Call, ChatServer, Peer, Play, free_port, serving
 
 KEY = "sk-very-secret-0123456789"
+# Every header that a server is sent.
+SENT = {
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+}
 HELLO = ModelRequest((user_message("hello"),))
 UNAVAILABLE, BROKEN = ErrorCode.INFERENCE_MODEL_UNAVAILABLE, ErrorCode.INFERENCE_ENGINE_ERROR
 MALFORMED = ErrorCode.INFERENCE_MALFORMED_RESPONSE
@@ -205,13 +216,18 @@ def test_what_the_environment_holds_for_others_is_not_sent(monkeypatch: pytest.M
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: secret-2\nAuthorization: Bearer another")
     _, server = asked(says_hello, key=KEY)
     headers = server.calls[0].headers
-    assert set(headers) <= engine_module.HEADERS
+    assert set(headers) == SENT
     assert (headers["authorization"], headers["accept-encoding"]) == (f"Bearer {KEY}", "identity")
     assert not {"org-1", "proj-1", "secret-2"} & set(headers.values())
 
 
-def test_the_vendor_learns_whose_account_it_is() -> None:
-    assert {"openai-organization", "openai-project"} == engine_module.HEADERS_OF_VENDOR - engine_module.HEADERS
+def test_the_vendor_alone_learns_whose_account_it_is() -> None:
+    settings = settings_of({"OPENAI_API_KEY": KEY, "OPENAI_ORG_ID": "org-1", "OPENAI_PROJECT_ID": "proj-1"}).engines
+    account = {"openai-organization": "org-1", "openai-project": "proj-1"}
+    for rest, told in (("tiny", account), ("tiny?url=https://gateway.example/v1", {})):
+        engine = open_openai(rest, settings)
+        assert isinstance(engine, OpenAIEngine)
+        assert {name: value for name, value in engine._server._headers.items() if name.startswith("openai-")} == told
 
 
 @pytest.mark.parametrize("packing", ["gzip", "br", "zstd", "deflate, gzip", "rot13"])
@@ -255,7 +271,7 @@ def test_another_machine_is_not_asked_without_a_key() -> None:
 
 
 def test_without_the_package_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(RequestRejected) as raised:
         at("http://127.0.0.1:1/v1")
     assert raised.value.code == ErrorCode.CONFIG_NO_ENGINE
@@ -273,13 +289,12 @@ def test_the_vendor_is_sent_no_grammar_which_it_would_refuse() -> None:
     assert [engine.takes_grammars for engine in engines] == [False, True]
 
 
-@pytest.mark.parametrize(
-    "rest", ["tiny?schemas=grammar", "tiny?url=http://127.0.0.1:1/v1&schemas=grammar&grammars=none"]
-)
-def test_grammars_made_of_schemas_need_a_server_that_takes_them(rest: str) -> None:
-    with pytest.raises(RequestRejected, match="schemas=grammar needs a server that takes grammars") as raised:
+@pytest.mark.parametrize("rest", ["tiny?schemas=grammar", "tiny?url=http://127.0.0.1:1/v1&schemas=grammar"])
+def test_a_spec_of_old_that_asks_for_grammars_made_of_schemas_is_told_what_to_write(rest: str) -> None:
+    with pytest.raises(RequestRejected, match="schemas=grammar is gone: servers take a schema as it is") as raised:
         open_openai(rest, EngineSettings(openai_api_key=KEY))
-    assert "grammars=grammar, grammars=structured_outputs, grammars=guided_grammar" in raised.value.message
+    assert raised.value.code == ErrorCode.CONFIG_NO_ENGINE
+    assert "leave the option out" in raised.value.message
 
 
 PIECE = b'data: {"choices": [{"delta": {"content": "Hello"}, "finish_reason": "stop"}]}\n\n'
@@ -342,7 +357,7 @@ def test_bytes_that_are_no_http_are_a_lost_connection() -> None:
 
 
 def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_events, "EVENT_BYTES_MAX", 100_000)
+    monkeypatch.setattr(served, "EVENT_BYTES_MAX", 100_000)
 
     async def play(call: Call, peer: Peer) -> None:
         await peer.begin()
@@ -369,7 +384,7 @@ def test_a_refusal_without_an_end_is_given_up() -> None:
 
 
 def test_silence_is_not_waited_out_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "SILENCE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(served, "SILENCE_TIMEOUT_S", 0.05)
 
     async def play(call: Call, peer: Peer) -> None:
         await peer.wait_for_hanging_up()

@@ -12,12 +12,12 @@ from remit.core.record import replace
 from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
 from remit.core.run.messages import assistant_message, user_message
 from remit.core.run.usage import TokenUsage
+from remit.inference.answers import streamed_answer
 from remit.inference.answers.speech import Speech, mixed_speech
-from remit.inference.answers.token_bounds import OVERHEAD_TOKENS
+from remit.inference.answers.streamed_answer import FIGURE_MAX, OVERHEAD_TOKENS, ServerFailed
+from remit.inference.endpoint.faults import BLOT, SECRET_CHARS_MIN, Place
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.openai import answer as openai_answer
-from remit.inference.openai.answer import FIGURE_MAX, RAN_OUT, STOPPED, Answer, ServerFailed, usage_of
-from remit.inference.openai.faults import BLOT, SECRET_CHARS_MIN, Place
+from remit.inference.openai.answer import ChatAnswer, usage_of
 
 REACHES = [FinishReason]
 
@@ -37,7 +37,7 @@ def delta(value: Any, reason: str | None = None, **more: Any) -> dict[str, Any]:
 def answer(
     *events: Any, request: ModelRequest = PLAIN, place: Place = PLACE, speech: Speech | None = None
 ) -> tuple[ModelResult, list[StreamChunk]]:
-    taking = Answer(request, INFO, place, speech)
+    taking = ChatAnswer(request, INFO, place, speech)
     chunks = [taking.take(json.dumps(event).encode()) for event in events]
     return taking.result(9), [chunk for chunk in chunks if chunk is not None]
 
@@ -175,7 +175,7 @@ def test_a_reason_that_is_the_key_is_not_quoted_either() -> None:
         with pytest.raises(EngineFault) as raised:
             answer(delta({}, reason), place=SECRETIVE)
         assert KEY[:8] not in raised.value.message
-        assert "which nobody knows" in raised.value.message
+        assert "which is not known" in raised.value.message
 
 
 # What counts the coverage takes memory, too.
@@ -190,7 +190,7 @@ def test_a_reason_that_is_the_key_is_not_quoted_either() -> None:
     ],
 )
 def test_many_small_pieces_cost_no_more_memory_than_their_letters(piece: dict[str, Any]) -> None:
-    taking, event = Answer(PLAIN, INFO, PLACE), json.dumps(delta(piece)).encode()
+    taking, event = ChatAnswer(PLAIN, INFO, PLACE), json.dumps(delta(piece)).encode()
     tracemalloc.start()
     try:
         for _ in range(20_000):
@@ -247,12 +247,12 @@ def test_the_last_usage_counts() -> None:
     assert result.usage == USED
 
 
-@pytest.mark.parametrize("reason", sorted(STOPPED))
+@pytest.mark.parametrize("reason", sorted(ChatAnswer.STOPPED))
 def test_every_word_for_being_done_ends_an_answer(reason: str) -> None:
     assert answer(delta({"content": "Hello"}, reason))[0].content == "Hello"
 
 
-@pytest.mark.parametrize("reason", sorted(RAN_OUT))
+@pytest.mark.parametrize("reason", sorted(ChatAnswer.RAN_OUT))
 def test_a_text_that_ran_into_its_limit_is_an_answer(reason: str) -> None:
     assert answer(delta({"content": "Hel"}, reason))[0].finish_reason is FinishReason.STOP
 
@@ -286,7 +286,7 @@ def test_what_a_filter_withheld_is_no_answer() -> None:
 
 
 def test_a_reason_nobody_knows_is_no_answer() -> None:
-    assert "'abort', which nobody knows" in fault(delta({"content": "x"}, "abort")).message
+    assert "'abort', which is not known" in fault(delta({"content": "x"}, "abort")).message
 
 
 def test_an_answer_that_nobody_ended_is_none() -> None:
@@ -321,11 +321,11 @@ def test_a_piece_of_another_shape_is_refused_with_what_it_cost(event: Any, probl
 @pytest.mark.parametrize("event", [b"{", b"", b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}'])
 def test_a_piece_that_is_no_json_is_refused(event: bytes) -> None:
     with pytest.raises(EngineFault, match=f"a piece of {len(event)} bytes is no JSON"):
-        Answer(PLAIN, INFO, PLACE).take(event)
+        ChatAnswer(PLAIN, INFO, PLACE).take(event)
 
 
 def test_an_answer_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_answer, "ANSWER_CHARS_MAX", 10)
+    monkeypatch.setattr(streamed_answer, "ANSWER_CHARS_MAX", 10)
     assert answer(delta({"content": "ten chars."}, "stop"))[0].content == "ten chars."
     assert "answer_chars_max=10" in fault(delta({"content": "ten chars."}), delta({"reasoning": "x"})).message
     call = {"index": 0, "function": {"name": "look_up", "arguments": "{   }"}}

@@ -34,7 +34,7 @@ def test_a_preset_asks_its_server_where_that_listens_for_nothing(kind: str, tmp_
         "vllm:m?url=http://127.0.0.1:9000/v1&price=1/2",
         "vllm:m?url=https://gpu.example/v1",
         "ollama:m?concurrency=2&rpm=60",
-        "vllm:m?grammars=guided_grammar&thinking=left&schemas=grammar",
+        "vllm:m?grammars=guided_grammar&thinking=left&schemas=strict",
     ],
 )
 def test_the_spec_of_a_preset_opens_the_same_again(spec: str, tmp_path: Path) -> None:
@@ -103,8 +103,3 @@ def test_a_grammar_is_sent_in_the_dialect_of_the_server(spec: str, sent: dict[st
             assert ("chat_template_kwargs" in body) == ("thinking=left" not in spec and "ollama" not in spec)
 
     asyncio.run(scenario())
-
-
-def test_a_preset_whose_server_takes_no_grammars_cannot_be_sent_schemas_as_such(tmp_path: Path) -> None:
-    with pytest.raises(RequestRejected, match="engine 'ollama:m': schemas=grammar needs"):
-        open_engine("ollama:m?schemas=grammar", base=tmp_path)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import user_message
+from remit.inference.answers.call_pieces import CALLS_MAX
 from remit.inference.answers.text_calls import (
     INDENT_MAX,
     MARKS,
@@ -25,7 +26,6 @@ from remit.inference.answers.text_calls import (
     read_marked,
     written_in,
 )
-from remit.inference.openai.call_pieces import CALLS_MAX
 
 # Many, or each with a whole command; the quick check has others of its kind.
 pytestmark = pytest.mark.slow

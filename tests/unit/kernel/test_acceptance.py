@@ -14,7 +14,7 @@ from remit.core.work.graph import Edge, Node, NodeKind
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
 from remit.kernel.results.tasks import NEEDS_REVIEW
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import hasty_graph
+from tests.simulation.scenarios import hasty_graph
 from tests.unit.kernel.builders import QUESTION, Run, in_line, manifest_of, wants
 
 BROKEN = (Violation("/n", "type", "is not a number"),)
@@ -42,7 +42,7 @@ def test_an_answer_that_breaks_its_contract_is_sent_back() -> None:
     assert run.last(rulings.CheckFailed).problems == ("output /n: is not a number",)
     assert run.path()[-1] == "think"
     run.says("7")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_an_answer_that_cannot_be_repaired_fails_the_run(violations: tuple[Viola
     run = Run(manifest_of(graph=chat_graph(repairs_max=1)))
     run.says("first", violations=violations)
     run.says("second", violations=violations)
-    assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, code)
-    assert run.state.answer == "second"
+    assert (run.state.end.ending, run.state.end.error) == (Ending.VALIDATION_FAIL, code)
+    assert run.state.result.answer == "second"
 
 
 def test_a_check_without_a_bound_sends_an_answer_back_as_often_as_the_model_may_try() -> None:
@@ -74,7 +74,7 @@ def test_a_required_tool_call_must_come_before_the_answer() -> None:
     run.proposes(wants("look"))
     run.returns()
     run.says("now I know")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.req("3.23")
@@ -85,7 +85,7 @@ def test_the_one_function_that_was_chosen_must_be_called_before_the_answer() -> 
     run.proposes(wants("look"))
     run.returns()
     run.says("now I know")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.req("3.23")
@@ -93,7 +93,7 @@ def test_the_one_function_that_was_chosen_must_be_called_before_the_answer() -> 
 def test_an_answer_without_tools_passes_where_none_is_demanded(mode: ToolChoiceMode) -> None:
     run = choosing(mode)
     run.says("hello")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.req("4.9")
@@ -107,14 +107,14 @@ def test_a_required_action_counts_when_its_observation_was_committed() -> None:
     run.proposes(wants("look", 3))
     run.returns()
     run.says("looked twice")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_required_action_counts_in_the_turn_that_commits_it() -> None:
     run = with_goal(Goal("finish", required_actions=(RequiredAction("finish"),)))
     run.proposes(wants("finish"))
     run.returns("finish", "that is all", stop_loop=True)
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.req("4.35")
@@ -126,7 +126,7 @@ def test_a_fact_of_the_world_is_no_success_from_reasoning_alone(task: TaskClass)
     run.proposes(wants("look"))
     run.returns()
     run.says("42")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.req("4.35")
@@ -134,7 +134,7 @@ def test_a_fact_of_the_world_is_no_success_from_reasoning_alone(task: TaskClass)
 def test_what_needs_no_observation_may_be_answered_at_once(task: TaskClass | None) -> None:
     run = with_goal(Goal("tell me", task_class=task))
     run.says("about 42")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.req("4.11")
@@ -143,7 +143,7 @@ def test_an_answer_that_claims_what_was_never_observed_ends_as_a_grounding_viola
     for _ in range(3):
         run.says("I looked")
     assert run.last(rulings.GroundingViolated).claims == ("required action look: observed 0 of 1 times",)
-    assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED)
+    assert (run.state.end.ending, run.state.end.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED)
 
 
 @pytest.mark.req("4.9")
@@ -153,14 +153,14 @@ def test_a_criterion_that_holds_passes_and_one_that_does_not_is_named() -> None:
     run.says("far too long")
     assert run.last(rulings.CheckFailed).problems == ("criterion short does not hold",)
     run.says("ok")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_criterion_that_cannot_be_decided_does_not_hold() -> None:
     run = with_goal(Goal("divide", (Criterion("odd", guard="10 / (visits - visits) > 1"),)))
     for _ in range(3):
         run.says("hello")
-    assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_RULE_FAILED)
+    assert (run.state.end.ending, run.state.end.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_RULE_FAILED)
 
 
 def test_every_validator_is_heard_before_the_answer_is_judged() -> None:
@@ -179,7 +179,7 @@ def test_problems_of_an_answer_are_forgotten_when_it_is_sent_back() -> None:
     run.validates("too loud")
     run.says("hello again")
     run.validates()
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.parametrize("criterion", [Criterion("empty"), Criterion("both", "visits > 0", "polite")])
@@ -202,7 +202,7 @@ def test_an_answer_that_ends_the_loop_is_not_blamed_for_the_one_before() -> None
     run.says("not json", violations=NO_JSON)
     run.proposes(wants("finish"))
     run.returns("finish", stop_loop=True)
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_an_answer_beside_calls_is_the_answer_in_the_same_turn() -> None:
@@ -231,13 +231,13 @@ def hasty(goal: Goal | None = None, request: SystemRequest = QUESTION) -> Run:
 def test_a_graph_without_a_check_earns_no_success_it_was_not_asked_to_prove(goal: Goal) -> None:
     run = hasty(goal)
     run.says("done")
-    assert run.state.ending is Ending.VALIDATION_FAIL
+    assert run.state.end.ending is Ending.VALIDATION_FAIL
 
 
 def test_a_graph_without_a_check_succeeds_when_the_goal_is_met() -> None:
     run = hasty(Goal("be short", (Criterion("short", guard="answer_bytes < 9"),)))
     run.says("done")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_graph_without_a_check_cannot_ask_for_a_review_and_ends_as_one_that_is_required() -> None:
@@ -245,7 +245,7 @@ def test_a_graph_without_a_check_cannot_ask_for_a_review_and_ends_as_one_that_is
     run.proposes(wants("look"))
     run.returns()
     run.says("wait")
-    assert (run.state.ending, run.state.message) == (Ending.REVIEW_REQUIRED, NEEDS_REVIEW)
+    assert (run.state.end.ending, run.state.end.message) == (Ending.REVIEW_REQUIRED, NEEDS_REVIEW)
 
 
 def test_a_value_that_nothing_supports_sends_the_answer_back_and_the_next_is_judged_anew() -> None:
@@ -254,27 +254,30 @@ def test_a_value_that_nothing_supports_sends_the_answer_back_and_the_next_is_jud
     run.returns()
     run.says("it is 7", unsupported=("7",))
     assert run.path()[-1] == "think"
-    assert (run.state.unsupported, run.last(rulings.CheckFailed).problems[0].startswith("the answer states '7'")) == (
+    assert (
+        run.state.result.unsupported,
+        run.last(rulings.CheckFailed).problems[0].startswith("the answer states '7'"),
+    ) == (
         ("7",),
         True,
     )
     run.says("it is 8")
-    assert (run.state.unsupported, run.state.ending) == ((), Ending.SUCCESS)
+    assert (run.state.result.unsupported, run.state.end.ending) == ((), Ending.SUCCESS)
 
 
 def test_no_answer_at_all_breaks_every_output_contract() -> None:
     request = replace(QUESTION, output=OutputContract(schema={"type": "object"}))
     run = Run(manifest_of(graph=in_line(Node("pass", NodeKind.DECIDE)), request=request))
-    assert run.state.ending is Ending.VALIDATION_FAIL
-    assert run.state.message == "output: there is no answer"
+    assert run.state.end.ending is Ending.VALIDATION_FAIL
+    assert run.state.end.message == "output: there is no answer"
 
 
 def test_an_output_contract_without_repair_makes_an_error_of_structure_final() -> None:
     request = replace(QUESTION, output=OutputContract(schema={"type": "object"}, repair_allowed=False))
     run = Run(manifest_of(request=request))
     run.says("not json", violations=(Violation("", "json", "expected value"),))
-    assert run.state.ending is Ending.VALIDATION_FAIL
-    assert run.state.error is ErrorCode.CONSTRAINT_JSON_INVALID
+    assert run.state.end.ending is Ending.VALIDATION_FAIL
+    assert run.state.end.error is ErrorCode.CONSTRAINT_JSON_INVALID
 
 
 def test_an_enum_beside_another_violation_is_a_schema_that_was_not_kept() -> None:
@@ -283,5 +286,5 @@ def test_an_enum_beside_another_violation_is_a_schema_that_was_not_kept() -> Non
     for violations in ((enum,), (enum, most)):
         run = Run(manifest_of(graph=chat_graph(repairs_max=0)))
         run.says("{}", violations=violations)
-        codes.append(run.state.error)
+        codes.append(run.state.end.error)
     assert codes == [ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED, ErrorCode.CONSTRAINT_SCHEMA_INVALID]

@@ -32,17 +32,17 @@ def test_only_kinds_of_arrivals_are_heard() -> None:
 def test_a_started_run_has_its_caps_its_messages_and_nothing_spent() -> None:
     manifest = manifest_of(budget=Budget(tool_calls=3))
     state = opened(arrivals.RunStarted(manifest, 11, 22), BEGINS_AT_MS)
-    assert state.caps[Dimension.TOOL_CALLS] == 3
-    assert state.used == state.reserved == [0] * len(state.caps)
-    assert state.context == list(manifest.request.messages)
-    assert (state.context_tokens, state.offer_tokens) == (11, 22)
-    assert (state.node, state.seq) == (-1, -1)
+    assert state.spending.caps[Dimension.TOOL_CALLS] == 3
+    assert state.used == state.reserved == [0] * len(state.spending.caps)
+    assert state.talk.context == list(manifest.request.messages)
+    assert (state.talk.context_tokens, state.talk.offer_tokens) == (11, 22)
+    assert (state.place.node, state.seq) == (-1, -1)
 
 
 @pytest.mark.parametrize(("from_above", "deadline"), [(0, 600_000), (5_000, 5_000), (900_000, 600_000)])
 def test_the_earlier_of_its_own_deadline_and_the_one_from_above_counts(from_above: int, deadline: int) -> None:
     manifest = with_deadline(manifest_of(), BEGINS_AT_MS + from_above if from_above else 0)
-    assert opened(arrivals.RunStarted(manifest, 0), BEGINS_AT_MS).deadline_at_ms == BEGINS_AT_MS + deadline
+    assert opened(arrivals.RunStarted(manifest, 0), BEGINS_AT_MS).clock.deadline_at_ms == BEGINS_AT_MS + deadline
 
 
 def test_folding_the_turns_gives_the_live_state() -> None:
@@ -62,10 +62,10 @@ def test_an_answer_leaves_its_words_its_proposals_and_its_usage() -> None:
     answer = arrivals.ModelAnswered(run.open(CallModel)[0].id, "let me see", calls=(call,), usage=usage, tokens_bound=9)
     run.take(answer)
     state = run.state
-    assert state.context[-1] is answer
-    assert (state.answer, state.proposed, state.iterations) == ("let me see", (call,), 1)
-    assert (state.prompt_tokens, state.reasoning_tokens, state.output_tokens) == (5, 2, 3)
-    assert state.context_tokens == MESSAGES_TOKENS + 9
+    assert state.talk.context[-1] is answer
+    assert (state.result.answer, state.calls.proposed, state.counts.iterations) == ("let me see", (call,), 1)
+    assert (state.talk.prompt_tokens, state.talk.reasoning_tokens, state.talk.output_tokens) == (5, 2, 3)
+    assert state.talk.context_tokens == MESSAGES_TOKENS + 9
 
 
 def test_an_answer_of_calls_alone_keeps_the_words_before_it() -> None:
@@ -73,7 +73,7 @@ def test_an_answer_of_calls_alone_keeps_the_words_before_it() -> None:
     run.proposes(wants("look"), text="let me see")
     run.returns()
     run.proposes(wants("look", 2))
-    assert run.state.answer == "let me see"
+    assert run.state.result.answer == "let me see"
 
 
 def test_a_model_that_said_nothing_is_not_shown_its_own_silence() -> None:
@@ -88,14 +88,14 @@ def test_a_failed_model_call_counts_what_it_used() -> None:
     usage = TokenUsage(prompt_tokens=5, reasoning_tokens=2, output_tokens=3)
     code = ErrorCode.INFERENCE_ENGINE_ERROR
     run.take(arrivals.ModelFailed(run.open(CallModel)[0].id, code, usage=usage))
-    assert (run.state.prompt_tokens, run.state.reasoning_tokens, run.state.output_tokens) == (5, 2, 3)
-    assert run.state.last_error == code
+    assert (run.state.talk.prompt_tokens, run.state.talk.reasoning_tokens, run.state.talk.output_tokens) == (5, 2, 3)
+    assert run.state.counts.last_error == code
 
 
 def test_found_context_is_kept_beside_the_history() -> None:
     run = Run(manifest_of(retrieves_context=True))
     run.take(arrivals.ContextFound(run.open(Retrieve)[0].id, "evidence", 15))
-    assert run.state.ephemeral == "evidence"
+    assert run.state.talk.ephemeral == "evidence"
     assert run.messages() == ["please"]
     assert run.open(CallModel)[0].reserved[0] == (0, MESSAGES_TOKENS + OFFER_TOKENS + 15)
 
@@ -103,7 +103,7 @@ def test_found_context_is_kept_beside_the_history() -> None:
 def test_context_that_was_not_found_is_remembered_as_an_error() -> None:
     run = Run(manifest_of(retrieves_context=True))
     run.take(arrivals.ContextFailed(run.open(Retrieve)[0].id, "no index"))
-    assert run.state.last_error == CONTEXT_FAILED
+    assert run.state.counts.last_error == CONTEXT_FAILED
     assert run.path() == ["prepare", "think"]
 
 
@@ -114,15 +114,15 @@ def test_feedback_waits_for_the_next_model_call() -> None:
     run.proposes(wants("look"))
     run.returns()
     assert run.messages()[-1] == "be brief"
-    assert (run.state.pending, run.state.pending_tokens) == ([], 0)
+    assert (run.state.talk.pending, run.state.talk.pending_tokens) == ([], 0)
 
 
 def test_an_answered_question_is_a_message_of_the_user() -> None:
     run = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Where?"))))
     run.take(arrivals.QuestionAnswered(run.question().id, "ada", "Rome", 14))
-    message = run.state.context[-1]
+    message = run.state.talk.context[-1]
     assert not isinstance(message, arrivals.ModelAnswered)
-    assert (message.role, message.content, run.state.context_tokens) == (Role.USER, "Rome", MESSAGES_TOKENS + 14)
+    assert (message.role, message.content, run.state.talk.context_tokens) == (Role.USER, "Rome", MESSAGES_TOKENS + 14)
 
 
 def test_what_a_child_of_the_graph_says_is_a_message() -> None:
@@ -135,20 +135,20 @@ def test_what_a_delegate_says_is_the_result_of_its_call_and_proves_nothing() -> 
     run = Run()
     run.proposes(wants("ask_child"))
     run.heard_from_child(text="found it")
-    trace = run.state.calls[run.all(StartChild)[0].id]
+    trace = run.state.calls.made[run.all(StartChild)[0].id]
     assert (trace.rung, trace.content, trace.code) == ("observed", "found it", "")
-    message = run.state.context[-1]
+    message = run.state.talk.context[-1]
     assert not isinstance(message, arrivals.ModelAnswered)
     assert (message.role, message.tool_call_id, message.name) == (Role.TOOL, "call", "ask_child")
-    assert run.state.committed == {}
+    assert run.state.effects.committed == {}
 
 
 def test_a_delegate_that_failed_is_told_with_its_ending() -> None:
     run = Run()
     run.proposes(wants("ask_child"))
     run.heard_from_child(Ending.IMPOSSIBLE, text="could not")
-    assert run.state.calls[run.all(StartChild)[0].id].code == Ending.IMPOSSIBLE
-    assert run.state.last_error == Ending.IMPOSSIBLE
+    assert run.state.calls.made[run.all(StartChild)[0].id].code == Ending.IMPOSSIBLE
+    assert run.state.counts.last_error == Ending.IMPOSSIBLE
 
 
 def test_after_the_ending_nothing_is_heard() -> None:
@@ -156,6 +156,6 @@ def test_after_the_ending_nothing_is_heard() -> None:
     run.proposes(wants("pay"))
     run.approves()
     run.take(arrivals.CancelRequested("ada"))
-    before = list(run.state.context)
+    before = list(run.state.talk.context)
     run.returns("pay")
-    assert run.state.context == before
+    assert run.state.talk.context == before

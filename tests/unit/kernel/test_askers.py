@@ -86,7 +86,7 @@ def test_who_asked_may_still_say_no() -> None:
     run.take(arrivals.ApprovalRefused(run.question().id, "c7"))
     assert run.open(CallTool) == []
     run.says("Nothing was paid.")
-    assert run.state.ending is Ending.PERMISSION_DENIED
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
 
 
 def test_of_four_eyes_on_a_call_beyond_the_budget_one_must_be_of_those_who_release() -> None:

@@ -18,7 +18,7 @@ from remit.core.record import BlobRef, replace
 from remit.core.run.messages import Message, Role
 from remit.kernel.authority.proposed_calls import OPTIONS_MAX, QUESTION_CHARS_MAX, question_in
 from remit.kernel.state import loop_state, waiting_for
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 
 SCHEMA = {"type": "object", "properties": {"question": {"type": "string"}, "options": {"type": "array"}}}
@@ -41,7 +41,7 @@ def able_to_ask(under: Ending = Ending.MISSING_INFO, **manifest: Any) -> Run:
 
 def results(run: Run, call_id: str) -> list[str]:
     """The texts of the tool messages that answer a call."""
-    told = [entry for entry in run.state.context if isinstance(entry, Message) and entry.role is Role.TOOL]
+    told = [entry for entry in run.state.talk.context if isinstance(entry, Message) and entry.role is Role.TOOL]
     return [str(message.content) for message in told if message.tool_call_id == call_id]
 
 
@@ -67,7 +67,7 @@ def test_an_answer_is_the_one_result_of_its_call() -> None:
     run.returns("look")
     assert run.path()[-1] == "think"
     assert (results(run, "asked"), len(results(run, "looked"))) == (["Rome"], 1)
-    trace = next(trace for trace in run.state.calls.values() if trace.tool == "ask")
+    trace = next(trace for trace in run.state.calls.made.values() if trace.tool == "ask")
     assert (trace.rung, trace.content, trace.arguments) == (Rung.OBSERVED, "Rome", question().arguments)
     assert run.last(rulings.QuestionSettled).answer is Answer.ANSWERED
     lawful(run)
@@ -88,7 +88,7 @@ def test_a_question_that_is_passed_on_is_one_call_and_a_review_for_everybody_who
     run.tells("Rome")
     assert (run.used(CALLS), run.used(REVIEWS)) == (1, 2)
     assert results(run, "asked") == ["Rome"]
-    (trace,) = run.state.calls.values()
+    (trace,) = run.state.calls.made.values()
     assert (trace.rung, trace.content) == (Rung.OBSERVED, "Rome")
     lawful(run)
 
@@ -101,7 +101,7 @@ def test_calls_under_one_id_keep_their_own_traces_when_a_question_is_passed_on()
     run.rings(TimerPurpose.APPROVAL)
     run.returns("look")
     run.tells("now")
-    told = {(trace.tool, trace.arguments_hash): trace.content for trace in run.state.calls.values()}
+    told = {(trace.tool, trace.arguments_hash): trace.content for trace in run.state.calls.made.values()}
     assert told == {
         ("ask", one.arguments_hash): "this",
         ("ask", other.arguments_hash): "now",
@@ -117,7 +117,7 @@ def test_a_person_who_does_not_answer_is_told_to_the_model_and_the_run_goes_on()
     expected = "Not called. APPROVAL_REJECTED: ada does not answer: ask somebody else"
     assert results(run, "asked") == [expected]
     assert (run.path()[-1], run.last(rulings.QuestionSettled).answer) == ("think", Answer.REJECTED)
-    assert next(iter(run.state.calls.values())).code == Refusal.APPROVAL_REJECTED
+    assert next(iter(run.state.calls.made.values())).code == Refusal.APPROVAL_REJECTED
     lawful(run)
 
 
@@ -134,7 +134,7 @@ def test_a_question_that_nobody_answers_ends_the_run_under_its_code(under: Endin
     run.proposes(question())
     asked = run.question()
     run.rings(TimerPurpose.APPROVAL)
-    assert (run.state.ending, run.state.message) == (under, f"nobody answered question {asked.id} in time")
+    assert (run.state.end.ending, run.state.end.message) == (under, f"nobody answered question {asked.id} in time")
     lawful(run)
 
 
@@ -150,7 +150,7 @@ def test_where_no_review_is_left_the_question_is_refused_and_counts_as_no_call()
     refused = run.all(rulings.ToolCallRefused)
     assert [one.code for one in refused] == [Refusal.BUDGET_EXHAUSTED] * 2
     assert refused[0].reason == "nobody may be asked any more: human_reviews_max=0 is spent"
-    assert (run.path()[-1], run.state.repeats, run.used(CALLS)) == ("think", {}, 0)
+    assert (run.path()[-1], run.state.calls.repeats, run.used(CALLS)) == ("think", {}, 0)
     lawful(run)
 
 
@@ -179,7 +179,7 @@ def test_a_question_that_a_person_reworded_is_asked_as_they_put_it() -> None:
     assert (run.question().question, run.question().arguments_hash) == ("Which city, please?", better.arguments_hash)
     run.tells("Rome")
     assert results(run, "asked") == ["Rome"]
-    assert list(run.state.repeats) == [("ask", better.arguments_hash)]
+    assert list(run.state.calls.repeats) == [("ask", better.arguments_hash)]
     lawful(run)
 
 
@@ -193,7 +193,7 @@ def test_a_question_beyond_the_calls_of_a_run_may_be_released_by_a_person_first(
     run.approves()
     assert run.question().purpose is AskPurpose.QUESTION
     run.tells("Rome")
-    assert (run.state.caps[CALLS], run.used(CALLS)) == (2, 2)
+    assert (run.state.spending.caps[CALLS], run.used(CALLS)) == (2, 2)
     lawful(run)
 
 

@@ -32,7 +32,7 @@ from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict
 from remit.kernel.results.feasible import why_never
 from remit.kernel.state import pinned
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 REACHES = [Judgement]
@@ -172,7 +172,7 @@ def test_a_side_effect_beyond_its_cap_waits_for_a_person(cap: int) -> None:
     assert packet is not None
     assert packet.releases == ((int(Dimension.SIDE_EFFECTS), 1),)
     run.approves()
-    assert run.state.caps[Dimension.SIDE_EFFECTS] == cap + 1
+    assert run.state.spending.caps[Dimension.SIDE_EFFECTS] == cap + 1
 
 
 def test_side_effects_that_are_spent_are_nobodys_to_lift_where_the_boundary_stops_there() -> None:

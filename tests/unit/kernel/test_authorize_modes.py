@@ -30,7 +30,7 @@ from remit.kernel.authority.authorize import (
 from remit.kernel.authority.verdict import ALLOWED, Judgement, ask, refuse
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import fold
-from remit.testing.scenarios import PARAMETERS, TOOLS
+from tests.simulation.scenarios import PARAMETERS, TOOLS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 
 REACHES = [Provenance, BoundaryMode]
@@ -165,7 +165,7 @@ def test_what_a_spent_dimension_lacks_is_lifted_where_the_boundary_leaves_it_to_
     assert packet.releases == ((int(Dimension.TOOL_CALLS), 1),)
     assert packet.reasons == ("nothing is left of tool_calls; a person may let this one call through",)
     run.approves()
-    assert (len(run.open(CallTool)), run.state.caps[Dimension.TOOL_CALLS]) == (2, 2)
+    assert (len(run.open(CallTool)), run.state.spending.caps[Dimension.TOOL_CALLS]) == (2, 2)
 
 
 def test_a_cap_of_zero_forbids_and_is_not_spent() -> None:
@@ -226,7 +226,7 @@ def test_every_objection_of_an_auditing_boundary_is_recorded_and_not_only_the_fi
         ("write", "ask"),
         ("write", "ask"),
     ]
-    assert run.state.denials == 0
+    assert run.state.counts.denials == 0
 
 
 def test_what_keeps_a_run_whole_is_enforced_while_its_boundary_only_audits() -> None:
@@ -259,7 +259,7 @@ def test_what_a_person_would_have_lifted_is_lifted_and_noted_where_nobody_is_ask
     assert len(run.open(CallTool)) == 2
     released = [noted.releases for noted in run.all(rulings.CallNoted) if noted.releases]
     assert released == [((int(Dimension.SIDE_EFFECTS), 1),)] * 2
-    assert (run.state.caps[Dimension.SIDE_EFFECTS], run.state.left[Dimension.SIDE_EFFECTS]) == (2, 0)
+    assert (run.state.spending.caps[Dimension.SIDE_EFFECTS], run.state.spending.left[Dimension.SIDE_EFFECTS]) == (2, 0)
     assert fold(run.journal) == run.state
 
 

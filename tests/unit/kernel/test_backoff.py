@@ -42,7 +42,7 @@ def test_each_call_after_a_failure_waits_longer_than_the_one_before() -> None:
 def test_the_retries_are_capped_and_the_cap_ends_the_run() -> None:
     run = Run(manifest_of(budget=Budget(retries=2)))
     failing(run, 3)
-    assert run.state.ending is Ending.UNAVAILABLE_DEP
+    assert run.state.end.ending is Ending.UNAVAILABLE_DEP
 
 
 def test_a_success_lets_the_next_call_go_at_once() -> None:
@@ -79,14 +79,14 @@ def test_an_effect_that_cannot_be_repeated_safely_has_no_pause_of_its_own() -> N
         run.approves()
         run.fails()
         tally = run.tally()
-        assert (cooled_at_ms(tally, run.state.tools["write"]) > 0) == idempotent
+        assert (cooled_at_ms(tally, run.state.derived.tools["write"]) > 0) == idempotent
 
 
 @pytest.mark.parametrize("code", [LOST, ErrorCode.CONFIG_NO_ENGINE])
 def test_what_is_not_worth_trying_again_is_not_slowed_down(code: str) -> None:
     tally = Run().tally()
     tally.fail("look", Streak(1, code, 1))
-    assert cooled_at_ms(tally, tally.state.tools["look"]) == 0
+    assert cooled_at_ms(tally, tally.state.derived.tools["look"]) == 0
 
 
 def test_a_failure_of_this_very_turn_counts() -> None:
@@ -95,7 +95,7 @@ def test_a_failure_of_this_very_turn_counts() -> None:
     (call,) = run.open(CallTool)
     tally = Tally(run.state, run.now_ms, call.id)
     tally.fail("look", Streak(1, ErrorCode.TOOL_TIMEOUT, 1))
-    assert cooled_at_ms(tally, run.state.tools["look"]) == run.now_ms + backoff_ms("run", call.id, 1)
+    assert cooled_at_ms(tally, run.state.derived.tools["look"]) == run.now_ms + backoff_ms("run", call.id, 1)
     assert tally.decisions == [RetryPlanned(call.id, 2, ErrorCode.TOOL_TIMEOUT)]
 
 
@@ -103,4 +103,4 @@ def test_no_pause_goes_beyond_the_deadline() -> None:
     run = Run(manifest_of(budget=Budget(wall_clock_ms=100)))
     failing(run, 1)
     run.proposes(wants("look", 2))
-    assert run.now(CallTool)[0].not_before_ms == run.state.deadline_at_ms
+    assert run.now(CallTool)[0].not_before_ms == run.state.clock.deadline_at_ms

@@ -20,7 +20,7 @@ from remit.kernel.authority.call_flags import (
     purchased_so_far,
 )
 from remit.kernel.authority.conditions import CONDITIONS_INVALID, check_conditions
-from remit.testing.scenarios import PARAMETERS
+from tests.simulation.scenarios import PARAMETERS
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 
 CHANGE = ToolDefinition("change", "", PARAMETERS, effect=Effect.WRITE)
@@ -37,7 +37,7 @@ def run_of(*conditions: Condition, mode: BoundaryMode = BoundaryMode.ENFORCE) ->
 
 def returned(run: Run, tool: str, *flags: str) -> None:
     """The model calls a tool, which returns and raises these flags."""
-    run.proposes(wants(tool, len(run.state.calls)))
+    run.proposes(wants(tool, len(run.state.calls.made)))
     if not run.open(CallTool):
         run.approves()
     (command,) = run.open(CallTool)
@@ -45,7 +45,7 @@ def returned(run: Run, tool: str, *flags: str) -> None:
 
 
 def failed(run: Run, tool: str, *flags: str) -> None:
-    run.proposes(wants(tool, len(run.state.calls)))
+    run.proposes(wants(tool, len(run.state.calls.made)))
     (command,) = run.open(CallTool)
     run.take(ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, "broke", b"e" * 32, flags=flags))
 
@@ -55,21 +55,21 @@ def test_a_flag_stays_up_and_names_the_tool_that_raised_it_first() -> None:
     returned(run, "look", "vendor_risk")
     returned(run, "look")
     returned(run, "change", "vendor_risk")
-    assert lawful(run).state.flags == {"vendor_risk": "look"}
+    assert lawful(run).state.calls.flags == {"vendor_risk": "look"}
     assert [one.raised for one in run.all(CallSettled)] == [("vendor_risk",), (), ("vendor_risk",)]
 
 
 def test_tests_count_once_something_was_changed_and_the_latest_run_decides() -> None:
     run = run_of()
     returned(run, "suite", "tests_failed")
-    assert run.state.flags == {}, "nothing was changed before"
+    assert run.state.calls.flags == {}, "nothing was changed before"
     returned(run, "change")
     returned(run, "suite", "tests_failed", "slow")
-    assert run.state.flags == {"tests_failed": "suite", "slow": "suite"}
+    assert run.state.calls.flags == {"tests_failed": "suite", "slow": "suite"}
     returned(run, "suite")
-    assert run.state.flags == {"slow": "suite"}
+    assert run.state.calls.flags == {"slow": "suite"}
     failed(run, "suite")
-    assert "tests_failed" in run.state.flags
+    assert "tests_failed" in run.state.calls.flags
 
 
 def test_a_tool_of_the_sandbox_that_is_called_so_is_taken_for_a_test_run() -> None:
@@ -95,7 +95,7 @@ def test_one_that_does_not_hold_or_looks_at_calls_stops_nothing_there() -> None:
         Condition("later", '"vendor_risk" in flags', Then.STOP),
     )
     returned(run, "look", "vendor_risk")
-    assert run.state.ending is None
+    assert run.state.end.ending is None
     run.proposes(wants("change"))
     assert run.last(RunEnded).ending is Ending.UNSAFE_DETECTION
 
@@ -103,7 +103,7 @@ def test_one_that_does_not_hold_or_looks_at_calls_stops_nothing_there() -> None:
 def test_a_boundary_that_only_audits_notes_what_an_observation_would_have_stopped() -> None:
     run = run_of(Condition("leak", "true", Then.STOP, "no", At.OBSERVATION), mode=BoundaryMode.AUDIT)
     returned(run, "look", "vendor_risk")
-    assert run.state.ending is None
+    assert run.state.end.ending is None
     assert [one.reason for one in run.all(CallNoted)] == ["condition leak: no"]
 
 
@@ -121,7 +121,7 @@ def test_a_run_whose_last_tests_failed_after_a_change_does_not_succeed() -> None
     returned(run, "change")
     returned(run, "suite", "tests_failed")
     for _ in range(5):
-        if run.state.ending is None:
+        if run.state.end.ending is None:
             run.says("Tests pass.")
     ended = run.last(RunEnded)
     assert ended.ending is Ending.VALIDATION_FAIL
@@ -143,7 +143,7 @@ def test_purchases_count_when_they_are_ordered_those_of_this_turn_too() -> None:
     for _ in range(2):
         run.approves()
     assert [command.amount for command in run.open(CallTool)] == [30, 40]
-    assert run.state.purchased == 70
+    assert run.state.effects.purchased == 70
     tally = run.tally()
     assert purchased_so_far(tally) == 70
     tally.order(replace(run.open(CallTool)[0], id="x"))
@@ -154,7 +154,7 @@ def test_what_a_person_or_silence_denied_is_counted() -> None:
     run = run_of()
     run.proposes(wants("change"))
     run.rejects()
-    assert (run.state.rejections, run.state.denials) == (1, 0)
+    assert (run.state.people.rejections, run.state.counts.denials) == (1, 0)
 
 
 def test_flags_of_this_turn_are_seen_with_those_before() -> None:

@@ -19,8 +19,8 @@ from remit.core.work.graph import Node, NodeKind
 from remit.kernel.state import compiled, lifecycle
 from remit.observe.views.execution import error_of, response_of
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.laws import keep_the_law
-from remit.testing.play import demo_manifest, demo_world
+from tests.simulation.laws.every_law import keep_the_law
+from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 REACHES = [FailureCategory]
@@ -171,9 +171,9 @@ def test_a_run_can_end_with_this_code_and_says_so_to_its_caller(code: ErrorCode)
     run = WAYS[code](code)
     error = error_of(run.state)
     assert error is not None
-    assert (run.state.error, error.code) == (code, code)
-    assert run.state.ending is not None
-    failure = failure_of(run.state.ending, run.state.error)
+    assert (run.state.end.error, error.code) == (code, code)
+    assert run.state.end.ending is not None
+    failure = failure_of(run.state.end.ending, run.state.end.error)
     assert failure is not None
     assert error.category is failure.category
 
@@ -206,7 +206,7 @@ def test_a_chat_recovers_from_a_failed_tool(code: ErrorCode) -> None:
     run.proposes(wants("look"))
     run.returns()
     run.says("found it after all")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_chat_recovers_from_a_tool_it_does_not_have() -> None:
@@ -215,7 +215,7 @@ def test_a_chat_recovers_from_a_tool_it_does_not_have() -> None:
     run.proposes(wants("look"))
     run.returns()
     run.says("then with another")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_chat_recovers_from_an_effect_that_did_not_happen() -> None:
@@ -228,7 +228,7 @@ def test_a_chat_recovers_from_an_effect_that_did_not_happen() -> None:
     run.approves()
     run.returns()
     run.says("paid")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 # The same in every process and every thread.
@@ -262,6 +262,6 @@ def test_runs_in_many_threads_do_not_touch_each_other() -> None:
 def test_a_caller_sees_a_request_go_in_and_a_response_come_out() -> None:
     world = demo_world()
     run = world.finish(demo_manifest())
-    response = response_of(run.state, str(run.state.answer))
+    response = response_of(run.state, str(run.state.result.answer))
     assert (response.terminal_code, response.content, response.error) == (Ending.SUCCESS, "Order 42 is refunded.", None)
     assert demo_manifest().request.mode is Mode.CHAT

@@ -15,7 +15,7 @@ from remit.kernel.results.doubt import LOST
 from remit.kernel.results.notices import CHILD_LOST
 from remit.kernel.state import ChildTrace
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
-from remit.testing.scenarios import LEASE
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.kernel.plans import SCHEMA, PlanRun, child_step, code_step, plan_of, retried
 
@@ -83,7 +83,7 @@ class TestSharing:
         leases = [dict(child.lease) for child in run.open(StartChild)]
         assert leases[0] == leases[1] == leases[2]
         assert leases[0][Dimension.TOOL_CALLS] == 2
-        assert run.state.left[Dimension.TOOL_CALLS] == 1
+        assert run.state.spending.left[Dimension.TOOL_CALLS] == 1
 
     def test_what_a_replica_did_not_use_is_there_for_the_next(self) -> None:
         run = PlanRun(manifest_of(graph=redundant(), budget=Budget(tool_calls=9)))
@@ -112,7 +112,7 @@ class TestSharing:
         kept = []
         for _ in range(3):
             (child,) = run.open(StartChild)
-            kept.append(run.state.left[Dimension.STEPS])
+            kept.append(run.state.spending.left[Dimension.STEPS])
             run.take(arrivals.ChildEnded(child.id, Ending.IMPOSSIBLE, "no", child.lease))
         # Vote and check, and a visit and a vote for each replica that is to come.
         assert all(left >= wanted for left, wanted in zip(kept, (6, 4, 2), strict=True))
@@ -137,14 +137,14 @@ class TestSharing:
 class TestTiming:
     def test_a_child_has_the_deadline_of_its_parent(self) -> None:
         run = PlanRun(manifest_of(graph=plan_of(child_step("a"))))
-        assert run.open(StartChild)[0].deadline_at_ms == run.state.deadline_at_ms
+        assert run.open(StartChild)[0].deadline_at_ms == run.state.clock.deadline_at_ms
 
     def test_the_time_limit_of_its_node_may_only_shorten_it(self) -> None:
         short = PlanRun(manifest_of(graph=plan_of(child_step("a", timeout_ms=5_000))))
         assert short.open(StartChild)[0].deadline_at_ms == short.now_ms + 5_000
         tight = manifest_of(graph=plan_of(child_step("a", timeout_ms=5_000)), budget=Budget(wall_clock_ms=1_000))
         run = PlanRun(tight)
-        assert run.open(StartChild)[0].deadline_at_ms == run.state.deadline_at_ms
+        assert run.open(StartChild)[0].deadline_at_ms == run.state.clock.deadline_at_ms
 
 
 class TestFailing:
@@ -160,8 +160,8 @@ class TestFailing:
         run = PlanRun(manifest_of(graph=plan_of(child_step("a"))))
         (child,) = run.open(StartChild)
         run.ends(ending, error=error, message="the reason")
-        assert (run.state.ending, run.state.error) == (how, error)
-        assert run.state.message == f"child {child.run_id}: the reason"
+        assert (run.state.end.ending, run.state.end.error) == (how, error)
+        assert run.state.end.message == f"child {child.run_id}: the reason"
 
     @pytest.mark.parametrize(
         ("ending", "error"),
@@ -173,18 +173,18 @@ class TestFailing:
     def test_a_child_that_was_cut_off_has_failed(self, ending: Ending, error: ErrorCode) -> None:
         run = PlanRun(manifest_of(graph=plan_of(child_step("a"))))
         run.ends(ending)
-        assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, error)
-        assert run.state.message.endswith(f"it ended as {ending}")
+        assert (run.state.end.ending, run.state.end.error) == (Ending.UNAVAILABLE_DEP, error)
+        assert run.state.end.message.endswith(f"it ended as {ending}")
 
     def test_a_child_that_ran_until_the_runs_own_deadline_ran_out_of_the_runs_time(self) -> None:
         run = PlanRun(manifest_of(graph=plan_of(child_step("a")), budget=Budget(wall_clock_ms=5)))
         run.ends(Ending.TIMEOUT)
-        assert (run.state.ending, run.state.error) == (Ending.TIMEOUT, ErrorCode.CANCELLED_TIMEOUT)
+        assert (run.state.end.ending, run.state.end.error) == (Ending.TIMEOUT, ErrorCode.CANCELLED_TIMEOUT)
 
     def test_a_child_that_was_lost_has_failed_and_spent_its_lease(self) -> None:
         run = PlanRun(manifest_of(graph=plan_of(child_step("a")), budget=Budget(tool_calls=7)))
         run.vanishes()
-        assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_UNAVAILABLE)
+        assert (run.state.end.ending, run.state.end.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_UNAVAILABLE)
         assert run.used(Dimension.TOOL_CALLS) == 7
 
     def test_a_step_whose_child_failed_is_tried_again_with_a_new_child(self) -> None:
@@ -192,13 +192,17 @@ class TestFailing:
         run = PlanRun(manifest_of(graph=plan_of(step, edges=(retried(step),))))
         run.ends(Ending.TIMEOUT)
         run.answers("better")
-        assert (run.state.ending, run.state.answer, len(run.state.children)) == (Ending.SUCCESS, "better", 2)
+        assert (run.state.end.ending, run.state.result.answer, len(run.state.children.ended)) == (
+            Ending.SUCCESS,
+            "better",
+            2,
+        )
 
     def test_a_step_whose_child_used_up_its_share_is_not_a_failed_one(self) -> None:
         step = child_step("a", visits_max=2)
         run = PlanRun(manifest_of(graph=plan_of(step, edges=(retried(step),))))
         run.ends(Ending.BUDGET_EXHAUSTED)
-        assert (run.state.ending, len(run.all(StartChild))) == (Ending.BUDGET_EXHAUSTED, 1)
+        assert (run.state.end.ending, len(run.all(StartChild))) == (Ending.BUDGET_EXHAUSTED, 1)
 
 
 class TestRemembering:
@@ -206,7 +210,7 @@ class TestRemembering:
         run = PlanRun(manifest_of(graph=plan_of(child_step("a"))))
         (child,) = run.open(StartChild)
         run.ends(Ending.SUCCESS, text="found it")
-        assert run.state.children == [
+        assert run.state.children.ended == [
             ChildTrace(
                 child.id,
                 "a",
@@ -220,10 +224,10 @@ class TestRemembering:
     def test_a_lost_child_is_kept_as_lost(self) -> None:
         run = PlanRun(manifest_of(graph=plan_of(child_step("a"))))
         run.vanishes()
-        assert [(child.ending, child.message) for child in run.state.children] == [(LOST, CHILD_LOST)]
+        assert [(child.ending, child.message) for child in run.state.children.ended] == [(LOST, CHILD_LOST)]
 
     def test_a_child_that_a_model_asked_for_is_a_call_and_no_child_of_a_node(self) -> None:
         run = PlanRun()
         run.proposes(wants("ask_child"))
         run.answers("found it")
-        assert run.state.children == []
+        assert run.state.children.ended == []

@@ -35,7 +35,7 @@ from remit.kernel.authority.conditions import (
 from remit.kernel.authority.verdict import ALLOWED, Judgement
 from remit.kernel.graph.expressions import GuardFault, GuardRefused, GuardType
 from remit.kernel.tally import Tally
-from remit.testing.scenarios import PARAMETERS
+from tests.simulation.scenarios import PARAMETERS
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, bound, lawful, manifest_of, wants
 
 REACHES = [At, Then]
@@ -87,7 +87,7 @@ def tally_of(boundary: Boundary, *, tools: tuple[ToolDefinition, ...] = (REFUND,
 def held(when: str, call: ProposedCall, tally: Tally | None = None) -> list[bool]:
     """Of each condition that objects to a call, whether it was decided."""
     tally = tally or tally_of(ruled(when))
-    return [is_decided for _, is_decided in objecting(call, tally.state.tools[call.tool], tally, tuple(Then))]
+    return [is_decided for _, is_decided in objecting(call, tally.state.derived.tools[call.tool], tally, tuple(Then))]
 
 
 def call_of(text: str | BlobRef, *, abridged: str = "", tool: str = "refund") -> ProposedCall:
@@ -157,12 +157,16 @@ def test_a_condition_sees_every_name_with_its_value(name: str) -> None:
     ada = Principal("acme", "ada", channel="background")
     tally = tally_of(boundary, role=AgentRole.REVIEWER, depth=1, principal=ada, agents=("clerk", "worker"))
     state = tally.state
-    state.denials, state.effects_committed, state.failures_after_change = 3, 4, 5
-    state.flags, state.purchased, state.rejections = {"secret_read": "refund", "tests_failed": "t"}, 700, 2
-    state.ungrounded = ("https://x.example",)
+    state.counts.denials, state.effects.count, state.effects.failures_after_change = 3, 4, 5
+    state.calls.flags, state.effects.purchased, state.people.rejections = (
+        {"secret_read": "refund", "tests_failed": "t"},
+        700,
+        2,
+    )
+    state.result.ungrounded = ("https://x.example",)
     tally.left = [100 + place for place in range(len(FIELDS))]
     call = replace(bound(wants("refund")), objection="REPEAT", labels=("private", "secret"), carries_secret=True)
-    found = list(objecting(call, state.tools["refund"], tally, (Then.ASK,)))
+    found = list(objecting(call, state.derived.tools["refund"], tally, (Then.ASK,)))
     assert [(condition.name, is_decided) for condition, is_decided in found] == [("c0", True)]
 
 
@@ -281,9 +285,12 @@ def test_calls_that_a_condition_refuses_are_denials_and_the_third_ends_the_run()
     refusing = Condition("never", 'tool == "write"', Then.REFUSE, "no")
     run = Run(manifest_of(boundary=Boundary(conditions=(refusing,))))
     for n in range(3):
-        assert (run.state.ending, run.state.denials) == (None, n)
+        assert (run.state.end.ending, run.state.counts.denials) == (None, n)
         run.proposes(wants("write", n))
-    assert (run.state.ending, run.state.message) == (Ending.PERMISSION_DENIED, "3 calls were denied, denials_max=3")
+    assert (run.state.end.ending, run.state.end.message) == (
+        Ending.PERMISSION_DENIED,
+        "3 calls were denied, denials_max=3",
+    )
     assert run.last(RunEnded).escalation is not None
     lawful(run)
 
@@ -301,10 +308,10 @@ def test_what_is_left_of_the_clock_shrinks_as_time_passes_and_stands_still_while
     left = CONDITION_NAMES["left_wall_clock_ms"][2]
     run = Run(manifest_of(budget=Budget(wall_clock_ms=1_000)))
     tally = Tally(run.state, BEGINS_AT_MS + 400)
-    assert left(wants("look"), run.state.tools["look"], tally) == 600
+    assert left(wants("look"), run.state.derived.tools["look"], tally) == 600
     run.proposes(wants("write"))
     later = Tally(run.state, run.now_ms + 5_000)
-    assert left(wants("look"), run.state.tools["look"], later) == 1_000 - (run.now_ms - BEGINS_AT_MS)
+    assert left(wants("look"), run.state.derived.tools["look"], later) == 1_000 - (run.now_ms - BEGINS_AT_MS)
 
 
 # What they do.
@@ -356,8 +363,8 @@ def test_a_condition_that_stops_ends_the_run_and_names_the_call() -> None:
     stopping = Boundary(conditions=(Condition("alarm", 'tool == "fetch"', Then.STOP, "not in here"),))
     run = Run(manifest_of(boundary=stopping))
     run.proposes(wants("look", 1), wants("fetch", 2))
-    assert run.state.ending is Ending.UNSAFE_DETECTION
-    assert run.state.message == "fetch: condition alarm: not in here"
+    assert run.state.end.ending is Ending.UNSAFE_DETECTION
+    assert run.state.end.message == "fetch: condition alarm: not in here"
 
 
 def test_a_condition_that_refuses_tells_the_model_and_lets_the_run_go_on() -> None:
@@ -373,7 +380,7 @@ def test_a_person_may_overrule_a_condition_that_asks_and_none_that_came_to_refus
     run = Run(manifest_of(boundary=asking))
     run.proposes(wants("look", 1), wants("look", 2))
     run.approves()
-    assert len(run.state.calls) == 1
+    assert len(run.state.calls.made) == 1
     run.approves(after_ms=2_000)
     assert run.last(ToolCallRefused).code == Refusal.CONDITION_HELD
 

@@ -110,33 +110,45 @@ def test_a_late_outcome_after_the_ending_is_noted_once_and_settles_the_doubt() -
     command = run.open(CallTool)[0]
     run.returns("pay")
     assert run.last(rulings.AddendumNoted).about == command.id
-    assert run.state.open == {}
+    assert run.state.commands.open == {}
     assert run.state.reserved == [0] * len(run.state.reserved)
     assert run.fault_of(arrivals.ToolReturned(command.id, "", b"")) is ArrivalFault.DUPLICATE
 
 
 def test_a_late_outcome_changes_nothing_about_the_ending() -> None:
     run = cancelled_while_paying()
-    ended = (run.state.ending, run.state.message, run.state.answer, list(run.state.context), run.state.ended_seq)
+    ended = (
+        run.state.end.ending,
+        run.state.end.message,
+        run.state.result.answer,
+        list(run.state.talk.context),
+        run.state.end.seq,
+    )
     run.returns("pay")
-    assert ended == (run.state.ending, run.state.message, run.state.answer, run.state.context, run.state.ended_seq)
-    assert run.state.addenda == 1
+    assert ended == (
+        run.state.end.ending,
+        run.state.end.message,
+        run.state.result.answer,
+        run.state.talk.context,
+        run.state.end.seq,
+    )
+    assert run.state.end.addenda == 1
 
 
 def test_a_late_result_is_kept_beside_the_call_and_commits_nothing() -> None:
     run = cancelled_while_paying()
-    command, left = run.open(CallTool)[0], dict(run.state.uncommitted)
+    command, left = run.open(CallTool)[0], dict(run.state.effects.uncommitted)
     run.returns("pay")
-    late = run.state.late[command.id]
+    late = run.state.end.late[command.id]
     assert (late.is_returned, late.code, late.seq) == (True, "", run.state.seq)
-    assert (run.state.uncommitted, run.state.effects_committed) == (left, 0)
+    assert (run.state.effects.uncommitted, run.state.effects.count) == (left, 0)
 
 
 def test_a_late_result_keeps_what_contradicts_it() -> None:
     run = cancelled_while_paying()
     command = run.open(CallTool)[0]
     run.take(arrivals.ToolReturned(command.id, "paid", b"", refuted="not in the books"))
-    late = run.state.late[command.id]
+    late = run.state.end.late[command.id]
     assert (late.is_returned, late.code, late.reason) == (
         True,
         ErrorCode.VALIDATION_RULE_FAILED,
@@ -148,7 +160,7 @@ def test_a_tool_that_says_late_that_it_did_nothing_is_believed() -> None:
     run = cancelled_while_paying()
     command = run.open(CallTool)[0]
     run.take(arrivals.ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, "no money"))
-    late = run.state.late[command.id]
+    late = run.state.end.late[command.id]
     assert (late.is_returned, late.code, late.reason) == (False, ErrorCode.TOOL_EXECUTION_FAILED, "no money")
 
 
@@ -164,7 +176,7 @@ def test_an_addendum_that_says_nothing_of_a_call_in_doubt_keeps_nothing() -> Non
         (rulings.AddendumNoted(command.id),),
     )
     state = fold([*run.journal, encode_turn(turn)])
-    assert (state.late, state.doubted) == ({}, {})
+    assert (state.end.late, state.commands.doubted) == ({}, {})
 
 
 def test_a_timeout_after_the_ending_leaves_the_call_in_doubt() -> None:
@@ -182,7 +194,9 @@ def test_every_transition_is_a_checkpoint_from_which_the_run_can_be_taken_up() -
     run.proposes(wants("look"))
     run.returns()
     run.says("done")
-    stations = [compiled(run.state).nodes[fold(run.journal[:n]).node].name for n in range(1, len(run.journal) + 1)]
+    stations = [
+        compiled(run.state).nodes[fold(run.journal[:n]).place.node].name for n in range(1, len(run.journal) + 1)
+    ]
     assert stations == ["think", "act", "think", "done"]
     assert run.path() == ["prepare", "think", "act", "think", "check", "done"]
 
@@ -199,8 +213,8 @@ def test_a_condition_that_cannot_be_decided_leads_to_review() -> None:
     graph = in_line(sort, edges=(Edge("sort", "failed", condition="10 / (visits - visits) > 1"),))
     run = Run(manifest_of(graph=graph))
     assert run.path() == ["sort", "escalated"]
-    assert run.state.ending is Ending.REVIEW_REQUIRED
-    assert "cannot be decided" in run.state.message
+    assert run.state.end.ending is Ending.REVIEW_REQUIRED
+    assert "cannot be decided" in run.state.end.message
 
 
 @pytest.mark.req("3.7")
@@ -209,25 +223,28 @@ def test_a_node_entered_as_often_as_it_may_ends_the_run_with_the_iteration_limit
     run.proposes(wants("look", 1))
     run.returns()
     run.proposes(wants("look", 2))
-    assert (run.state.ending, run.state.error) == (Ending.BUDGET_EXHAUSTED, ErrorCode.ORCHESTRATION_ITERATION_LIMIT)
-    assert "visits_max=1" in run.state.message
+    assert (run.state.end.ending, run.state.end.error) == (
+        Ending.BUDGET_EXHAUSTED,
+        ErrorCode.ORCHESTRATION_ITERATION_LIMIT,
+    )
+    assert "visits_max=1" in run.state.end.message
 
 
 @pytest.mark.req("3.7")
 def test_a_chat_calls_tools_in_twenty_rounds_unless_told_otherwise() -> None:
     run = Run()
-    while run.state.ending is None:
-        run.proposes(wants("look", run.state.iterations))
+    while run.state.end.ending is None:
+        run.proposes(wants("look", run.state.counts.iterations))
         if run.open(CallTool):
             run.returns()
     assert run.path().count("act") == 20
-    assert run.state.error is ErrorCode.ORCHESTRATION_ITERATION_LIMIT
+    assert run.state.end.error is ErrorCode.ORCHESTRATION_ITERATION_LIMIT
 
 
 def test_a_run_without_a_single_step_ends_where_no_edge_can_be_followed() -> None:
     run = Run(manifest_of(budget=Budget(steps=0)))
     assert run.path() == ["exhausted"]
-    assert run.state.message == "steps: 0 spent or reserved and 1 wanted exceed steps_max=0"
+    assert run.state.end.message == "steps: 0 spent or reserved and 1 wanted exceed steps_max=0"
 
 
 @pytest.mark.req("4.23")
@@ -243,7 +260,7 @@ def test_the_steps_of_a_child_count_in_the_turn_that_settles_it() -> None:
     after = (Node("first", NodeKind.DECIDE), Node("second", NodeKind.DECIDE))
     run = Run(manifest_of(graph=in_line(child, *after), budget=Budget(steps=5)))
     run.heard_from_child(spent=((int(Dimension.STEPS), 3),))
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
     assert run.used(Dimension.STEPS) == 5
 
 
@@ -261,7 +278,7 @@ def test_an_exhausted_run_may_be_led_to_a_last_word() -> None:
     run.proposes(wants("look"))
     run.returns()
     assert run.path()[-1] == "farewell"
-    assert run.state.ending is None
+    assert run.state.end.ending is None
 
 
 def test_an_exit_that_cannot_be_entered_either_leaves_only_the_terminal() -> None:
@@ -269,7 +286,7 @@ def test_an_exit_that_cannot_be_entered_either_leaves_only_the_terminal() -> Non
     run = Run(manifest_of(graph=with_exit("exhausted", farewell), budget=Budget(steps=2)))
     run.says("done")
     assert run.path() == ["prepare", "think", "exhausted"]
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
 
 
 def test_an_ending_that_leads_on_is_forgotten_on_the_way() -> None:
@@ -277,7 +294,7 @@ def test_an_ending_that_leads_on_is_forgotten_on_the_way() -> None:
     run = Run(manifest_of(graph=with_exit("failed", second), budget=Budget(retries=0)))
     run.breaks()
     run.take(arrivals.QuestionAnswered(run.question().id, "ada", "yes"))
-    assert (run.state.ending, run.state.error, run.state.message) == (Ending.IMPOSSIBLE, None, "")
+    assert (run.state.end.ending, run.state.end.error, run.state.end.message) == (Ending.IMPOSSIBLE, None, "")
 
 
 def wrapping_up() -> Graph:
@@ -298,14 +315,14 @@ def test_calls_that_can_no_longer_be_made_are_refused_before_the_model_has_its_l
     assert [refused.code for refused in run.now(rulings.ToolCallRefused)] == [Refusal.BUDGET_EXHAUSTED]
     assert run.messages()[-1].startswith("Not called. BUDGET_EXHAUSTED: node act was entered visits_max=1 times")
     run.says("written")
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
 
 
 def test_a_change_proposed_where_no_tool_is_called_is_no_success() -> None:
     run = Run(manifest_of(graph=in_line(Node("think", NodeKind.MODEL))))
     run.proposes(wants("write"), text="written")
     assert run.last(rulings.ToolCallRefused).code == Refusal.NOT_OFFERED
-    assert run.state.ending is Ending.PERMISSION_DENIED
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
 
 
 # What a run may not do any more.
@@ -315,29 +332,29 @@ def test_a_run_past_its_deadline_orders_nothing_wherever_its_graph_leads() -> No
     run = Run(manifest_of(graph=with_exit("cancelled", Node("farewell", NodeKind.MODEL, visits_max=3))))
     run.proposes(wants("look"))
     run.take(arrivals.ToolReturned(run.open(CallTool)[0].id, "late", b"evidence"), after_ms=600_000)
-    assert run.state.ending is Ending.TIMEOUT
+    assert run.state.end.ending is Ending.TIMEOUT
     assert run.now(CallModel) == []
 
 
 def test_a_cancelled_run_goes_nowhere_but_to_its_end() -> None:
     run = Run(manifest_of(graph=with_exit("cancelled", Node("farewell", NodeKind.MODEL, visits_max=3))))
     run.take(arrivals.CancelRequested("ada"))
-    assert run.state.ending is Ending.USER_CANCEL
+    assert run.state.end.ending is Ending.USER_CANCEL
 
 
 def test_a_node_that_still_waits_for_something_is_left_only_for_good() -> None:
     run = Run(manifest_of(graph=with_exit("escalated", Node("farewell", NodeKind.MODEL, visits_max=3))))
     denied = [wants("secret", n, call_id=f"call{n}") for n in range(3)]
     run.proposes(wants("look"), *denied)
-    assert run.state.ending is Ending.PERMISSION_DENIED
-    assert run.state.open == {}
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
+    assert run.state.commands.open == {}
 
 
 def test_a_paused_run_keeps_where_it_would_have_gone() -> None:
     run = Run()
     run.take(arrivals.PauseRequested("ada"))
     run.says("done")
-    assert run.state.parked == rulings.OutcomeParked("answered")
+    assert run.state.place.parked == rulings.OutcomeParked("answered")
     assert run.path() == ["prepare", "think"]
 
 
@@ -348,7 +365,7 @@ def test_an_outcome_that_ends_the_run_is_not_replaced_by_a_later_one_during_a_pa
     run.heard_from_child(spent=((int(Dimension.TOOL_CALLS), 3),))
     run.heard_from_child()
     run.take(arrivals.ResumeRequested("ada"))
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
 
 
 @pytest.mark.req("0.15")
@@ -368,7 +385,7 @@ def test_what_a_turn_ordered_before_it_ended_the_run_is_taken_back() -> None:
     run = Run()
     denied = [wants("secret", n, call_id=f"call{n}") for n in range(3)]
     run.proposes(wants("look"), wants("pay"), *denied)
-    assert run.state.ending is Ending.PERMISSION_DENIED
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
     assert run.all(AskHuman) == []
     assert run.all(CallTool) == []
 

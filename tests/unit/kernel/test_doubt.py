@@ -27,7 +27,7 @@ def test_a_change_that_ran_out_of_time_stays_open_and_in_doubt(tool: str) -> Non
     command = run.open(CallTool)[0]
     run.fails(tool, ErrorCode.TOOL_TIMEOUT)
     assert run.all(rulings.CallSettled) == []
-    assert run.state.doubted == {command.id: ErrorCode.TOOL_TIMEOUT}
+    assert run.state.commands.doubted == {command.id: ErrorCode.TOOL_TIMEOUT}
     assert run.open(CallTool) == [command]
 
 
@@ -35,14 +35,14 @@ def test_a_read_that_ran_out_of_time_is_settled_as_a_failure() -> None:
     run = Run()
     run.proposes(wants("look"))
     run.fails("look", ErrorCode.TOOL_TIMEOUT)
-    assert run.state.doubted == {}
+    assert run.state.commands.doubted == {}
     assert run.path()[-1] == "think"
 
 
 def test_a_change_whose_performer_died_is_in_doubt() -> None:
     run = attempted("write")
     run.loses()
-    assert list(run.state.doubted.values()) == [LOST]
+    assert list(run.state.commands.doubted.values()) == [LOST]
 
 
 def test_a_tool_that_keeps_accounts_is_asked_first() -> None:
@@ -76,8 +76,8 @@ def test_a_run_nobody_can_be_asked_about_ends_for_review_with_the_call_in_doubt(
     run = attempted("write", budget=Budget(human_reviews=1))
     command = run.open(CallTool)[0]
     run.fails("write", ErrorCode.TOOL_TIMEOUT)
-    assert run.state.ending is Ending.REVIEW_REQUIRED
-    assert command.key in run.state.message
+    assert run.state.end.ending is Ending.REVIEW_REQUIRED
+    assert command.key in run.state.end.message
     assert run.open(CallTool) == [command]
 
 
@@ -101,7 +101,7 @@ def test_a_call_in_doubt_is_settled_by_its_late_failure() -> None:
     run = attempted("write")
     run.fails("write", ErrorCode.TOOL_TIMEOUT)
     run.fails("write", ErrorCode.TOOL_EXECUTION_FAILED)
-    assert run.state.doubted == {}
+    assert run.state.commands.doubted == {}
     assert run.path()[-1] == "think"
 
 
@@ -140,17 +140,17 @@ def test_a_resume_ends_the_run_when_nobody_can_be_asked() -> None:
     run = attempted("write", budget=Budget(human_reviews=1))
     run.take(arrivals.PauseRequested("ada"))
     run.fails("write", ErrorCode.TOOL_TIMEOUT)
-    assert run.state.ending is None
+    assert run.state.end.ending is None
     run.take(arrivals.ResumeRequested("ada"))
-    assert run.state.ending is Ending.REVIEW_REQUIRED
+    assert run.state.end.ending is Ending.REVIEW_REQUIRED
 
 
 def test_a_question_about_a_call_that_expires_ends_the_run_for_review() -> None:
     run = attempted("write")
     run.loses()
     run.rings(TimerPurpose.APPROVAL)
-    assert run.state.ending is Ending.REVIEW_REQUIRED
-    assert len(run.state.doubted) == 1
+    assert run.state.end.ending is Ending.REVIEW_REQUIRED
+    assert len(run.state.commands.doubted) == 1
 
 
 # A tool that broke within.
@@ -162,7 +162,7 @@ def test_a_change_whose_tool_broke_within_is_in_doubt(tool: str, asked: type) ->
     command = run.open(CallTool)[0]
     run.breaks_within(tool)
     assert run.all(rulings.CallSettled) == []
-    assert run.state.doubted == {command.id: ErrorCode.TOOL_EXECUTION_FAILED}
+    assert run.state.commands.doubted == {command.id: ErrorCode.TOOL_EXECUTION_FAILED}
     assert len(run.open(asked)) == 1
     again = arrivals.ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, is_unknown=True)
     assert run.fault_of(again) is ArrivalFault.DUPLICATE
@@ -178,9 +178,9 @@ def test_a_change_that_returned_what_its_schema_refuses_is_in_doubt(tool: str, a
     command = run.open(CallTool)[0]
     returned = run.returns(tool, "raw bytes", violations=UNFIT).arrival
     assert run.all(rulings.CallSettled) == []
-    assert run.state.doubted == {command.id: ErrorCode.CONSTRAINT_SCHEMA_INVALID}
+    assert run.state.commands.doubted == {command.id: ErrorCode.CONSTRAINT_SCHEMA_INVALID}
     assert len(run.open(asked)) == 1
-    trace = run.state.calls[command.id]
+    trace = run.state.calls.made[command.id]
     assert (trace.content, trace.reason) == ("raw bytes", "result /fee: nobody named it")
     assert run.fault_of(returned) is ArrivalFault.DUPLICATE
     lawful(run)
@@ -190,7 +190,7 @@ def test_a_change_in_doubt_that_returned_what_its_own_check_refutes_is_settled()
     run = attempted("write")
     run.fails("write", ErrorCode.TOOL_TIMEOUT)
     run.returns("write", violations=UNFIT, refuted="it is not there")
-    assert run.state.doubted == {}
+    assert run.state.commands.doubted == {}
     assert run.last(rulings.CallSettled).code == ErrorCode.VALIDATION_RULE_FAILED
 
 
@@ -198,7 +198,7 @@ def test_a_tool_that_takes_keys_and_returned_what_its_schema_refuses_goes_on_as_
     run = attempted("put")
     run.returns("put", violations=UNFIT)
     assert run.last(rulings.CallSettled).code == rulings.OUTCOME_UNKNOWN
-    assert run.state.unknown
+    assert run.state.effects.unknown
     lawful(run)
 
 
@@ -207,13 +207,13 @@ def test_what_an_ended_run_is_returned_late_is_kept_also_where_its_schema_refuse
     command = run.open(CallTool)[0]
     run.fails("write", ErrorCode.TOOL_TIMEOUT)
     run.returns("write", "late", violations=UNFIT)
-    assert run.state.late[command.id].code == ErrorCode.CONSTRAINT_SCHEMA_INVALID
+    assert run.state.end.late[command.id].code == ErrorCode.CONSTRAINT_SCHEMA_INVALID
 
 
 def test_a_change_whose_tool_says_that_nothing_happened_is_settled() -> None:
     run = attempted("write")
     run.fails("write")
-    assert run.state.doubted == {}
+    assert run.state.commands.doubted == {}
     assert run.last(rulings.CallSettled).code == ErrorCode.TOOL_EXECUTION_FAILED
 
 
@@ -239,15 +239,15 @@ def test_a_tool_that_takes_keys_goes_on_as_unknown_and_is_called_again_with_the_
     first = run.open(CallTool)[0]
     run.breaks_within("put")
     assert run.last(rulings.CallSettled).code == rulings.OUTCOME_UNKNOWN
-    assert run.state.failures_in_a_row["put"].code == ErrorCode.TOOL_EXECUTION_FAILED
+    assert run.state.counts.failures_in_a_row["put"].code == ErrorCode.TOOL_EXECUTION_FAILED
     run.proposes(wants("put"))
     run.approves()
     second = run.open(CallTool)[0]
     assert (second.key, second.id == first.id) == (first.key, False)
     run.returns("put")
-    assert run.state.unknown == {}
+    assert run.state.effects.unknown == {}
     run.says("done")
-    assert lawful(run).state.ending is Ending.SUCCESS
+    assert lawful(run).state.end.ending is Ending.SUCCESS
 
 
 def test_other_arguments_get_another_key() -> None:
@@ -266,8 +266,8 @@ def test_an_attempt_that_did_nothing_says_nothing_of_the_one_before() -> None:
     run.approves()
     run.fails("put")
     run.says("done")
-    assert lawful(run).state.ending is Ending.REVIEW_REQUIRED
-    assert "nobody knows what became of put#" in run.state.message
+    assert lawful(run).state.end.ending is Ending.REVIEW_REQUIRED
+    assert "nobody knows what became of put#" in run.state.end.message
 
 
 @pytest.mark.parametrize("happened", [Happened.YES, Happened.NO])
@@ -278,9 +278,9 @@ def test_what_a_person_says_of_a_key_holds_for_every_attempt_with_it(happened: H
     run.approves()
     run.fails("put", ErrorCode.TOOL_TIMEOUT)
     run.judges(happened)
-    assert run.state.unknown == {}
+    assert run.state.effects.unknown == {}
     run.says("done")
-    assert lawful(run).state.ending is (Ending.SUCCESS if happened is Happened.YES else Ending.VALIDATION_FAIL)
+    assert lawful(run).state.end.ending is (Ending.SUCCESS if happened is Happened.YES else Ending.VALIDATION_FAIL)
 
 
 def test_an_effect_that_nothing_verified_the_second_time_is_not_unknown_any_more() -> None:
@@ -291,9 +291,9 @@ def test_an_effect_that_nothing_verified_the_second_time_is_not_unknown_any_more
     run.proposes(wants("put"))
     run.approves()
     run.returns("put")
-    assert run.state.unknown == {}
+    assert run.state.effects.unknown == {}
     run.says("done")
-    assert lawful(run).state.ending is Ending.PARTIAL_SUCCESS
+    assert lawful(run).state.end.ending is Ending.PARTIAL_SUCCESS
 
 
 def test_what_stays_unknown_is_never_a_partial_success_either() -> None:
@@ -304,7 +304,7 @@ def test_what_stays_unknown_is_never_a_partial_success_either() -> None:
     run.returns("write")
     run.breaks_within("put")
     run.says("done")
-    assert lawful(run).state.ending is Ending.REVIEW_REQUIRED
+    assert lawful(run).state.end.ending is Ending.REVIEW_REQUIRED
 
 
 def test_a_fallback_stands_in_for_nothing_that_may_have_happened() -> None:
@@ -324,7 +324,7 @@ def test_a_flag_that_a_tool_in_doubt_raises_stays_up() -> None:
     run = attempted("write")
     run.breaks_within("write", "vendor_risk")
     assert run.now(rulings.OutcomeDoubted)[0].raised == ("vendor_risk",)
-    assert lawful(run).state.flags == {"vendor_risk": "write"}
+    assert lawful(run).state.calls.flags == {"vendor_risk": "write"}
     assert run.question().purpose is AskPurpose.OUTCOME
 
 
@@ -334,5 +334,5 @@ def test_a_flag_that_stops_the_run_stops_it_with_the_call_in_doubt() -> None:
     run.proposes(wants("write"))
     run.approves()
     run.breaks_within("write", "vendor_risk")
-    assert lawful(run).state.ending is Ending.UNSAFE_DETECTION
-    assert len(run.state.doubted) == 1
+    assert lawful(run).state.end.ending is Ending.UNSAFE_DETECTION
+    assert len(run.state.commands.doubted) == 1

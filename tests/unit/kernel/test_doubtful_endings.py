@@ -19,7 +19,7 @@ from remit.core.work.goal import Criterion, Goal
 from remit.core.work.graph import Node, NodeKind
 from remit.kernel.results.acceptance import confidence_ppm_of
 from remit.kernel.state import waiting_for
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, bound, in_line, known, lawful, manifest_of, wants
 from tests.unit.kernel.plans import PlanRun, vote_of
 
@@ -59,22 +59,22 @@ def test_an_answer_for_which_nothing_speaks_goes_to_a_reviewer() -> None:
 def test_a_reviewer_may_let_a_doubtful_answer_stand() -> None:
     run = doubted()
     run.approves()
-    assert (run.state.ending, run.state.answer) == (Ending.SUCCESS, "perhaps")
+    assert (run.state.end.ending, run.state.result.answer) == (Ending.SUCCESS, "perhaps")
     lawful(run)
 
 
 def test_a_reviewer_who_says_no_fails_the_answer() -> None:
     run = doubted()
     run.rejects("it is wrong")
-    assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED)
-    assert run.state.message.endswith("it is wrong")
+    assert (run.state.end.ending, run.state.end.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED)
+    assert run.state.end.message.endswith("it is wrong")
     lawful(run)
 
 
 def test_a_doubtful_answer_that_nobody_reviews_ends_as_one() -> None:
     run = doubted()
     run.rings(TimerPurpose.APPROVAL)
-    assert run.state.ending is Ending.LOW_CONFIDENCE
+    assert run.state.end.ending is Ending.LOW_CONFIDENCE
     lawful(run)
 
 
@@ -86,8 +86,8 @@ def test_words_let_no_doubtful_answer_stand() -> None:
 
 def test_where_nobody_may_be_asked_a_doubtful_answer_ends_the_run() -> None:
     run = doubted(budget=Budget(human_reviews=0))
-    assert (run.state.ending, run.all(AskHuman)) == (Ending.LOW_CONFIDENCE, [])
-    assert run.state.message == "confidence 0.00 is below 0.90, and nobody may be asked any more"
+    assert (run.state.end.ending, run.all(AskHuman)) == (Ending.LOW_CONFIDENCE, [])
+    assert run.state.end.message == "confidence 0.00 is below 0.90, and nobody may be asked any more"
 
 
 @pytest.mark.parametrize(("passed", "failed", "is_sure"), [(9, 1, True), (10, 0, True), (8, 1, False), (0, 3, False)])
@@ -96,7 +96,7 @@ def test_checks_speak_for_an_answer_in_the_turn_in_which_they_are_heard(
 ) -> None:
     run = doubted(CHECKED)
     counted(run, passed, failed)
-    assert (run.state.ending is Ending.SUCCESS) is is_sure
+    assert (run.state.end.ending is Ending.SUCCESS) is is_sure
     assert (len(run.open(AskHuman)) == 1) is not is_sure
 
 
@@ -105,7 +105,7 @@ def test_the_checks_of_all_validators_count_together() -> None:
     run = doubted(goal)
     counted(run, 1, 1)
     counted(run, 18, 0)
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_how_well_the_evidence_fits_speaks_for_an_answer_without_checks() -> None:
@@ -113,7 +113,7 @@ def test_how_well_the_evidence_fits_speaks_for_an_answer_without_checks() -> Non
         run = Run(manifest_of(goal=SURE, retrieves_context=True))
         run.take(arrivals.ContextFound(run.open(Retrieve)[0].id, "evidence", 20, relevance_ppm))
         run.says("it is so")
-        assert run.state.ending is ending
+        assert run.state.end.ending is ending
         assert confidence_ppm_of(run.tally()) == max(relevance_ppm, 0)
 
 
@@ -123,7 +123,7 @@ def test_a_vote_speaks_for_an_answer_in_the_turn_in_which_it_is_counted(ppm: int
     for text in ("a", "b", "b"):
         run.answers(text)
     run.elects(1, 2, ppm)
-    assert run.state.ending is ending
+    assert run.state.end.ending is ending
     assert (len(run.open(AskHuman)) == 1) is (ending is None)
 
 
@@ -131,17 +131,17 @@ def test_a_graph_without_a_check_does_not_get_around_being_sure() -> None:
     hasty = in_line(Node("think", NodeKind.MODEL))
     run = Run(manifest_of(goal=SURE, graph=hasty))
     run.says("perhaps")
-    assert (run.state.ending, run.state.message) == (Ending.LOW_CONFIDENCE, "confidence 0.00 is below 0.90")
+    assert (run.state.end.ending, run.state.end.message) == (Ending.LOW_CONFIDENCE, "confidence 0.00 is below 0.90")
     lawful(run)
     sure = in_line(Node("prepare", NodeKind.RETRIEVE), Node("think", NodeKind.MODEL))
     run = Run(manifest_of(goal=SURE, graph=sure, retrieves_context=True))
     run.take(arrivals.ContextFound(run.open(Retrieve)[0].id, "evidence", 20, 950_000))
     run.says("it is so")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_goal_that_asks_for_no_confidence_asks_nobody() -> None:
-    assert doubted(Goal("answer")).state.ending is Ending.SUCCESS
+    assert doubted(Goal("answer")).state.end.ending is Ending.SUCCESS
 
 
 def test_an_answer_that_breaks_its_contract_is_sent_back_and_not_reviewed() -> None:
@@ -163,8 +163,8 @@ def test_observations_that_contradict_each_other_end_the_run() -> None:
     run = agreeing()
     run.returns("look", critical=(("price", "3"),))
     run.returns("fetch", critical=(("price", "4"),))
-    assert run.state.ending is Ending.SOURCE_CONFLICT
-    assert run.state.message == "sources conflict on price: look says 3, fetch says 4"
+    assert run.state.end.ending is Ending.SOURCE_CONFLICT
+    assert run.state.end.message == "sources conflict on price: look says 3, fetch says 4"
     lawful(run)
 
 
@@ -173,7 +173,7 @@ def test_observations_that_agree_or_speak_of_something_else_let_the_run_go_on() 
     run.returns("look", critical=(("price", "3"),))
     run.returns("fetch", critical=(("date", "4"), ("price", "3")))
     assert run.path()[-1] == "think"
-    assert run.state.critical == {"price": ("3", "look"), "date": ("4", "fetch")}
+    assert run.state.effects.critical == {"price": ("3", "look"), "date": ("4", "fetch")}
 
 
 def test_the_same_source_that_says_something_else_later_is_a_conflict_too() -> None:
@@ -182,17 +182,17 @@ def test_the_same_source_that_says_something_else_later_is_a_conflict_too() -> N
     run.returns("fetch")
     run.proposes(wants("look", 2))
     run.returns("look", critical=(("price", "5"),))
-    assert run.state.message == "sources conflict on price: look says 3, look says 5"
+    assert run.state.end.message == "sources conflict on price: look says 3, look says 5"
 
 
 def test_what_was_not_verified_contradicts_nothing_and_is_not_kept() -> None:
     run = agreeing()
     run.returns("look", critical=(("price", "3"),), refuted="it is old")
     run.returns("fetch", critical=(("price", "4"),))
-    assert (run.state.ending, run.state.critical) == (None, {"price": ("4", "fetch")})
+    assert (run.state.end.ending, run.state.effects.critical) == (None, {"price": ("4", "fetch")})
     run.proposes(wants("look", 2))
     run.returns("look", critical=(("price", "3"),), refuted="it is old")
-    assert run.state.ending is None
+    assert run.state.end.ending is None
 
 
 def test_a_conflict_cuts_off_what_is_still_under_way() -> None:
@@ -201,7 +201,7 @@ def test_a_conflict_cuts_off_what_is_still_under_way() -> None:
     run.returns("fetch")
     run.proposes(wants("look", 2), wants("fetch", 2))
     run.returns("look", critical=(("price", "4"),))
-    assert (run.state.ending, run.state.open) == (Ending.SOURCE_CONFLICT, {})
+    assert (run.state.end.ending, run.state.commands.open) == (Ending.SOURCE_CONFLICT, {})
     lawful(run)
 
 
@@ -212,7 +212,7 @@ def test_a_condition_that_stops_ends_the_run_as_unsafe() -> None:
     boundary = Boundary(conditions=(Condition("seven", "args.n == 7", Then.STOP, "nobody looks at seven"),))
     run = Run(manifest_of(boundary=boundary))
     run.proposes(wants("look", 1), wants("look", 7))
-    assert (run.state.ending, run.state.message) == (
+    assert (run.state.end.ending, run.state.end.message) == (
         Ending.UNSAFE_DETECTION,
         "look: condition seven: nobody looks at seven",
     )
@@ -225,8 +225,8 @@ def test_a_secret_in_the_arguments_ends_the_run_as_unsafe() -> None:
     run = Run()
     run.proposes(wants("look"))
     run.fails("look", exposed=True)
-    assert (run.state.ending, run.state.error) == (Ending.UNSAFE_DETECTION, ErrorCode.TOOL_EXECUTION_FAILED)
-    assert run.state.message == "it broke"
+    assert (run.state.end.ending, run.state.end.error) == (Ending.UNSAFE_DETECTION, ErrorCode.TOOL_EXECUTION_FAILED)
+    assert run.state.end.message == "it broke"
     lawful(run)
 
 
@@ -235,9 +235,9 @@ def test_a_secret_in_an_answer_ends_the_run_as_unsafe_and_no_call_of_it_is_made(
         run = Run()
         answer = run.all(CallModel)[-1]
         run.take(arrivals.ModelAnswered(answer.id, "It is [exposed secret KEY].", calls=calls, exposed="KEY"))
-        assert run.state.ending is Ending.UNSAFE_DETECTION
-        assert run.state.message.startswith("SECRET_EXPOSED: model ")
-        assert "the secret 'KEY'" in run.state.message
+        assert run.state.end.ending is Ending.UNSAFE_DETECTION
+        assert run.state.end.message.startswith("SECRET_EXPOSED: model ")
+        assert "the secret 'KEY'" in run.state.end.message
         assert run.all(CallTool) == []
         lawful(run)
 
@@ -250,7 +250,7 @@ def test_a_pause_only_puts_off_the_end_of_an_unsafe_run() -> None:
     run.returns("fetch")
     assert run.all(rulings.RunEnded) == []
     run.take(arrivals.ResumeRequested("ada"))
-    assert run.state.ending is Ending.UNSAFE_DETECTION
+    assert run.state.end.ending is Ending.UNSAFE_DETECTION
     lawful(run)
 
 
@@ -266,7 +266,7 @@ def with_twin(tool: ToolDefinition = TWIN, of: str = "look", **manifest: Any) ->
 
 
 def results(run: Run) -> list[tuple[str, str, object]]:
-    told = [entry for entry in run.state.context if isinstance(entry, Message) and entry.role is Role.TOOL]
+    told = [entry for entry in run.state.talk.context if isinstance(entry, Message) and entry.role is Role.TOOL]
     return [(message.tool_call_id, message.name, message.content) for message in told]
 
 
@@ -282,7 +282,7 @@ def test_an_equivalent_tool_is_called_where_one_is_unavailable_and_its_result_is
     assert (run.path()[-1], results(run)) == ("act", [])
     run.returns("twin", "seen")
     assert (run.path()[-1], results(run)) == ("think", [("first", "twin", "seen")])
-    assert run.state.calls[failed.id].rung is Rung.OBSERVED
+    assert run.state.calls.made[failed.id].rung is Rung.OBSERVED
     assert run.used(Dimension.TOOL_CALLS) == 2
     lawful(run)
 
@@ -367,7 +367,7 @@ def test_an_exposed_secret_is_not_handed_to_an_equivalent() -> None:
     run = with_twin()
     run.proposes(wants("look"))
     run.fails("look", UNAVAILABLE, exposed=True)
-    assert (run.state.ending, run.all(FallbackChosen)) == (Ending.UNSAFE_DETECTION, [])
+    assert (run.state.end.ending, run.all(FallbackChosen)) == (Ending.UNSAFE_DETECTION, [])
 
 
 def test_two_tools_that_stand_in_for_each_other_do_not_go_on_for_ever() -> None:

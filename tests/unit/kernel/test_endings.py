@@ -39,7 +39,7 @@ def test_an_answer_with_nothing_left_undone_is_a_success() -> None:
     run.approves()
     run.returns()
     run.says("written")
-    assert (run.state.ending, run.state.message) == (Ending.SUCCESS, "")
+    assert (run.state.end.ending, run.state.end.message) == (Ending.SUCCESS, "")
 
 
 def test_some_effects_done_and_others_not_is_a_partial_success_that_names_them() -> None:
@@ -49,8 +49,8 @@ def test_some_effects_done_and_others_not_is_a_partial_success_that_names_them()
     run.returns("write")
     run.rejects()
     run.says("written and paid")
-    assert run.state.ending is Ending.PARTIAL_SUCCESS
-    assert run.state.message == f"not done: pay#{wants('pay').arguments_hash.hex()[:8]}"
+    assert run.state.end.ending is Ending.PARTIAL_SUCCESS
+    assert run.state.end.message == f"not done: pay#{wants('pay').arguments_hash.hex()[:8]}"
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_some_effects_done_and_others_not_is_a_partial_success_that_names_them()
 def test_when_all_effects_were_refused_the_refusal_is_the_ending(tool: str, budget: Budget, ending: Ending) -> None:
     run = Run(manifest_of(budget=budget))
     run.proposes(wants(tool))
-    if run.state.asking:
+    if run.state.people.asking:
         run.rejects()
     run.says("done")
-    assert run.state.ending is ending
+    assert run.state.end.ending is ending
     assert run.path()[-1] == ENDING_TERMINALS[CLASS_OF[ending]]
 
 
@@ -82,7 +82,7 @@ def test_an_approval_nobody_gave_leaves_the_confirmation_that_was_required() -> 
     run.proposes(wants("pay"))
     run.rings(commands.TimerPurpose.APPROVAL)
     run.says("paid")
-    assert run.state.ending is Ending.CONFIRM_REQUIRED
+    assert run.state.end.ending is Ending.CONFIRM_REQUIRED
 
 
 def test_refusals_of_several_kinds_read_as_missing_authority() -> None:
@@ -91,7 +91,7 @@ def test_refusals_of_several_kinds_read_as_missing_authority() -> None:
     run.rings(commands.TimerPurpose.APPROVAL)
     run.proposes(wants("write"))
     run.says("done")
-    assert run.state.ending is Ending.PERMISSION_DENIED
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
 
 
 @pytest.mark.req("4.11")
@@ -103,7 +103,7 @@ def test_an_effect_that_was_attempted_and_never_proven_is_a_grounding_violation(
     run.says("written")
     claim = f"write#{wants('write').arguments_hash.hex()[:8]}"
     assert run.last(rulings.GroundingViolated).claims == (claim,)
-    assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED)
+    assert (run.state.end.ending, run.state.end.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED)
 
 
 def test_an_effect_known_not_to_have_happened_is_no_success_either() -> None:
@@ -113,7 +113,7 @@ def test_an_effect_known_not_to_have_happened_is_no_success_either() -> None:
     run.loses()
     run.judges(Happened.NO)
     run.says("written")
-    assert run.state.ending is Ending.VALIDATION_FAIL
+    assert run.state.end.ending is Ending.VALIDATION_FAIL
 
 
 def test_an_effect_done_at_the_second_attempt_is_done() -> None:
@@ -125,7 +125,7 @@ def test_an_effect_done_at_the_second_attempt_is_done() -> None:
     run.approves()
     run.returns("write")
     run.says("written")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_loop_that_a_tool_ends_in_the_turn_of_its_own_effect_is_a_success() -> None:
@@ -135,7 +135,7 @@ def test_a_loop_that_a_tool_ends_in_the_turn_of_its_own_effect_is_a_success() ->
     run.proposes(wants("save"))
     run.approves()
     run.returns("save", "saved", stop_loop=True)
-    assert (run.state.ending, run.state.answer) == (Ending.SUCCESS, "saved")
+    assert (run.state.end.ending, run.state.result.answer) == (Ending.SUCCESS, "saved")
 
 
 # Terminals that mean something else than what led to them.
@@ -155,7 +155,7 @@ def test_a_graph_may_lead_a_failure_to_another_terminal_and_the_code_says_so(ter
     graph = in_line(Node("think", NodeKind.MODEL), edges=(Edge("think", terminal, "failed"),))
     run = Run(manifest_of(graph=graph, budget=Budget(retries=0)))
     run.breaks()
-    assert (run.state.ending, run.state.error) == (ending, ErrorCode.INFERENCE_ENGINE_ERROR)
+    assert (run.state.end.ending, run.state.end.error) == (ending, ErrorCode.INFERENCE_ENGINE_ERROR)
 
 
 @pytest.mark.parametrize("terminal", ["failed", "cancelled", "escalated", "exhausted"])
@@ -167,7 +167,7 @@ def test_a_terminal_without_a_closer_reason_has_its_default(terminal: str) -> No
         "exhausted": Ending.BUDGET_EXHAUSTED,
     }
     graph = in_line(Node("sort", NodeKind.DECIDE), edges=(Edge("sort", terminal, "returned"),))
-    assert Run(manifest_of(graph=graph)).state.ending is defaults[terminal]
+    assert Run(manifest_of(graph=graph)).state.end.ending is defaults[terminal]
 
 
 # What an ending releases.
@@ -191,7 +191,7 @@ def test_a_read_that_was_cut_off_is_settled_as_attempted() -> None:
     assert run.now(rulings.CallSettled) == [
         rulings.CallSettled(command.id, Rung.ATTEMPTED, command.reserved, code=ErrorCode.CANCELLED_SIGNAL)
     ]
-    assert run.state.open == {}
+    assert run.state.commands.open == {}
 
 
 @pytest.mark.req("4.50")
@@ -212,7 +212,7 @@ def test_a_change_already_in_doubt_is_not_doubted_again() -> None:
     run.loses()
     run.take(arrivals.CancelRequested("ada"))
     assert len(run.all(rulings.OutcomeDoubted)) == 1
-    assert len(run.state.open) == 1
+    assert len(run.state.commands.open) == 1
 
 
 @pytest.mark.req("4.50")
@@ -236,5 +236,5 @@ def test_an_ended_run_shows_the_lifecycle_of_its_ending() -> None:
     run = Run(manifest_of(boundary=Boundary("narrow", allowed_tools=())))
     for n in range(3):
         run.proposes(wants("look", n))
-    assert run.state.ending is Ending.PERMISSION_DENIED
-    assert ENDINGS[run.state.ending].exit_code == 4
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
+    assert ENDINGS[run.state.end.ending].exit_code == 4

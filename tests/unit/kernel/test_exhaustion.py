@@ -17,7 +17,7 @@ from remit.core.run.messages import Message, Role
 from remit.core.run.usage import TokenUsage
 from remit.kernel.budget.exhaustion import EXHAUSTION_INVALID, WAYS_OUT, asked_when_spent, check_exhaustion, policy_of
 from remit.kernel.results.notices import SHORTENED_BYTES_MAX, WRAP_UP, shortened, tokens_bound, whole_bound
-from remit.testing.scenarios import MODEL
+from tests.simulation.scenarios import MODEL
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 
 REACHES = [Exhaustion]
@@ -40,7 +40,7 @@ def exhausting(
 def looks(run: Run, *contents: str, usage: TokenUsage | None = None) -> None:
     """A round of a look for each result."""
     for n, content in enumerate(contents):
-        call = wants("look", len(run.state.calls) + n, call_id=f"call{len(run.state.calls)}")
+        call = wants("look", len(run.state.calls.made) + n, call_id=f"call{len(run.state.calls.made)}")
         if usage is None:
             run.proposes(call)
         else:
@@ -51,7 +51,7 @@ def looks(run: Run, *contents: str, usage: TokenUsage | None = None) -> None:
 
 def results(run: Run) -> list[object]:
     """What is shown of each result, in order."""
-    return [e.content for e in run.state.context if isinstance(e, Message) and e.role is Role.TOOL]
+    return [e.content for e in run.state.talk.context if isinstance(e, Message) and e.role is Role.TOOL]
 
 
 # The table.
@@ -98,8 +98,8 @@ def test_people_are_asked_only_for_what_the_boundary_leaves_to_them() -> None:
 def test_a_run_that_is_to_stop_stops(policies: tuple[tuple[str, Exhaustion], ...]) -> None:
     run = exhausting(*policies, budget=Budget(output_tokens=10))
     looks(run, "{}", usage=TokenUsage(prompt_tokens=8, output_tokens=10))
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
-    assert run.state.message == "output_tokens: 10 spent or reserved and 1 wanted exceed output_tokens_max=10"
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.message == "output_tokens: 10 spent or reserved and 1 wanted exceed output_tokens_max=10"
 
 
 # Compressing.
@@ -112,16 +112,16 @@ def test_under_pressure_earlier_results_are_shown_by_their_digest_and_the_last_t
     run = exhausting(COMPRESSING, budget=Budget(context_tokens=3000))
     looks(run, LONG, LONG, LONG)
     assert run.all(ContextCompressed) == []
-    before = run.state.context_tokens
+    before = run.state.talk.context_tokens
     looks(run, LONG)
     (compressed,) = run.now(ContextCompressed)
     digest = sha256(LONG.encode()).hexdigest()
     assert results(run) == [f"(an earlier result of 600 bytes, kept as sha256:{digest})"] * 2 + [LONG] * 2
-    assert [type(run.state.context[place]) for place in compressed.messages] == [Message] * 2
+    assert [type(run.state.talk.context[place]) for place in compressed.messages] == [Message] * 2
     saved = 2 * (whole_bound(LONG) - tokens_bound(shortened(LONG)))
     assert compressed.tokens_saved == saved
-    assert run.state.context_tokens == before + 40 + whole_bound(LONG) - saved
-    assert (run.state.compressions, run.state.ending) == (1, None)
+    assert run.state.talk.context_tokens == before + 40 + whole_bound(LONG) - saved
+    assert (run.state.talk.compressions, run.state.end.ending) == (1, None)
     lawful(run)
 
 
@@ -138,7 +138,7 @@ def test_the_words_of_people_and_of_the_model_are_never_compressed() -> None:
     run = exhausting(COMPRESSING, budget=Budget(context_tokens=3000))
     run.take(arrivals.FeedbackGiven("ada", "w" * 300, 316))
     looks(run, LONG, LONG, LONG, LONG)
-    assert run.state.compressions > 0
+    assert run.state.talk.compressions > 0
     assert [text for text in run.messages() if str(text).startswith(("please", "w"))] == ["please", "w" * 300]
     lawful(run)
 
@@ -153,7 +153,7 @@ def test_a_second_compression_takes_the_next_results_and_no_result_twice() -> No
     shown = results(run)
     for n, (content, digest) in enumerate(zip(shown[:-2], digests, strict=False)):
         assert str(content) == str(n) * 1500 or str(content).endswith(f"sha256:{digest})")
-    assert run.state.compressions >= 2
+    assert run.state.talk.compressions >= 2
     lawful(run)
 
 
@@ -178,19 +178,19 @@ def test_a_result_that_lives_elsewhere_is_compressed_to_its_digest() -> None:
 def test_where_nothing_can_be_compressed_the_run_stops_once_its_context_is_full() -> None:
     run = exhausting(COMPRESSING, budget=Budget(context_tokens=3000))
     looks(run, "x" * 1200, "x" * 1300)
-    assert (run.state.ending, run.all(ContextCompressed)) == (None, [])
+    assert (run.state.end.ending, run.all(ContextCompressed)) == (None, [])
     looks(run, "ok")
-    assert run.state.compressions == 1
+    assert run.state.talk.compressions == 1
     looks(run, "x" * 2900)
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
-    assert "exceed context_tokens_max=3000" in run.state.message
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
+    assert "exceed context_tokens_max=3000" in run.state.end.message
     lawful(run)
 
 
 def test_short_results_are_left_as_they_are() -> None:
     run = exhausting(COMPRESSING, budget=Budget(context_tokens=600))
     looks(run, "ok", "ok", "ok", "x" * 100)
-    assert (run.all(ContextCompressed), run.state.ending) == ([], None)
+    assert (run.all(ContextCompressed), run.state.end.ending) == ([], None)
 
 
 def test_input_that_is_spent_is_saved_by_compressing_too() -> None:
@@ -198,12 +198,12 @@ def test_input_that_is_spent_is_saved_by_compressing_too() -> None:
     looks(run, LONG, LONG, LONG)
     assert run.all(ContextCompressed) == []
     looks(run, LONG)
-    assert run.state.compressions == 1
-    assert run.open(CallModel)[0].reserved[0] == (INPUT, run.state.context_tokens + 70)
+    assert run.state.talk.compressions == 1
+    assert run.open(CallModel)[0].reserved[0] == (INPUT, run.state.talk.context_tokens + 70)
     looks(run, LONG, LONG)
-    assert (run.state.compressions, run.state.ending) == (2, None)
+    assert (run.state.talk.compressions, run.state.end.ending) == (2, None)
     looks(run, "x" * 2400)
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
     lawful(run)
 
 
@@ -221,23 +221,23 @@ def test_a_cheaper_model_is_asked_when_the_first_is_too_dear_and_charged_at_its_
     assert (run.open(CallModel)[0].model, run.used(Dimension.INFERENCE_COST_MICROUSD)) == ("cheap", 2100)
     looks(run, "{}", usage=DEAR)
     assert run.used(Dimension.INFERENCE_COST_MICROUSD) == 2100 + 210
-    assert (run.open(CallModel)[0].model, run.state.model_index) == ("cheap", 1)
+    assert (run.open(CallModel)[0].model, run.state.talk.model_index) == ("cheap", 1)
     lawful(run)
 
 
 def test_several_models_are_passed_over_in_one_turn() -> None:
     run = exhausting(DOWNGRADING, budget=Budget(inference_cost_microusd=300), others=(CHEAP, FREE))
     assert [ruling.model for ruling in run.now(ModelDowngraded)] == ["cheap", "free"]
-    assert (run.open(CallModel)[0].model, run.state.model_index) == ("free", 2)
+    assert (run.open(CallModel)[0].model, run.state.talk.model_index) == ("free", 2)
     run.says("done")
-    assert (run.state.ending, run.used(Dimension.INFERENCE_COST_MICROUSD)) == (Ending.SUCCESS, 0)
+    assert (run.state.end.ending, run.used(Dimension.INFERENCE_COST_MICROUSD)) == (Ending.SUCCESS, 0)
     lawful(run)
 
 
 def test_where_no_cheaper_model_is_left_the_run_stops() -> None:
     run = exhausting(DOWNGRADING, budget=Budget(inference_cost_microusd=300), others=(CHEAP,))
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
-    assert run.state.message.startswith("inference_cost_microusd: 0 spent or reserved and 420 wanted exceed")
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.message.startswith("inference_cost_microusd: 0 spent or reserved and 420 wanted exceed")
 
 
 # Last words.
@@ -261,15 +261,15 @@ def test_last_words_are_asked_for_from_what_was_kept_back() -> None:
     run = wrapping()
     assert run.now(WrapUpBegun) == [WrapUpBegun(OUTPUT, tokens_bound(WRAP_UP))]
     assert (run.messages()[-1], run.open(CallModel)[0].max_tokens) == (WRAP_UP, 100)
-    assert run.state.is_wrapping
+    assert run.state.talk.is_wrapping
     lawful(run)
 
 
 def test_a_run_ends_as_exhausted_with_its_last_words_as_the_answer() -> None:
     run = wrapping()
     run.says("my best guess")
-    assert (run.state.ending, run.state.answer) == (Ending.BUDGET_EXHAUSTED, "my best guess")
-    assert run.state.message == "the budget was spent; the answer is the run's last words"
+    assert (run.state.end.ending, run.state.result.answer) == (Ending.BUDGET_EXHAUSTED, "my best guess")
+    assert run.state.end.message == "the budget was spent; the answer is the run's last words"
     assert run.path()[-2:] == ["think", "exhausted"]
     lawful(run)
 
@@ -277,16 +277,16 @@ def test_a_run_ends_as_exhausted_with_its_last_words_as_the_answer() -> None:
 def test_last_words_call_no_tool() -> None:
     run = wrapping()
     run.proposes(wants("look", 7), text="let me look once more")
-    assert (run.state.ending, len(run.all(CallTool))) == (Ending.BUDGET_EXHAUSTED, 1)
-    assert run.state.answer == "let me look once more"
+    assert (run.state.end.ending, len(run.all(CallTool))) == (Ending.BUDGET_EXHAUSTED, 1)
+    assert run.state.result.answer == "let me look once more"
 
 
 def test_last_words_are_asked_for_once() -> None:
     run = wrapping()
     run.breaks(was_cut=True)
     run.rings(TimerPurpose.RETRY)
-    assert (run.state.ending, len(run.all(WrapUpBegun))) == (Ending.BUDGET_EXHAUSTED, 1)
-    assert run.state.message == "output_tokens: 1000 spent or reserved and 1 wanted exceed output_tokens_max=1000"
+    assert (run.state.end.ending, len(run.all(WrapUpBegun))) == (Ending.BUDGET_EXHAUSTED, 1)
+    assert run.state.end.message == "output_tokens: 1000 spent or reserved and 1 wanted exceed output_tokens_max=1000"
     lawful(run)
 
 
@@ -305,7 +305,7 @@ def test_money_is_kept_back_for_last_words_too() -> None:
     looks(run, "{}", usage=DEAR)
     assert run.last(WrapUpBegun).dimension == COST
     run.says("that was all")
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
     assert run.used(Dimension.INFERENCE_COST_MICROUSD) <= 5_000
     lawful(run)
 
@@ -316,14 +316,14 @@ def test_whatever_touches_what_was_kept_back_leads_to_last_words_and_not_to_a_st
     looks(run, "x" * 500)
     assert run.last(WrapUpBegun).dimension == INPUT
     run.says("from what I have")
-    assert (run.state.ending, run.state.answer) == (Ending.BUDGET_EXHAUSTED, "from what I have")
+    assert (run.state.end.ending, run.state.result.answer) == (Ending.BUDGET_EXHAUSTED, "from what I have")
     lawful(run)
 
 
 def test_what_does_not_fit_at_all_stops_a_run_whatever_was_kept_back() -> None:
     run = exhausting(WRAPPING, budget=Budget(input_tokens=400), wrap_up_tokens=100)
     looks(run, "x" * 500)
-    assert (run.state.ending, run.all(WrapUpBegun)) == (Ending.BUDGET_EXHAUSTED, [])
+    assert (run.state.end.ending, run.all(WrapUpBegun)) == (Ending.BUDGET_EXHAUSTED, [])
 
 
 def test_a_run_whose_calls_are_spent_says_its_last_words() -> None:
@@ -333,7 +333,7 @@ def test_a_run_whose_calls_are_spent_says_its_last_words() -> None:
     assert run.last(rulings.ToolCallRefused).code == Refusal.BUDGET_EXHAUSTED
     assert (run.last(WrapUpBegun).dimension, run.open(CallModel)[0].max_tokens) == (CALLS, 100)
     run.says("from one look")
-    assert (run.state.ending, run.state.answer) == (Ending.BUDGET_EXHAUSTED, "from one look")
+    assert (run.state.end.ending, run.state.result.answer) == (Ending.BUDGET_EXHAUSTED, "from one look")
     lawful(run)
 
 
@@ -348,7 +348,7 @@ def test_a_call_that_was_ordered_is_waited_for_before_last_words() -> None:
 def test_a_model_whose_price_nobody_knows_is_not_asked_for_last_words() -> None:
     boundary = Boundary(exhaustion=(WRAPPING,))
     run = Run(manifest_of(boundary=boundary, model=ModelInfo("unpriced", 100_000)))
-    assert (run.state.ending, run.all(WrapUpBegun)) == (Ending.BUDGET_EXHAUSTED, [])
+    assert (run.state.end.ending, run.all(WrapUpBegun)) == (Ending.BUDGET_EXHAUSTED, [])
 
 
 # Asking for more.
@@ -368,7 +368,7 @@ def test_a_person_is_asked_for_half_of_what_was_given() -> None:
         ((OUTPUT, 500),),
     )
     assert asked.question == "output_tokens is spent: 1000 were given. Release 500 more?"
-    assert run.state.ending is None
+    assert run.state.end.ending is None
 
 
 @pytest.mark.req("4.29")
@@ -377,20 +377,20 @@ def test_a_release_gives_exactly_what_was_asked_for_and_the_model_is_asked_after
     looks(run, "{}", usage=TokenUsage(prompt_tokens=8, output_tokens=1000))
     run.approves()
     assert run.last(rulings.QuestionSettled).releases == ((OUTPUT, 500),)
-    assert (run.state.caps[OUTPUT], run.open(CallModel)[0].max_tokens) == (1500, 500)
+    assert (run.state.spending.caps[OUTPUT], run.open(CallModel)[0].max_tokens) == (1500, 500)
     assert run.path()[-1] == "think"
     run.says("done")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
     lawful(run)
 
 
 def test_a_release_covers_what_the_next_call_lacks_where_half_would_not() -> None:
     run = releasing("input_tokens", Budget(input_tokens=150))
     looks(run, "x" * 500)
-    lacked = run.state.context_tokens + 70 - run.state.left[INPUT]
+    lacked = run.state.talk.context_tokens + 70 - run.state.spending.left[INPUT]
     assert run.question().releases == ((INPUT, lacked),)
     run.approves()
-    assert (len(run.open(CallModel)), run.state.left[INPUT]) == (1, 0)
+    assert (len(run.open(CallModel)), run.state.spending.left[INPUT]) == (1, 0)
 
 
 def test_a_run_that_was_given_nothing_asks_for_as_much_as_it_needs() -> None:
@@ -401,13 +401,13 @@ def test_a_run_that_was_given_nothing_asks_for_as_much_as_it_needs() -> None:
 def test_a_longer_context_that_was_released_holds_in_the_same_turn() -> None:
     run = releasing("context_tokens", Budget(context_tokens=400))
     looks(run, "x" * 500)
-    wanted = run.state.context_tokens + 70
+    wanted = run.state.talk.context_tokens + 70
     assert run.question().releases == ((CONTEXT, max(wanted - 400, 200)),)
     run.approves()
     assert (run.open(AskHuman), len(run.open(CallModel))) == ([], 1)
-    assert run.state.caps[CONTEXT] == max(wanted, 600)
+    assert run.state.spending.caps[CONTEXT] == max(wanted, 600)
     run.says("done")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
     lawful(run)
 
 
@@ -416,18 +416,18 @@ def test_a_no_and_silence_end_the_run_as_exhausted() -> None:
     rejected, expired = (releasing("output_tokens", Budget(output_tokens=0)) for _ in range(2))
     rejected.rejects()
     expired.rings(TimerPurpose.APPROVAL)
-    assert (rejected.state.ending, rejected.state.message) == (
+    assert (rejected.state.end.ending, rejected.state.end.message) == (
         Ending.BUDGET_EXHAUSTED,
         "output_tokens is spent and ada released nothing",
     )
-    assert (expired.state.ending, expired.state.caps[OUTPUT]) == (Ending.BUDGET_EXHAUSTED, 0)
+    assert (expired.state.end.ending, expired.state.spending.caps[OUTPUT]) == (Ending.BUDGET_EXHAUSTED, 0)
     lawful(rejected)
     lawful(expired)
 
 
 def test_where_no_review_is_left_nobody_is_asked_for_more() -> None:
     run = releasing("output_tokens", Budget(output_tokens=0, human_reviews=0))
-    assert (run.state.ending, run.all(AskHuman)) == (Ending.BUDGET_EXHAUSTED, [])
+    assert (run.state.end.ending, run.all(AskHuman)) == (Ending.BUDGET_EXHAUSTED, [])
 
 
 def test_every_release_is_asked_for_anew() -> None:
@@ -436,7 +436,7 @@ def test_every_release_is_asked_for_anew() -> None:
         looks(run, "{}", usage=TokenUsage(prompt_tokens=8, output_tokens=run.open(CallModel)[0].max_tokens))
         assert run.question().question == f"output_tokens is spent: {given} were given. Release 50 more?"
         run.approves()
-    assert run.state.caps[OUTPUT] == 250
+    assert run.state.spending.caps[OUTPUT] == 250
 
 
 def test_a_spent_call_is_for_a_person_to_let_through() -> None:
@@ -450,11 +450,11 @@ def test_a_spent_call_is_for_a_person_to_let_through() -> None:
         ("nothing is left of tool_calls; a person may let this one call through",),
     )
     run.approves()
-    assert (run.state.caps[CALLS], len(run.open(CallTool))) == (2, 1)
+    assert (run.state.spending.caps[CALLS], len(run.open(CallTool))) == (2, 1)
     run.returns()
     run.proposes(wants("look", 3))
     run.rejects()
-    assert (run.state.ending, run.state.caps[CALLS]) == (Ending.BUDGET_EXHAUSTED, 2)
+    assert (run.state.end.ending, run.state.spending.caps[CALLS]) == (Ending.BUDGET_EXHAUSTED, 2)
     lawful(run)
 
 
@@ -467,7 +467,7 @@ def test_a_no_to_one_of_several_spent_calls_ends_the_run_when_the_others_are_set
     run.approves()
     assert run.open(CallTool)
     run.returns()
-    assert (run.state.ending, run.state.message) == (
+    assert (run.state.end.ending, run.state.end.message) == (
         Ending.BUDGET_EXHAUSTED,
         "tool_calls is spent and ada released nothing",
     )
@@ -478,7 +478,7 @@ def test_a_no_to_one_of_several_spent_calls_ends_the_run_when_the_others_are_set
 def test_one_shortage_is_one_question_that_counts_what_is_kept_back_for_last_words() -> None:
     policies = (("input_tokens", Exhaustion.ASK), ("output_tokens", Exhaustion.WRAP_UP))
     run = exhausting(*policies, budget=Budget(input_tokens=150))
-    needed = 2 * (run.state.context_tokens + run.state.offer_tokens)
+    needed = 2 * (run.state.talk.context_tokens + run.state.talk.offer_tokens)
     assert run.question().question == (
         f"input_tokens is short: 150 were given, 150 are left and {needed} are needed, {needed // 2} of them for "
         f"last words. Release {max(needed - 150, 75)} more?"

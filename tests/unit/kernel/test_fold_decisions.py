@@ -55,9 +55,9 @@ def test_an_attempted_call_says_what_was_attempted_under_which_key_and_for_how_l
     assert (command.key, command.timeout_ms, command.version) == (
         f"run:{command.id}",
         30_000,
-        run.state.tools["look"].version,
+        run.state.derived.tools["look"].version,
     )
-    assert run.state.calls[command.id].rung is Rung.ATTEMPTED
+    assert run.state.calls.made[command.id].rung is Rung.ATTEMPTED
 
 
 @pytest.mark.req("4.14")
@@ -66,12 +66,12 @@ def test_a_committed_call_names_version_time_source_validator_and_the_turn_that_
     run.proposes(wants("look"))
     command = run.open(CallTool)[0]
     run.returns()
-    trace = run.state.calls[command.id]
+    trace = run.state.calls.made[command.id]
     assert (trace.rung, trace.tool, trace.verifier, trace.duration_ms) == (Rung.COMMITTED, "look", "schema", 7)
     proof = run.turns[trace.seq]
     assert isinstance(proof.arrival, arrivals.ToolReturned)
     assert (trace.evidence, trace.content) == (proof.arrival.evidence, proof.arrival.content)
-    assert (proof.at_ms, command.version) == (run.now_ms, run.state.tools["look"].version)
+    assert (proof.at_ms, command.version) == (run.now_ms, run.state.derived.tools["look"].version)
 
 
 @pytest.mark.req("4.13")
@@ -80,10 +80,10 @@ def test_a_failure_is_an_observation_that_keeps_what_the_tool_said() -> None:
     run.proposes(wants("look"))
     command = run.open(CallTool)[0]
     run.fails("look")
-    trace = run.state.calls[command.id]
+    trace = run.state.calls.made[command.id]
     assert (trace.rung, trace.code, trace.evidence) == (Rung.OBSERVED, ErrorCode.TOOL_EXECUTION_FAILED, b"evidence")
     assert run.messages()[-1] == "TOOL_EXECUTION_FAILED: it broke"
-    assert (run.state.calls_failed, run.state.last_error) == (1, ErrorCode.TOOL_EXECUTION_FAILED)
+    assert (run.state.counts.calls_failed, run.state.counts.last_error) == (1, ErrorCode.TOOL_EXECUTION_FAILED)
 
 
 def test_failures_in_a_row_are_counted_per_tool_until_it_succeeds() -> None:
@@ -91,10 +91,10 @@ def test_failures_in_a_row_are_counted_per_tool_until_it_succeeds() -> None:
     run.proposes(wants("look"), wants("fetch"))
     run.fails("look")
     run.returns("fetch")
-    assert run.state.failures_in_a_row == {"look": (1, ErrorCode.TOOL_EXECUTION_FAILED, 1)}
+    assert run.state.counts.failures_in_a_row == {"look": (1, ErrorCode.TOOL_EXECUTION_FAILED, 1)}
     run.proposes(wants("look"))
     run.returns("look")
-    assert run.state.failures_in_a_row == {}
+    assert run.state.counts.failures_in_a_row == {}
 
 
 def test_a_committed_change_forgets_which_calls_were_repeated() -> None:
@@ -102,10 +102,10 @@ def test_a_committed_change_forgets_which_calls_were_repeated() -> None:
     run.proposes(wants("look"), wants("write"))
     run.returns("look")
     run.approves()
-    assert len(run.state.repeats) == 2
+    assert len(run.state.calls.repeats) == 2
     run.returns("write")
-    assert run.state.repeats == {}
-    assert (run.state.effects_committed, run.state.uncommitted) == (1, {})
+    assert run.state.calls.repeats == {}
+    assert (run.state.effects.count, run.state.effects.uncommitted) == (1, {})
 
 
 def test_an_effect_is_uncommitted_from_the_proposal_to_the_proof() -> None:
@@ -113,11 +113,11 @@ def test_an_effect_is_uncommitted_from_the_proposal_to_the_proof() -> None:
     call = wants("write")
     key = (call.tool, call.arguments_hash)
     run.proposes(call)
-    assert run.state.uncommitted == {key: Ending.CONFIRM_REQUIRED}
+    assert run.state.effects.uncommitted == {key: Ending.CONFIRM_REQUIRED}
     run.approves()
-    assert run.state.uncommitted == {key: Rung.ATTEMPTED}
+    assert run.state.effects.uncommitted == {key: Rung.ATTEMPTED}
     run.fails("write")
-    assert run.state.uncommitted == {key: ErrorCode.TOOL_EXECUTION_FAILED}
+    assert run.state.effects.uncommitted == {key: ErrorCode.TOOL_EXECUTION_FAILED}
 
 
 def test_a_refused_effect_stays_uncommitted_under_the_code_of_its_refusal() -> None:
@@ -125,13 +125,13 @@ def test_a_refused_effect_stays_uncommitted_under_the_code_of_its_refusal() -> N
     call = wants("write")
     run.proposes(call)
     run.rejects()
-    assert run.state.uncommitted == {(call.tool, call.arguments_hash): Refusal.APPROVAL_REJECTED}
+    assert run.state.effects.uncommitted == {(call.tool, call.arguments_hash): Refusal.APPROVAL_REJECTED}
 
 
 def test_a_refused_call_is_told_and_stays_intended() -> None:
     run = Run()
     run.proposes(wants("nothing"))
-    assert [(trace.tool, trace.rung, trace.code) for trace in run.state.refused] == [
+    assert [(trace.tool, trace.rung, trace.code) for trace in run.state.calls.refused] == [
         ("nothing", Rung.INTENDED, ErrorCode.TOOL_NOT_FOUND)
     ]
     assert run.messages()[-1] == "Not called. TOOL_NOT_FOUND: no tool named 'nothing' is registered for this run"
@@ -140,7 +140,7 @@ def test_a_refused_call_is_told_and_stays_intended() -> None:
 def test_several_malformed_calls_of_one_answer_count_as_one_attempt() -> None:
     run = Run()
     run.proposes(wants("nothing", 1), wants("nothing", 2))
-    assert (run.state.invalid_in_a_row, len(run.state.refused)) == (1, 2)
+    assert (run.state.counts.invalid_in_a_row, len(run.state.calls.refused)) == (1, 2)
 
 
 def test_a_settled_call_ends_a_row_of_malformed_ones() -> None:
@@ -148,13 +148,13 @@ def test_a_settled_call_ends_a_row_of_malformed_ones() -> None:
     run.proposes(wants("nothing"))
     run.proposes(wants("look"))
     run.returns()
-    assert run.state.invalid_in_a_row == 0
+    assert run.state.counts.invalid_in_a_row == 0
 
 
 def test_denials_and_blocked_repeats_are_counted() -> None:
     run = Run()
     run.proposes(wants("secret"), *[wants("look")] * 3)
-    assert (run.state.denials, run.state.repeats_blocked) == (1, 1)
+    assert (run.state.counts.denials, run.state.counts.repeats_blocked) == (1, 1)
 
 
 def test_a_settled_question_takes_its_timer_along() -> None:
@@ -163,14 +163,14 @@ def test_a_settled_question_takes_its_timer_along() -> None:
     assert len(run.open(SetTimer)) == 2
     run.rejects()
     assert [timer.purpose for timer in run.open(SetTimer)] == ["deadline"]
-    assert (run.state.asking, run.used(Dimension.HUMAN_REVIEWS)) == (0, 1)
+    assert (run.state.people.asking, run.used(Dimension.HUMAN_REVIEWS)) == (0, 1)
 
 
 def test_an_approval_widens_the_caps_by_what_its_packet_releases() -> None:
     run = Run()
     run.proposes(wants("write"))
     run.approves()
-    assert (run.state.caps[Dimension.SIDE_EFFECTS], run.reserved(Dimension.SIDE_EFFECTS)) == (1, 1)
+    assert (run.state.spending.caps[Dimension.SIDE_EFFECTS], run.reserved(Dimension.SIDE_EFFECTS)) == (1, 1)
 
 
 @pytest.mark.parametrize(("happened", "text"), [(Happened.YES, notices.HAPPENED), (Happened.NO, notices.NOT_HAPPENED)])
@@ -192,7 +192,7 @@ def test_the_model_is_told_what_a_tool_said_became_of_a_call(happened: Happened,
     run.loses()
     run.take(arrivals.ToolReconciled(run.open(ReconcileTool)[0].id, happened, '{"ok": true}', b"evidence", 28))
     assert run.messages()[-1] == text
-    assert run.state.calls[command.id].content == ('{"ok": true}' if happened is Happened.YES else "")
+    assert run.state.calls.made[command.id].content == ('{"ok": true}' if happened is Happened.YES else "")
 
 
 def test_a_doubt_is_remembered_with_its_reason() -> None:
@@ -201,15 +201,15 @@ def test_a_doubt_is_remembered_with_its_reason() -> None:
     run.approves()
     command = run.open(CallTool)[0]
     run.fails("write", ErrorCode.TOOL_TIMEOUT)
-    assert run.state.doubted == {command.id: ErrorCode.TOOL_TIMEOUT}
-    assert run.state.calls[command.id].code == run.state.last_error == ErrorCode.TOOL_TIMEOUT
+    assert run.state.commands.doubted == {command.id: ErrorCode.TOOL_TIMEOUT}
+    assert run.state.calls.made[command.id].code == run.state.counts.last_error == ErrorCode.TOOL_TIMEOUT
 
 
 def test_an_answer_that_did_not_pass_is_sent_back_with_the_reasons() -> None:
     run = Run()
     run.says("{}", violations=(Violation("/n", "required", "is missing"),))
     assert run.messages()[-1] == "The answer was not accepted:\n- output /n: is missing\nAnswer again."
-    assert run.state.repairs == 1
+    assert run.state.counts.repairs == 1
 
 
 def test_entering_children_forgets_the_failures_of_the_ones_before() -> None:
@@ -218,17 +218,17 @@ def test_entering_children_forgets_the_failures_of_the_ones_before() -> None:
     )
     run = Run(manifest_of(graph=in_line(first, second)))
     run.heard_from_child(Ending.IMPOSSIBLE)
-    assert run.state.children_failed == 1
+    assert run.state.children.failed == 1
     run.heard_from_child()
-    assert run.state.children_failed == 0
+    assert run.state.children.failed == 0
 
 
 def test_repeated_ids_in_one_answer_do_not_confuse_what_was_delegated() -> None:
     run = Run()
     delegated = wants("ask_child", 2)
     run.proposes(wants("look", 1), delegated)
-    assert run.state.repeats[delegated.tool, delegated.arguments_hash] == 1
-    assert run.state.calls[run.open(StartChild)[0].id].arguments_hash == delegated.arguments_hash
+    assert run.state.calls.repeats[delegated.tool, delegated.arguments_hash] == 1
+    assert run.state.calls.made[run.open(StartChild)[0].id].arguments_hash == delegated.arguments_hash
 
 
 def test_what_one_tool_returned_is_never_heard_as_the_outcome_of_another() -> None:
@@ -236,8 +236,8 @@ def test_what_one_tool_returned_is_never_heard_as_the_outcome_of_another() -> No
     run.proposes(wants("look"), wants("fetch"))
     late = arrivals.ToolReturned(run.open(CallTool)[0].id, '{"ok": true}', b"evidence", 28)
     run.take(late, after_ms=600_000)
-    assert run.state.ending is Ending.TIMEOUT
-    assert [trace.content for trace in run.state.calls.values()] == ['{"ok": true}', ""]
+    assert run.state.end.ending is Ending.TIMEOUT
+    assert [trace.content for trace in run.state.calls.made.values()] == ['{"ok": true}', ""]
     assert run.messages().count('{"ok": true}') == 1
 
 
@@ -246,11 +246,11 @@ def test_an_ending_closes_everything_and_releases_what_was_reserved() -> None:
     run = Run()
     run.proposes(wants("look"), wants("pay"), wants("ask_child"))
     run.take(arrivals.CancelRequested("ada"))
-    assert run.state.open == {}
+    assert run.state.commands.open == {}
     assert run.state.reserved == [0] * len(run.state.reserved)
-    assert (run.state.asking, run.state.blocking, run.state.paused) == (0, 0, False)
-    assert all(isinstance(command, CancelCommand) for command in run.state.parting)
-    assert run.state.ended_seq == run.state.seq
+    assert (run.state.people.asking, run.state.commands.blocking, run.state.place.paused) == (0, 0, False)
+    assert all(isinstance(command, CancelCommand) for command in run.state.commands.parting)
+    assert run.state.end.seq == run.state.seq
 
 
 def test_a_model_call_that_shows_another_number_of_messages_is_a_bug() -> None:
@@ -272,7 +272,7 @@ def test_a_retry_ordered_by_somebody_named_like_a_command_settles_no_doubt() -> 
     run.take(arrivals.CancelRequested("ada"))
     command = run.open(CallTool)[0]
     run.take(arrivals.RetryRequested(command.id))
-    assert list(run.state.doubted) == [command.id]
+    assert list(run.state.commands.doubted) == [command.id]
 
 
 def test_a_resumed_run_has_nothing_parked() -> None:
@@ -280,12 +280,12 @@ def test_a_resumed_run_has_nothing_parked() -> None:
     run.take(arrivals.PauseRequested("ada"))
     run.says("done")
     run.take(arrivals.ResumeRequested("ada"))
-    assert (run.state.parked, run.state.paused) == (None, False)
+    assert (run.state.place.parked, run.state.place.paused) == (None, False)
 
 
 def test_a_question_of_the_graph_holds_no_effect() -> None:
     run = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Where?"))))
-    assert run.state.uncommitted == {}
+    assert run.state.effects.uncommitted == {}
     assert run.open(AskHuman)[0].packet is None
 
 
@@ -294,7 +294,7 @@ def test_an_old_turn_is_folded_as_it_stands() -> None:
     run = Run()
     turn = Turn(1, run.now_ms, run.state.head, KERNEL_VERSION, arrivals.FeedbackGiven("ada", "so be it"), ())
     apply(run.state, turn, b"head")
-    assert (run.state.seq, run.state.head, len(run.state.pending)) == (1, b"head", 1)
+    assert (run.state.seq, run.state.head, len(run.state.talk.pending)) == (1, b"head", 1)
 
 
 def test_a_call_that_other_rules_settled_without_an_outcome_is_settled_without_a_word() -> None:
@@ -303,29 +303,33 @@ def test_a_call_that_other_rules_settled_without_an_outcome_is_settled_without_a
     command = run.open(CallTool)[0]
     settled = CallSettled(command.id, Rung.OBSERVED, command.reserved)
     turn = Turn(2, run.now_ms, run.state.head, KERNEL_VERSION, arrivals.FeedbackGiven("ada", "so be it"), (settled,))
-    before = list(run.state.context)
+    before = list(run.state.talk.context)
     apply(run.state, turn, b"head")
-    assert (run.state.calls[command.id].rung, run.state.context) == (Rung.OBSERVED, before)
+    assert (run.state.calls.made[command.id].rung, run.state.talk.context) == (Rung.OBSERVED, before)
 
 
 def test_a_finished_step_leaves_its_output_and_the_answer_so_far() -> None:
     run = PlanRun(manifest_of(graph=plan_of(code_step("a"), code_step("b", "a"))))
     run.gives("of a")
-    assert (run.state.outputs["a"].text, run.state.answer, run.state.answer_violations) == ("of a", "of a", ())
+    assert (run.state.result.outputs["a"].text, run.state.result.answer, run.state.result.violations) == (
+        "of a",
+        "of a",
+        (),
+    )
 
 
 def test_a_step_that_handed_on_what_it_was_fed_has_that_for_its_output() -> None:
     run = PlanRun(manifest_of(graph=plan_of(code_step("a"), validate_step("v", "a"))))
     run.gives("of a")
     run.validates()
-    assert run.state.outputs["v"].text == "of a"
+    assert run.state.result.outputs["v"].text == "of a"
 
 
 def test_a_vote_leaves_the_winners_words_and_how_sure_they_are() -> None:
     run = PlanRun(vote_of(1))
     run.answers("a")
     run.elects(0, 1, 900_000)
-    assert (run.state.answer, run.state.confidence_ppm) == ("a", 900_000)
+    assert (run.state.result.answer, run.state.result.confidence_ppm) == ("a", 900_000)
 
 
 def test_what_was_sent_back_is_remembered_until_the_run_has_gone_there() -> None:
@@ -334,6 +338,6 @@ def test_what_was_sent_back_is_remembered_until_the_run_has_gone_there() -> None
     run.take(arrivals.PauseRequested("ada"))
     run.validates("rude")
     assert run.last(CheckFailed).problems == ("rude",)
-    assert run.state.sent_back == ("rude",)
+    assert run.state.result.sent_back == ("rude",)
     run.take(arrivals.ResumeRequested("ada"))
-    assert not run.state.sent_back
+    assert not run.state.result.sent_back

@@ -43,9 +43,9 @@ def stop_of(run: Run) -> tuple[int, int, int]:
 @pytest.mark.req("4.26")
 def test_a_run_that_cannot_do_what_its_goal_requires_is_stopped_before_it_asks_its_model() -> None:
     run = requiring(RequiredAction("look", 3), budget=Budget(tool_calls=2))
-    assert (run.state.ending, run.all(CallModel)) == (Ending.BUDGET_EXHAUSTED, [])
+    assert (run.state.end.ending, run.all(CallModel)) == (Ending.BUDGET_EXHAUSTED, [])
     assert stop_of(run) == (CALLS, 2, 3)
-    assert run.state.message == "stopped early: tool_calls has 2 left and at least 3 are still needed"
+    assert run.state.end.message == "stopped early: tool_calls has 2 left and at least 3 are still needed"
     lawful(run)
 
 
@@ -56,7 +56,7 @@ def test_a_run_that_still_can_is_let_go_on() -> None:
     run.proposes(wants("look", 2))
     run.returns()
     run.says("looked twice")
-    assert (run.state.ending, run.all(StoppedEarly)) == (Ending.SUCCESS, [])
+    assert (run.state.end.ending, run.all(StoppedEarly)) == (Ending.SUCCESS, [])
 
 
 def test_a_call_that_was_wasted_stops_the_run_as_soon_as_it_cannot_finish() -> None:
@@ -64,7 +64,7 @@ def test_a_call_that_was_wasted_stops_the_run_as_soon_as_it_cannot_finish() -> N
     run.proposes(wants("look", 1))
     assert run.all(StoppedEarly) == []
     run.fails("look")
-    assert (run.state.ending, len(run.all(CallModel))) == (Ending.BUDGET_EXHAUSTED, 1)
+    assert (run.state.end.ending, len(run.all(CallModel))) == (Ending.BUDGET_EXHAUSTED, 1)
     assert stop_of(run) == (CALLS, 1, 2)
     lawful(run)
 
@@ -73,9 +73,9 @@ def test_a_call_that_has_just_come_back_is_under_way_no_more() -> None:
     run = requiring(RequiredAction("look", 3), budget=Budget(tool_calls=4))
     run.proposes(wants("look", 1), wants("fetch", 1), wants("secret", 1))
     run.returns("look")
-    assert run.state.ending is None
+    assert run.state.end.ending is None
     run.fails("fetch")
-    assert (run.state.ending, run.path()[-1]) == (None, "think")
+    assert (run.state.end.ending, run.path()[-1]) == (None, "think")
     run.proposes(wants("look", 2), wants("fetch", 2))
     run.returns("look")
     run.fails("fetch")
@@ -87,7 +87,7 @@ def test_calls_under_way_have_their_part_already() -> None:
     run.proposes(wants("look", 1), wants("look", 2), wants("fetch"))
     run.returns("fetch")
     run.returns("look")
-    assert (run.all(StoppedEarly), run.state.ending) == ([], None)
+    assert (run.all(StoppedEarly), run.state.end.ending) == ([], None)
 
 
 def test_whoever_asks_what_became_of_a_call_is_no_second_call() -> None:
@@ -110,24 +110,24 @@ def test_what_a_required_call_takes_of_every_dimension_is_foreseen() -> None:
 
 def test_what_a_person_may_lift_call_by_call_stops_nobody_early() -> None:
     run = requiring(RequiredAction("write"), budget=Budget(side_effects=0))
-    assert run.state.ending is None
+    assert run.state.end.ending is None
     run.proposes(wants("write"))
     run.approves()
     run.returns()
     run.says("written")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_tool_that_nobody_registered_is_not_foreseen_but_impossible() -> None:
     run = requiring(RequiredAction("nothing"))
-    assert (run.state.ending, run.all(StoppedEarly)) == (Ending.IMPOSSIBLE, [])
+    assert (run.state.end.ending, run.all(StoppedEarly)) == (Ending.IMPOSSIBLE, [])
 
 
 def test_what_the_stop_saved_is_told() -> None:
     run = requiring(RequiredAction("look", 3), budget=Budget(tool_calls=2, output_tokens=0))
     (stopped,) = run.all(StoppedEarly)
     saved = dict(stopped.saved)
-    left = {int(d): run.state.left[d] for d in (Dimension.INPUT_TOKENS, Dimension.INFERENCE_COST_MICROUSD)}
+    left = {int(d): run.state.spending.left[d] for d in (Dimension.INPUT_TOKENS, Dimension.INFERENCE_COST_MICROUSD)}
     assert saved == {**left, CALLS: 2, EXTERNAL: 10}
     assert OUTPUT not in saved
 
@@ -136,17 +136,17 @@ def test_what_the_stop_saved_is_told() -> None:
 def test_a_dimension_that_has_another_way_out_stops_nobody_early(policy: Exhaustion) -> None:
     boundary = Boundary(exhaustion=(("tool_calls", policy),), budget=Budget(tool_calls=2))
     run = requiring(RequiredAction("look", 3), boundary=boundary)
-    assert (run.state.ending, run.all(StoppedEarly)) == (None, [])
+    assert (run.state.end.ending, run.all(StoppedEarly)) == (None, [])
 
 
 def test_a_boundary_may_let_runs_go_on_to_the_bitter_end() -> None:
     run = requiring(RequiredAction("look", 3), boundary=Boundary(stops_early=False, budget=Budget(tool_calls=2)))
-    assert (run.state.ending, run.state.floors) == (None, None)
+    assert (run.state.end.ending, run.state.derived.floors) == (None, None)
 
 
 def test_where_nothing_is_foreseen_nothing_is_computed() -> None:
-    assert Run(manifest_of(goal=Goal("answer"))).state.floors is None
-    assert Run().state.floors is None
+    assert Run(manifest_of(goal=Goal("answer"))).state.derived.floors is None
+    assert Run().state.derived.floors is None
 
 
 # What every way through a plan still takes.
@@ -188,7 +188,7 @@ def test_another_attempt_takes_no_more_than_the_first_at_least() -> None:
 def test_a_plan_that_cannot_be_finished_is_stopped_before_its_first_step() -> None:
     graph = plan_of(code_step("read"), *tool_step("first"), *tool_step("second"))
     run = PlanRun(manifest_of(graph=graph, plan=PLAN, budget=Budget(tool_calls=1)))
-    assert (run.state.ending, run.path()) == (Ending.BUDGET_EXHAUSTED, ["exhausted"])
+    assert (run.state.end.ending, run.path()) == (Ending.BUDGET_EXHAUSTED, ["exhausted"])
     assert stop_of(run) == (CALLS, 1, 2)
     fitting = PlanRun(manifest_of(graph=graph, plan=PLAN, budget=Budget(tool_calls=2)))
     assert fitting.path() == ["read"]
@@ -200,7 +200,7 @@ def test_a_plan_is_stopped_on_the_way_when_a_step_took_more_than_its_share() -> 
     run = PlanRun(manifest_of(graph=graph, plan=PLAN, budget=Budget(tool_calls=2)))
     run.calls(wants("look"))
     run.fails("look", ErrorCode.TOOL_EXECUTION_FAILED)
-    assert (run.state.ending, stop_of(run)) == (Ending.BUDGET_EXHAUSTED, (CALLS, 1, 2))
+    assert (run.state.end.ending, stop_of(run)) == (Ending.BUDGET_EXHAUSTED, (CALLS, 1, 2))
 
 
 def test_children_of_a_plan_are_foreseen() -> None:
@@ -219,7 +219,7 @@ def foresight(*least: Charges, runs: int = RUNS_MIN) -> Foresight:
 @pytest.mark.req("4.26")
 def test_a_run_that_has_less_than_any_like_it_needed_is_stopped() -> None:
     run = Run(manifest_of(foresight=foresight(((CALLS, 5),)), budget=Budget(tool_calls=4)))
-    assert (run.state.ending, stop_of(run)) == (Ending.BUDGET_EXHAUSTED, (CALLS, 4, 5))
+    assert (run.state.end.ending, stop_of(run)) == (Ending.BUDGET_EXHAUSTED, (CALLS, 4, 5))
     assert run.path() == ["prepare", "exhausted"]
 
 
@@ -228,7 +228,7 @@ def test_what_like_runs_needed_is_counted_by_the_answers_that_the_model_has_give
     run = Run(manifest_of(foresight=known, budget=Budget(tool_calls=2)))
     run.proposes(wants("look", 1))
     run.returns()
-    assert (run.state.ending, run.path()[-1]) == (None, "think")
+    assert (run.state.end.ending, run.path()[-1]) == (None, "think")
     run.proposes(wants("look", 2))
     run.returns()
     assert stop_of(run)[::2] == (OUTPUT, 70_000)
@@ -237,7 +237,7 @@ def test_what_like_runs_needed_is_counted_by_the_answers_that_the_model_has_give
 def test_whoever_has_an_answer_needs_nothing_more_of_what_like_runs_still_asked_for() -> None:
     run = Run(manifest_of(foresight=foresight((), ((CALLS, 99),)), budget=Budget(tool_calls=1)))
     run.says("done")
-    assert (run.state.ending, run.all(StoppedEarly)) == (Ending.SUCCESS, [])
+    assert (run.state.end.ending, run.all(StoppedEarly)) == (Ending.SUCCESS, [])
 
 
 def test_the_largest_of_what_goal_graph_and_like_runs_say_counts() -> None:
@@ -253,12 +253,12 @@ def test_the_largest_of_what_goal_graph_and_like_runs_say_counts() -> None:
 
 def test_too_few_runs_and_runs_that_came_less_far_stop_nobody() -> None:
     few = foresight(((CALLS, 5),), runs=RUNS_MIN - 1)
-    assert Run(manifest_of(foresight=few, budget=Budget(tool_calls=4))).state.ending is None
+    assert Run(manifest_of(foresight=few, budget=Budget(tool_calls=4))).state.end.ending is None
     assert milestone_after(foresight(()), 1) is None
     run = Run(manifest_of(foresight=foresight(()), budget=Budget(tool_calls=1)))
     run.proposes(wants("look"))
     run.returns()
-    assert run.state.ending is None
+    assert run.state.end.ending is None
 
 
 def test_a_run_at_its_last_words_needs_nothing_more() -> None:
@@ -268,9 +268,9 @@ def test_a_run_at_its_last_words_needs_nothing_more() -> None:
     run.proposes(wants("look", 1))
     run.returns()
     run.proposes(wants("look", 2))
-    assert run.state.is_wrapping
+    assert run.state.talk.is_wrapping
     run.says("from one look")
-    assert (run.state.ending, run.state.answer, run.all(StoppedEarly)) == (
+    assert (run.state.end.ending, run.state.result.answer, run.all(StoppedEarly)) == (
         Ending.BUDGET_EXHAUSTED,
         "from one look",
         [],

@@ -14,7 +14,7 @@ from remit.core.run.manifest import EarlierEffect, Origin
 from remit.kernel.decide import weigh
 from remit.kernel.fold.apply import apply
 from remit.testing.runs import fold
-from remit.testing.scenarios import PARAMETERS
+from tests.simulation.scenarios import PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 
 WROTE = EarlierEffect("origin", "write", wants("write").arguments_hash, 9, "committed")
@@ -39,13 +39,13 @@ def resumed(run: Run) -> Run:
 
 def test_a_fork_takes_back_what_was_asked_of_the_model_and_asks_it_anew_with_the_reason() -> None:
     fork = copied(Run(), why="the second page is missing")
-    assert (fork.state.paused, fork.open(CallModel)) == (True, [])
+    assert (fork.state.place.paused, fork.open(CallModel)) == (True, [])
     resumed(fork)
     (call,) = fork.now(CallModel)
     assert call.messages_count == 2
     assert fork.messages()[-1] == "the second page is missing"
     fork.says("Here it is.")
-    assert fork.state.ending is Ending.SUCCESS
+    assert fork.state.end.ending is Ending.SUCCESS
     assert fork.state == fold(fork.journal)
 
 
@@ -53,12 +53,12 @@ def test_a_fork_stands_still_by_nobody_s_wish_until_somebody_has_one() -> None:
     origin = Run()
     origin.take(arrivals.PauseRequested("ada"))
     fork = copied(origin)
-    assert (fork.state.paused, fork.state.paused_by, fork.state.is_copy) == (True, "", True)
+    assert (fork.state.place.paused, fork.state.place.paused_by, fork.state.place.is_copy) == (True, "", True)
     fork.take(arrivals.PauseRequested("bob"))
-    assert (fork.state.paused, fork.state.paused_by, fork.state.is_copy) == (True, "bob", True)
+    assert (fork.state.place.paused, fork.state.place.paused_by, fork.state.place.is_copy) == (True, "bob", True)
     assert fork.fault_of(arrivals.PauseRequested("cy")) is ArrivalFault.ALREADY_PAUSED
     resumed(fork)
-    assert (fork.state.paused, fork.state.paused_by, fork.state.is_copy) == (False, "", False)
+    assert (fork.state.place.paused, fork.state.place.paused_by, fork.state.place.is_copy) == (False, "", False)
     assert fork.state == fold(fork.journal)
 
 
@@ -156,7 +156,7 @@ def test_what_people_were_asked_they_are_asked_again_with_what_the_origin_did_si
     assert asked.expires_at_ms == late_ms + APPROVAL_WAIT_MS_MAX > before.expires_at_ms
     assert asked.packet is not None
     assert asked.packet.reasons[0].startswith("run origin called write with the same arguments")
-    assert fork.state.left == run.state.left
+    assert fork.state.spending.left == run.state.spending.left
     assert fork.state == fold(fork.journal)
 
 
@@ -165,9 +165,9 @@ def test_a_question_of_the_model_is_asked_again_and_is_one_call() -> None:
     run = Run(manifest_of(tools=(ask,)))
     run.proposes(wants("ask"))
     fork = resumed(copied(run))
-    assert (len(fork.state.calls), fork.question().purpose) == (1, AskPurpose.QUESTION)
+    assert (len(fork.state.calls.made), fork.question().purpose) == (1, AskPurpose.QUESTION)
     fork.tells("Berlin")
-    (trace,) = fork.state.calls.values()
+    (trace,) = fork.state.calls.made.values()
     assert trace.content == "Berlin"
     assert fork.state == fold(fork.journal)
 
@@ -200,11 +200,11 @@ def test_the_child_that_an_origin_waits_with_is_not_the_fork_s() -> None:
     origin.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED))
     origin.take(arrivals.FeedbackGiven("ada", "hurry"), after_ms=5_000)
     fork = copied(origin)
-    assert (fork.state.held, fork.state.hold) == ({}, None)
+    assert (fork.state.children.held, fork.state.clock.hold) == ({}, None)
     resumed(fork)
-    assert not fork.state.is_standing
+    was_standing = fork.state.clock.is_standing
     fork.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED))
-    assert fork.state.is_standing
+    assert (was_standing, fork.state.clock.is_standing) == (False, True)
     fork.heard_from_child()
     assert fork.state == fold(fork.journal)
 
@@ -218,4 +218,4 @@ def test_a_child_of_a_fork_has_waited_for_nobody_before_the_fork_went_on() -> No
     fork.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED), after_ms=0)
     ended = arrivals.ChildEnded(child, Ending.SUCCESS, "found it", tokens_bound=25, stood_ms=60_000)
     fork.take(ended, after_ms=61_000)
-    assert fork.state.stood_ms == 3_600_000 + 60_000
+    assert fork.state.clock.stood_ms == 3_600_000 + 60_000

@@ -47,17 +47,17 @@ def test_a_run_without_steps_asks_for_half_as_many_and_goes_where_it_was_going()
     asked = run.question()
     assert (asked.purpose, asked.releases) == (AskPurpose.RELEASE, ((STEPS, 1),))
     assert asked.question == "steps is spent: 2 were given. Release 1 more?"
-    assert (run.open(CallTool), run.state.ending) == ([], None)
+    assert (run.open(CallTool), run.state.end.ending) == ([], None)
     assert asked.escalation is not None
     assert asked.escalation.queue == "budget"
     run.approves()
     assert [call.tool for call in run.now(CallTool)] == ["look"]
-    assert (run.state.parked, run.state.caps[STEPS]) == (None, 3)
+    assert (run.state.place.parked, run.state.spending.caps[STEPS]) == (None, 3)
     run.returns()
     run.approves()
     run.says("seen")
     run.approves()
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
     agrees(run)
 
 
@@ -79,27 +79,27 @@ def test_steps_are_released_as_often_as_reviews_allow() -> None:
     run.proposes(wants("look"))
     run.approves()
     run.returns()
-    assert (run.state.ending, run.state.caps[STEPS]) == (Ending.BUDGET_EXHAUSTED, 3)
+    assert (run.state.end.ending, run.state.spending.caps[STEPS]) == (Ending.BUDGET_EXHAUSTED, 3)
 
 
 @pytest.mark.parametrize("run", [out_of_steps(), out_of_time()])
 def test_a_no_to_more_ends_the_run_as_exhausted(run: Run) -> None:
     run.rejects()
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
-    assert "ada released nothing" in run.state.message
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
+    assert "ada released nothing" in run.state.end.message
     agrees(run)
 
 
 @pytest.mark.parametrize("run", [out_of_steps(), out_of_time()])
 def test_silence_ends_the_run_as_exhausted(run: Run) -> None:
     run.rings(TimerPurpose.APPROVAL)
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
     agrees(run)
 
 
 def test_a_cap_of_zero_forbids_and_asks_nobody() -> None:
     run = asking("steps", Budget(steps=0))
-    assert (run.state.ending, run.all(AskHuman)) == (Ending.BUDGET_EXHAUSTED, [])
+    assert (run.state.end.ending, run.all(AskHuman)) == (Ending.BUDGET_EXHAUSTED, [])
 
 
 @pytest.mark.req("4.29")
@@ -107,17 +107,17 @@ def test_a_run_out_of_time_stands_still_and_keeps_what_comes_back() -> None:
     run = out_of_time()
     asked = run.question()
     ((dimension, amount),) = asked.releases
-    late_ms = run.state.at_ms - run.state.deadline_at_ms
+    late_ms = run.state.at_ms - run.state.clock.deadline_at_ms
     assert (dimension, amount) == (CLOCK, late_ms + 1 + MINUTE_MS // 2)
     run.now_ms += 10 * MINUTE_MS
     run.proposes(wants("look"))
-    assert (run.open(CallTool), run.state.ending) == ([], None)
-    assert run.state.parked is not None
+    assert (run.open(CallTool), run.state.end.ending) == ([], None)
+    assert run.state.place.parked is not None
     run.now_ms += 10 * MINUTE_MS
     run.approves()
     assert [call.tool for call in run.now(CallTool)] == ["look"]
-    assert run.state.deadline_at_ms == run.state.at_ms + MINUTE_MS // 2 + 1
-    assert run.state.caps[CLOCK] == MINUTE_MS + amount
+    assert run.state.clock.deadline_at_ms == run.state.at_ms + MINUTE_MS // 2 + 1
+    assert run.state.spending.caps[CLOCK] == MINUTE_MS + amount
     agrees(run)
     run.returns()
     run.now_ms += MINUTE_MS
@@ -131,7 +131,7 @@ def test_time_that_is_released_while_the_model_still_thinks_asks_it_only_once() 
     run.approves()
     assert (run.now(CallModel), len(run.open(CallModel))) == ([], 1)
     run.says("done")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
     agrees(run)
 
 
@@ -145,7 +145,7 @@ def test_what_is_decided_when_the_time_is_up_waits_as_well() -> None:
 
 
 def test_where_nobody_may_be_asked_the_time_is_up() -> None:
-    assert out_of_time(reviews=0).state.ending is Ending.TIMEOUT
+    assert out_of_time(reviews=0).state.end.ending is Ending.TIMEOUT
 
 
 def test_a_run_that_waits_for_steps_can_be_cancelled_paused_and_resumed() -> None:
@@ -158,14 +158,14 @@ def test_a_run_that_waits_for_steps_can_be_cancelled_paused_and_resumed() -> Non
     assert len(run.now(CallTool)) == 1
     cancelled = out_of_steps()
     cancelled.take(arrivals.CancelRequested("ada"))
-    assert cancelled.state.ending is Ending.USER_CANCEL
+    assert cancelled.state.end.ending is Ending.USER_CANCEL
 
 
 def test_a_run_out_of_time_that_kept_nothing_can_be_paused_and_resumed() -> None:
     run = out_of_time()
     run.take(arrivals.PauseRequested("ada"))
     run.take(arrivals.ResumeRequested("ada"))
-    assert (run.state.ending, run.state.parked) == (None, None)
+    assert (run.state.end.ending, run.state.place.parked) == (None, None)
 
 
 def test_only_whom_the_boundary_names_releases_budget() -> None:

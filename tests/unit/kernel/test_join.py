@@ -52,8 +52,8 @@ def test_a_tool_that_fails_more_often_in_a_row_than_may_be_retried_ends_the_run(
     for n in range(2):
         run.proposes(wants("look", n))
         run.fails("look", code)
-    assert (run.state.ending, run.state.error) == (ending, code)
-    assert run.state.message == "tool look failed 2 times in a row, retries_max=1"
+    assert (run.state.end.ending, run.state.end.error) == (ending, code)
+    assert run.state.end.message == "tool look failed 2 times in a row, retries_max=1"
 
 
 def test_no_call_is_cut_off_because_its_neighbour_failed() -> None:
@@ -62,8 +62,8 @@ def test_no_call_is_cut_off_because_its_neighbour_failed() -> None:
     run.fails("look")
     assert run.path()[-1] == "act"
     run.returns("fetch")
-    assert run.state.ending is Ending.REPEATED_FAILURE
-    assert run.state.committed == {"fetch": 1}
+    assert run.state.end.ending is Ending.REPEATED_FAILURE
+    assert run.state.effects.committed == {"fetch": 1}
 
 
 def test_a_call_known_not_to_have_happened_may_be_the_last_failure_in_a_row() -> None:
@@ -72,7 +72,7 @@ def test_a_call_known_not_to_have_happened_may_be_the_last_failure_in_a_row() ->
     run.approves()
     run.fails("pay", ErrorCode.TOOL_TIMEOUT)
     run.take(arrivals.ToolReconciled(run.open(ReconcileTool)[0].id, Happened.NO))
-    assert (run.state.ending, run.state.error) == (Ending.REPEATED_FAILURE, ErrorCode.TOOL_EXECUTION_FAILED)
+    assert (run.state.end.ending, run.state.end.error) == (Ending.REPEATED_FAILURE, ErrorCode.TOOL_EXECUTION_FAILED)
 
 
 @pytest.mark.req("3.22")
@@ -83,7 +83,7 @@ def test_a_tool_that_stops_the_loop_waits_for_its_neighbours() -> None:
     assert run.open(CallTool) != []
     run.returns("look")
     assert run.path()[-2:] == ["check", "done"]
-    assert run.state.answer == "that is all"
+    assert run.state.result.answer == "that is all"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_tool_that_stops_the_loop_waits_for_its_neighbours() -> None:
 def test_a_map_joins_as_its_rule_says(join: JoinRule, endings: tuple[Ending, ...], is_joined: bool) -> None:
     run = Run(manifest_of(graph=in_line(Node("fan", NodeKind.MAP, prompt="go", children=3, join=join))))
     for ending in endings:
-        assert run.state.ending is None
+        assert run.state.end.ending is None
         run.heard_from_child(ending)
     assert run.path()[-1] == ("done" if is_joined else "failed")
 
@@ -109,14 +109,17 @@ def test_half_is_no_quorum() -> None:
     run = Run(manifest_of(graph=in_line(Node("fan", NodeKind.MAP, prompt="go", children=2, join=JoinRule.QUORUM))))
     run.heard_from_child(Ending.SUCCESS)
     run.heard_from_child(Ending.IMPOSSIBLE)
-    assert (run.state.ending, run.state.error) == (Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_NO_CONSENSUS)
-    assert run.state.message == "1 of 2 children of node fan failed and it joins quorum"
+    assert (run.state.end.ending, run.state.end.error) == (
+        Ending.REPEATED_FAILURE,
+        ErrorCode.ORCHESTRATION_NO_CONSENSUS,
+    )
+    assert run.state.end.message == "1 of 2 children of node fan failed and it joins quorum"
 
 
 def test_a_single_child_that_failed_fails_its_node() -> None:
     run = Run(manifest_of(graph=in_line(Node("child", NodeKind.CHILD, prompt="go"))))
     run.heard_from_child(Ending.BUDGET_EXHAUSTED)
-    assert run.state.message == "1 of 1 children of node child failed and it joins all"
+    assert run.state.end.message == "1 of 1 children of node child failed and it joins all"
 
 
 def test_failures_beside_each_other_in_one_answer_count_once() -> None:
@@ -124,5 +127,5 @@ def test_failures_beside_each_other_in_one_answer_count_once() -> None:
     run.proposes(*[wants("look", n, call_id=f"call{n}") for n in range(3)])
     for _ in range(3):
         run.fails("look")
-    assert run.state.ending is None
-    assert run.state.failures_in_a_row["look"].times == 1
+    assert run.state.end.ending is None
+    assert run.state.counts.failures_in_a_row["look"].times == 1

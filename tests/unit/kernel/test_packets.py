@@ -63,7 +63,7 @@ def test_a_packet_shows_the_call_its_code_and_labels_and_what_it_reaches_and_cou
     run = Run(manifest)
     run.proposes(call)
     packet = packet_of(run)
-    assert (packet.call, packet.tool_version) == (call, run.state.tools["pay"].version)
+    assert (packet.call, packet.tool_version) == (call, run.state.derived.tools["pay"].version)
     assert (packet.boundary_version, packet.source) == (manifest.versions.boundary, "aa")
     assert (packet.blast_radius, packet.rollback) == ("one payment", "ask the bank")
     assert packet.reasons[0] == "n came from nowhere"
@@ -71,7 +71,7 @@ def test_a_packet_shows_the_call_its_code_and_labels_and_what_it_reaches_and_cou
     assert shown == {
         Dimension.TOOL_CALLS: 50,
         Dimension.EXTERNAL_API_CALLS: 10,
-        Dimension.INFERENCE_COST_MICROUSD: run.state.left[Dimension.INFERENCE_COST_MICROUSD],
+        Dimension.INFERENCE_COST_MICROUSD: run.state.spending.left[Dimension.INFERENCE_COST_MICROUSD],
         Dimension.SIDE_EFFECTS: 0,
     }
 
@@ -154,7 +154,7 @@ def test_a_question_without_a_packet_is_not_approved_by_the_version_of_one() -> 
     spent = ApprovalGiven(run.question().id, "ada", packet=packet_version(packet_of(held())))
     assert run.fault_of(spent) is ArrivalFault.PACKET_CHANGED
     run.approves()
-    assert run.state.caps[Dimension.OUTPUT_TOKENS] > 0
+    assert run.state.spending.caps[Dimension.OUTPUT_TOKENS] > 0
 
 
 def test_code_that_was_accepted_is_asked_about_anew_and_the_old_question_is_gone() -> None:
@@ -180,7 +180,7 @@ def test_what_was_approved_by_one_of_two_is_approved_by_nobody_once_its_code_has
     run = held("pay", tools=(PAY,), boundary=Boundary(four_eyes=(ToolCategory.PAYMENT,)), sources=sources)
     run.approves(by="ada")
     run.take(arrivals.SourcesAccepted("ada", (replace(CHANGED, name="pay"),)))
-    assert run.state.approvals == {}
+    assert run.state.people.approvals == {}
     run.approves(by="bob")
     assert run.open(CallTool) == []
     run.approves(by="ada")
@@ -267,7 +267,7 @@ def test_four_eyes_of_two_people_order_the_call_once_and_in_both_their_names() -
     assert (run.open(CallTool), run.open(AskHuman)) == ([], [question])
     run.approves(by="bob")
     assert [call.approved_by for call in run.open(CallTool)] == ["ada, bob"]
-    assert run.state.approvals == {}
+    assert run.state.people.approvals == {}
     lawful(run)
 
 
@@ -291,7 +291,7 @@ def test_one_no_is_enough_where_two_must_say_yes() -> None:
     run.approves(by="bob")
     run.rejects()
     assert run.last(rulings.ToolCallRefused).code == Refusal.APPROVAL_REJECTED
-    assert (run.state.approvals, run.all(CallTool)) == ({}, [])
+    assert (run.state.people.approvals, run.all(CallTool)) == ({}, [])
 
 
 def test_a_read_in_a_category_of_four_eyes_needs_nobody() -> None:
@@ -307,8 +307,8 @@ def test_a_condition_that_stops_ends_the_run_at_the_approval_too() -> None:
     boundary = Boundary(conditions=(Condition("seven", "args.n == 7", Then.STOP, "nobody writes seven"),))
     run = held(boundary=boundary)
     run.approves(modified=wants("write", 7))
-    assert (run.state.ending, run.all(CallTool)) == (Ending.UNSAFE_DETECTION, [])
-    assert run.state.message == "write: condition seven: nobody writes seven"
+    assert (run.state.end.ending, run.all(CallTool)) == (Ending.UNSAFE_DETECTION, [])
+    assert run.state.end.message == "write: condition seven: nobody writes seven"
     lawful(run)
 
 
@@ -324,12 +324,12 @@ def test_a_yes_releases_what_its_packet_says_and_nothing_that_was_spent_meanwhil
     assert run.last(rulings.ToolCallRefused).reason == (
         "tool_calls was spent meanwhile, and the approval released none of it"
     )
-    assert (run.state.caps[CALLS], run.state.left[CALLS]) == (1, 0)
+    assert (run.state.spending.caps[CALLS], run.state.spending.left[CALLS]) == (1, 0)
     run.returns("write")
     run.proposes(wants("put", 3))
     assert packet_of(run).releases == ((CALLS, 1),)
     run.approves()
-    assert (run.state.caps[CALLS], run.state.left[CALLS]) == (2, 0)
+    assert (run.state.spending.caps[CALLS], run.state.spending.left[CALLS]) == (2, 0)
     lawful(run)
 
 
@@ -411,7 +411,7 @@ def test_a_third_answer_of_which_a_person_turns_a_call_away_ends_the_run_when_it
     run.approves()
     assert run.open(CallTool)
     run.returns("put")
-    assert (run.state.ending, run.state.message) == (
+    assert (run.state.end.ending, run.state.end.message) == (
         Ending.PERMISSION_DENIED,
         "people said no to calls of 3 answers, denials_max=3",
     )
@@ -422,9 +422,9 @@ def test_what_is_held_together_is_one_no_and_silence_and_a_full_queue_are_none()
     run = held("write", "pay", "put")
     for _ in range(3):
         run.rejects()
-    assert (run.state.noes, run.path()[-1]) == (1, "think")
+    assert (run.state.people.noes, run.path()[-1]) == (1, "think")
     run.proposes(wants("write", 1))
     run.rings(TimerPurpose.APPROVAL)
     run.proposes(wants("write", 2))
     run.take(arrivals.ApprovalRefused(run.question().id, "queue:operator"))
-    assert (run.state.noes, run.path()[-1]) == (1, "think")
+    assert (run.state.people.noes, run.path()[-1]) == (1, "think")

@@ -69,32 +69,32 @@ class TestFeeding:
     def test_a_value_that_the_step_cannot_work_on_ends_the_plan_before_anything_is_ordered(self) -> None:
         run = started(code_step("a"), code_step("b", "a", takes="object"))
         run.gives("no object")
-        assert (run.state.ending, run.state.error) == (Ending.IMPOSSIBLE, MISMATCH)
-        assert run.state.message == "step b takes object and step a gives it text"
+        assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, MISMATCH)
+        assert run.state.end.message == "step b takes object and step a gives it text"
         assert run.open(CallCode) == []
 
     def test_a_child_is_not_started_on_a_value_it_cannot_work_on(self) -> None:
         picky = replace(child_step("b", "a"), feed=Feed("object", "text", source="a"))
         run = started(code_step("a"), picky)
         run.gives("words")
-        assert (run.state.ending, run.state.error) == (Ending.IMPOSSIBLE, MISMATCH)
+        assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, MISMATCH)
         assert run.all(StartChild) == []
 
     def test_a_value_of_the_plan_itself_can_be_the_wrong_one(self) -> None:
         run = started(code_step("a", takes="candidates"))
-        assert run.state.message == "step a takes candidates and the plan gives it text"
+        assert run.state.end.message == "step a takes candidates and the plan gives it text"
 
     def test_a_step_that_is_fed_nothing_at_all_does_not_run(self) -> None:
         run = started(replace(code_step("a"), feed=Feed()))
-        assert (run.state.ending, run.state.error) == (Ending.IMPOSSIBLE, MISMATCH)
-        assert run.state.message == "step a takes any kind of value and the plan gives it none"
+        assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, MISMATCH)
+        assert run.state.end.message == "step a takes any kind of value and the plan gives it none"
 
     def test_a_source_that_gave_nothing_is_a_mismatch(self) -> None:
         skipped = (Edge("a", "c", NodeOutcome.FAILED),)
         run = started(code_step("a"), code_step("b"), code_step("c", "b"), edges=skipped)
         run.raises()
-        assert run.state.message == "step b gave nothing that step c could work on"
-        assert run.state.error is MISMATCH
+        assert run.state.end.message == "step b gave nothing that step c could work on"
+        assert run.state.end.error is MISMATCH
 
     @pytest.mark.parametrize("kind", [NodeKind.RETRIEVE, NodeKind.RERANK, NodeKind.VALIDATE])
     def test_every_kind_of_step_with_code_runs_it_on_what_it_is_fed(self, kind: NodeKind) -> None:
@@ -109,58 +109,58 @@ class TestFinishing:
         command = run.open(CallCode)[0]
         run.gives("of a")
         assert run.all(StepFinished) == [StepFinished("a", ValueKind.TEXT, command.id)]
-        assert run.state.outputs == {"a": Output(ValueKind.TEXT, "of a", command.id)}
+        assert run.state.result.outputs == {"a": Output(ValueKind.TEXT, "of a", command.id)}
 
     def test_the_last_output_is_the_answer(self) -> None:
         run = started(code_step("a"), code_step("b", "a"))
         run.gives("of a")
-        assert run.state.answer == "of a"
+        assert run.state.result.answer == "of a"
         run.gives("of b")
-        assert (run.state.ending, run.state.answer) == (Ending.SUCCESS, "of b")
+        assert (run.state.end.ending, run.state.result.answer) == (Ending.SUCCESS, "of b")
 
     def test_a_retrieve_step_finds_what_its_code_returns(self) -> None:
         run = started(replace(code_step("a"), kind=NodeKind.RETRIEVE))
         run.gives("[]", ValueKind.CANDIDATES)
-        assert run.state.outputs["a"].kind is ValueKind.CANDIDATES
+        assert run.state.result.outputs["a"].kind is ValueKind.CANDIDATES
 
     def test_a_value_of_a_kind_that_nobody_knows_ends_the_plan(self) -> None:
         run = started(code_step("a"))
         run.gives("what is this", "riddle")
-        assert (run.state.ending, run.state.error) == (Ending.IMPOSSIBLE, MISMATCH)
-        assert "gave a value of kind 'riddle'" in run.state.message
+        assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, MISMATCH)
+        assert "gave a value of kind 'riddle'" in run.state.end.message
 
     def test_a_childs_answer_is_the_output_of_its_step(self) -> None:
         run = started(child_step("a"))
         command = run.open(StartChild)[0]
         assert (command.node, command.kind, command.prompt) == ("a", "text", GIVEN.value)
         run.answers("found it")
-        assert run.state.outputs == {"a": Output(ValueKind.TEXT, "found it", command.id)}
+        assert run.state.result.outputs == {"a": Output(ValueKind.TEXT, "found it", command.id)}
 
     def test_code_that_fails_fails_the_plan_under_its_own_code(self) -> None:
         run = started(code_step("a"))
         run.raises(ErrorCode.TOOL_TIMEOUT)
-        assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_TIMEOUT)
-        assert run.state.outputs == {}
+        assert (run.state.end.ending, run.state.end.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_TIMEOUT)
+        assert run.state.result.outputs == {}
 
     def test_a_step_that_failed_is_tried_again_as_often_as_its_edge_says(self) -> None:
         step = code_step("a", visits_max=2)
         run = started(step, edges=(retried(step),))
         run.raises()
         run.gives("at last")
-        assert (run.path().count("a"), run.state.answer) == (2, "at last")
+        assert (run.path().count("a"), run.state.result.answer) == (2, "at last")
 
     def test_a_step_that_fails_once_more_than_that_fails_the_plan(self) -> None:
         step = code_step("a", visits_max=2)
         run = started(step, edges=(retried(step),))
         run.raises()
         run.raises()
-        assert run.state.ending is Ending.UNAVAILABLE_DEP
+        assert run.state.end.ending is Ending.UNAVAILABLE_DEP
 
     def test_what_an_earlier_step_gave_survives_a_later_failure(self) -> None:
         run = started(code_step("a"), code_step("b", "a"))
         run.gives("of a")
         run.raises()
-        assert list(run.state.outputs) == ["a"]
+        assert list(run.state.result.outputs) == ["a"]
         assert run.state == fold(run.journal)
 
 
@@ -171,14 +171,14 @@ class TestValidating:
         command = run.open(CallCode)[0]
         run.validates()
         assert run.last(StepFinished) == StepFinished("v", ValueKind.JSON, command.id, is_passed_on=True)
-        assert run.state.outputs["v"] == Output(ValueKind.JSON, "[1]", command.id)
+        assert run.state.result.outputs["v"] == Output(ValueKind.JSON, "[1]", command.id)
         assert run.open(CallCode)[0].input == "[1]"
 
     def test_a_validate_step_may_look_at_a_value_of_the_plan(self) -> None:
         alone = Node("v", NodeKind.VALIDATE, code="step:validate", visits_max=1, feed=GIVEN)
         run = started(alone)
         run.validates()
-        assert (run.state.ending, run.state.answer) == (Ending.SUCCESS, GIVEN.value)
+        assert (run.state.end.ending, run.state.result.answer) == (Ending.SUCCESS, GIVEN.value)
 
     def test_what_it_objects_to_goes_back_to_whoever_made_it(self) -> None:
         run = self.repairing()
@@ -189,7 +189,7 @@ class TestValidating:
         assert (again.node, again.problems) == ("a", ("too short", "too rude"))
         run.answers("good")
         run.validates()
-        assert (run.state.ending, run.state.answer, run.state.repairs) == (Ending.SUCCESS, "good", 1)
+        assert (run.state.end.ending, run.state.result.answer, run.state.counts.repairs) == (Ending.SUCCESS, "good", 1)
 
     def test_the_first_try_is_told_of_no_problems(self) -> None:
         assert self.repairing().open(StartChild)[0].problems == ()
@@ -204,16 +204,16 @@ class TestValidating:
         assert run.open(StartChild)[0].problems == ("too short",)
         run.answers("good")
         run.validates()
-        assert (run.state.ending, run.state.answer) == (Ending.SUCCESS, "good")
-        assert run.state.sent_back == ()
+        assert (run.state.end.ending, run.state.result.answer) == (Ending.SUCCESS, "good")
+        assert run.state.result.sent_back == ()
 
     def test_when_its_visits_are_used_up_the_plan_fails(self) -> None:
         run = self.repairing()
         for _ in range(2):
             run.answers("bad")
             run.validates("too short")
-        assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_RULE_FAILED)
-        assert run.state.message == "step v: too short"
+        assert (run.state.end.ending, run.state.end.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_RULE_FAILED)
+        assert run.state.end.message == "step v: too short"
 
     def test_without_a_bound_of_its_own_the_maker_sets_it(self) -> None:
         maker, judge = child_step("a", visits_max=2), validate_step("v", "a", visits_max=0)
@@ -221,8 +221,8 @@ class TestValidating:
         for _ in range(2):
             run.answers("bad")
             run.validates("too short")
-            assert run.state.last_error == ErrorCode.VALIDATION_RULE_FAILED
-        assert (run.state.ending, run.state.error) == (
+            assert run.state.counts.last_error == ErrorCode.VALIDATION_RULE_FAILED
+        assert (run.state.end.ending, run.state.end.error) == (
             Ending.BUDGET_EXHAUSTED,
             ErrorCode.ORCHESTRATION_ITERATION_LIMIT,
         )
@@ -231,14 +231,14 @@ class TestValidating:
         run = started(code_step("a"), validate_step("v", "a", visits_max=3), code_step("b"))
         run.gives("bad")
         run.validates("too short")
-        assert (run.state.ending, run.state.message) == (Ending.VALIDATION_FAIL, "step v: too short")
+        assert (run.state.end.ending, run.state.end.message) == (Ending.VALIDATION_FAIL, "step v: too short")
         assert "b" not in run.path()
 
     def test_an_objection_that_is_final_is_not_sent_back(self) -> None:
         run = self.repairing()
         run.answers("bad")
         run.take(arrivals.CodeReturned(run.open(CallCode)[0].id, problems=("never",), is_final=True))
-        assert (run.state.ending, run.state.message) == (Ending.VALIDATION_FAIL, "step v: never")
+        assert (run.state.end.ending, run.state.end.message) == (Ending.VALIDATION_FAIL, "step v: never")
 
     def test_a_validator_that_fails_has_objected(self) -> None:
         run = self.repairing()
@@ -256,8 +256,8 @@ class TestCalling:
         run = calling("look")
         command = run.open(CallTool)[0]
         run.returns("look", '{"ok": true}')
-        assert run.state.outputs == {"act": Output(ValueKind.RESULT, '{"ok": true}', command.id)}
-        assert (run.state.ending, run.state.answer) == (Ending.SUCCESS, '{"ok": true}')
+        assert run.state.result.outputs == {"act": Output(ValueKind.RESULT, '{"ok": true}', command.id)}
+        assert (run.state.end.ending, run.state.result.answer) == (Ending.SUCCESS, '{"ok": true}')
 
     def test_what_proposes_the_call_is_no_step_of_its_own(self) -> None:
         assert calling("look").all(StepFinished) == []
@@ -274,14 +274,17 @@ class TestCalling:
     def test_a_call_that_failed_gives_nothing(self, code: ErrorCode) -> None:
         run = calling("look")
         run.fails("look", code)
-        assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, code)
-        assert run.state.message == f"step act: its call ended as {code}"
-        assert run.state.outputs == {}
+        assert (run.state.end.ending, run.state.end.error) == (Ending.UNAVAILABLE_DEP, code)
+        assert run.state.end.message == f"step act: its call ended as {code}"
+        assert run.state.result.outputs == {}
 
     def test_a_result_that_breaks_its_promise_gives_nothing(self) -> None:
         run = calling("look")
         run.returns("look", "nonsense", violations=(Violation("", "type", "no object"),))
-        assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.CONSTRAINT_SCHEMA_INVALID)
+        assert (run.state.end.ending, run.state.end.error) == (
+            Ending.UNAVAILABLE_DEP,
+            ErrorCode.CONSTRAINT_SCHEMA_INVALID,
+        )
 
     def test_a_tool_step_that_is_tried_again_too_often_runs_into_the_repeat_breaker(self) -> None:
         call = tool_step("act", visits_max=4)[1]
@@ -290,40 +293,43 @@ class TestCalling:
             run.fails("look")
             run.calls(wants("look"))
         run.calls(wants("look"))
-        assert (run.state.ending, run.path().count("act")) == (Ending.REPEATED_FAILURE, 4)
+        assert (run.state.end.ending, run.path().count("act")) == (Ending.REPEATED_FAILURE, 4)
         assert len(run.all(CallTool)) == IDENTICAL_CALLS_MAX
 
     def test_a_step_that_was_given_no_call_cannot_go_on(self) -> None:
         run = started(*tool_step("act"))
         run.gives('{"n":1}', ValueKind.OBJECT)
-        assert (run.state.ending, run.state.error) == (Ending.IMPOSSIBLE, MISMATCH)
-        assert run.state.message == "step act was given no call to make"
+        assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, MISMATCH)
+        assert run.state.end.message == "step act was given no call to make"
 
     def test_a_call_with_arguments_that_break_the_schema_is_not_made(self) -> None:
         run = started(*tool_step("act"))
         run.calls(wants("look", violations=(Violation("/n", "type", "no number"),)))
-        assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, ErrorCode.CONSTRAINT_SCHEMA_INVALID)
+        assert (run.state.end.ending, run.state.end.error) == (
+            Ending.VALIDATION_FAIL,
+            ErrorCode.CONSTRAINT_SCHEMA_INVALID,
+        )
         assert run.all(CallTool) == []
 
     def test_a_call_that_is_not_permitted_ends_the_plan_as_the_refusal_says(self) -> None:
         run = calling("secret")
-        assert run.state.ending is Ending.PERMISSION_DENIED
-        assert run.state.message == "step act: tool secret needs permission vault.open, which test lacks"
+        assert run.state.end.ending is Ending.PERMISSION_DENIED
+        assert run.state.end.message == "step act: tool secret needs permission vault.open, which test lacks"
 
     def test_a_call_that_no_review_is_left_for_ends_the_plan(self) -> None:
         run = calling("write", budget=Budget(human_reviews=0))
-        assert run.state.ending is Ending.BUDGET_EXHAUSTED
+        assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
 
     def test_a_delegating_tool_gives_what_its_child_answers(self) -> None:
         run = calling("ask_child")
         command = run.open(StartChild)[0]
         run.answers("the child says so")
-        assert run.state.outputs == {"act": Output(ValueKind.RESULT, "the child says so", command.id)}
+        assert run.state.result.outputs == {"act": Output(ValueKind.RESULT, "the child says so", command.id)}
 
     def test_a_delegating_tool_fails_as_its_child_did(self) -> None:
         run = calling("ask_child")
         run.ends(Ending.IMPOSSIBLE, error=ErrorCode.INFERENCE_CONTEXT_EXCEEDED, message="too long")
-        assert (run.state.ending, run.state.error) == (Ending.IMPOSSIBLE, ErrorCode.INFERENCE_CONTEXT_EXCEEDED)
+        assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, ErrorCode.INFERENCE_CONTEXT_EXCEEDED)
 
 
 class TestApproving:
@@ -332,33 +338,33 @@ class TestApproving:
         assert len(run.open(AskHuman)) == 1
         run.approves()
         run.returns("write")
-        assert (run.state.ending, run.state.outputs["act"].kind) == (Ending.SUCCESS, ValueKind.RESULT)
+        assert (run.state.end.ending, run.state.result.outputs["act"].kind) == (Ending.SUCCESS, ValueKind.RESULT)
 
     def test_arguments_that_a_person_changed_are_those_that_are_used(self) -> None:
         run = calling("write")
         run.approves(modified=wants("write", 5))
         assert run.open(CallTool)[0].arguments == '{"n":5}'
         run.returns("write")
-        assert run.state.ending is Ending.SUCCESS
+        assert run.state.end.ending is Ending.SUCCESS
 
     def test_a_rejected_call_ends_the_plan(self) -> None:
         run = calling("write")
         run.rejects("not today")
-        assert run.state.ending is Ending.PERMISSION_DENIED
-        assert run.state.message == "step act: rejected by ada: not today"
+        assert run.state.end.ending is Ending.PERMISSION_DENIED
+        assert run.state.end.message == "step act: rejected by ada: not today"
 
     def test_silence_ends_the_plan(self) -> None:
         run = calling("write")
         run.rings(TimerPurpose.APPROVAL)
-        assert run.state.ending is Ending.CONFIRM_REQUIRED
-        assert run.state.message == "step act: nobody approved it in time"
+        assert run.state.end.ending is Ending.CONFIRM_REQUIRED
+        assert run.state.end.message == "step act: nobody approved it in time"
 
     def test_an_approval_that_no_longer_passes_the_firm_checks_is_a_refusal(self) -> None:
         run = calling("write", budget=Budget(tool_calls=1))
         # What was left when the person was asked is gone when they answer.
-        run.state.left[2] = 0
+        run.state.spending.left[2] = 0
         run.approves()
-        assert run.state.ending is Ending.BUDGET_EXHAUSTED
+        assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
         assert run.all(CallTool) == []
 
     def test_a_tool_that_needs_no_person_is_called_at_once(self) -> None:
@@ -371,35 +377,35 @@ class TestApproving:
         silent = replace(QUESTION, tool_choice=ToolChoice(ToolChoiceMode.NONE))
         run = PlanRun(manifest_of(graph=plan_of(*tool_step("act")), request=silent))
         run.calls(wants("look"))
-        assert run.state.ending is Ending.PERMISSION_DENIED
+        assert run.state.end.ending is Ending.PERMISSION_DENIED
 
 
 class TestDoubting:
     def test_a_tool_that_knows_what_became_of_its_call_finishes_the_step(self) -> None:
         run = self.doubted("pay")
         run.take(arrivals.ToolReconciled(run.open(ReconcileTool)[0].id, Happened.YES, '{"ok":true}', b"seen", 30))
-        assert (run.state.ending, run.state.outputs["act"].text) == (Ending.SUCCESS, '{"ok":true}')
+        assert (run.state.end.ending, run.state.result.outputs["act"].text) == (Ending.SUCCESS, '{"ok":true}')
 
     def test_a_call_known_not_to_have_happened_fails_the_step(self) -> None:
         run = self.doubted("pay")
         run.take(arrivals.ToolReconciled(run.open(ReconcileTool)[0].id, Happened.NO))
-        assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_EXECUTION_FAILED)
+        assert (run.state.end.ending, run.state.end.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_EXECUTION_FAILED)
 
     def test_a_person_knows_that_it_happened_and_not_what_came_of_it(self) -> None:
         run = self.doubted("write")
         run.judges(Happened.YES)
-        assert (run.state.ending, run.state.outputs["act"].text) == (Ending.SUCCESS, notices.HAPPENED)
+        assert (run.state.end.ending, run.state.result.outputs["act"].text) == (Ending.SUCCESS, notices.HAPPENED)
         assert run.state == fold(run.journal)
 
     def test_a_person_who_says_no_fails_the_step(self) -> None:
         run = self.doubted("write")
         run.judges(Happened.NO)
-        assert (run.state.ending, run.state.outputs) == (Ending.UNAVAILABLE_DEP, {})
+        assert (run.state.end.ending, run.state.result.outputs) == (Ending.UNAVAILABLE_DEP, {})
 
     def test_a_late_outcome_finishes_the_step_that_was_in_doubt(self) -> None:
         run = self.doubted("write")
         run.returns("write", '{"ok": "late"}')
-        assert (run.state.ending, run.state.outputs["act"].text) == (Ending.SUCCESS, '{"ok": "late"}')
+        assert (run.state.end.ending, run.state.result.outputs["act"].text) == (Ending.SUCCESS, '{"ok": "late"}')
 
     def test_a_step_in_doubt_is_not_tried_again(self) -> None:
         retry = retried(tool_step("act", visits_max=2)[1], at="act:arguments")
@@ -418,14 +424,14 @@ class TestStopping:
     def test_a_cancel_ends_the_plan_wherever_it_stands(self, step: Node) -> None:
         run = started(step)
         run.take(arrivals.CancelRequested("ada"))
-        assert (run.state.ending, run.state.outputs) == (Ending.USER_CANCEL, {})
-        assert run.state.open == {}
+        assert (run.state.end.ending, run.state.result.outputs) == (Ending.USER_CANCEL, {})
+        assert run.state.commands.open == {}
 
     def test_a_value_that_comes_while_paused_is_kept_and_the_next_step_waits(self) -> None:
         run = started(code_step("a"), code_step("b", "a"))
         run.pauses()
         run.gives("of a")
-        assert (list(run.state.outputs), run.open(CallCode)) == (["a"], [])
+        assert (list(run.state.result.outputs), run.open(CallCode)) == (["a"], [])
         run.resumes()
         assert run.open(CallCode)[0].input == "of a"
         assert len(run.all(StepFinished)) == 1
@@ -441,5 +447,5 @@ class TestStopping:
     def test_an_output_that_comes_after_the_deadline_is_kept_and_nothing_more_is_ordered(self) -> None:
         run = started(code_step("a"), child_step("b", "a"), budget=Budget(wall_clock_ms=1000))
         run.take(arrivals.CodeReturned(run.open(CallCode)[0].id, "late", kind="text"), after_ms=2000)
-        assert (run.state.ending, run.all(StartChild)) == (Ending.TIMEOUT, [])
-        assert run.state.outputs["a"].text == "late"
+        assert (run.state.end.ending, run.all(StartChild)) == (Ending.TIMEOUT, [])
+        assert run.state.result.outputs["a"].text == "late"

@@ -18,7 +18,7 @@ from remit.core.run.messages import user_message
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.policy import ANY_TOOL, may_decide, may_write, needs_a_person, rates_of
 from remit.kernel.authority.verdict import ALLOWED
-from remit.testing.scenarios import LEASE, PARAMETERS
+from tests.simulation.scenarios import LEASE, PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 
 REACHES = [DecisionRight, StateWrite, Reads]
@@ -120,13 +120,13 @@ def test_a_rate_counts_calls_of_one_answer_one_after_the_other() -> None:
 def test_a_rate_counts_across_turns_and_forgets_what_is_longer_ago_than_its_time() -> None:
     run = rated(Rate("look", 2, 10_000))
     assert looks(run, 1) == looks(run, 2) == []
-    first, _ = run.state.called_at["look"]
+    first, _ = run.state.calls.called_at["look"]
     assert looks(run, 3) == [Refusal.RATE_LIMITED]
     run.now_ms = first + 10_000 - 11
     assert looks(run, 4) == [Refusal.RATE_LIMITED]
     run.now_ms = first + 10_000 - 10
     assert looks(run, 5) == []
-    assert len(run.state.called_at["look"]) == 2
+    assert len(run.state.calls.called_at["look"]) == 2
 
 
 def test_a_rate_of_a_user_is_judged_by_whoever_knows_their_other_runs() -> None:
@@ -139,7 +139,7 @@ def test_a_rate_of_a_user_is_judged_by_whoever_knows_their_other_runs() -> None:
 def test_what_is_refused_by_a_rate_says_when_to_come_again() -> None:
     run = rated(Rate("look", 1, 10_000))
     looks(run, 1)
-    called_at = run.state.called_at["look"][0]
+    called_at = run.state.calls.called_at["look"][0]
     run.now_ms = called_at + 4_000 - 10
     looks(run, 2)
     assert run.last(ToolCallRefused).reason == "look: 1 calls within 10000 ms are allowed; again in 6000 ms"
@@ -178,7 +178,7 @@ def test_two_rates_of_one_name_count_each_call_once_and_remember_as_many_as_the_
     assert looks(run, 3) == [Refusal.RATE_LIMITED]
     run.now_ms += 2_000
     assert looks(run, 4) == []
-    assert len(run.state.called_at["look"]) == 3
+    assert len(run.state.calls.called_at["look"]) == 3
     run.now_ms += 2_000
     assert looks(run, 5) == [Refusal.RATE_LIMITED]
     assert "3 calls within 100000 ms" in run.last(ToolCallRefused).reason
@@ -196,7 +196,7 @@ def test_starting_a_child_and_asking_a_person_count_for_rates_too() -> None:
     run = rated(Rate("hire", 1, 10_000), Rate("ask", 1, 10_000), tools=(HIRE, ASK))
     run.proposes(wants("hire", 1), wants("ask", 1))
     assert (len(run.open(StartChild)), len(run.open(AskHuman))) == (1, 1)
-    assert {name: len(moments) for name, moments in run.state.called_at.items()} == {"hire": 1, "ask": 1}
+    assert {name: len(moments) for name, moments in run.state.calls.called_at.items()} == {"hire": 1, "ask": 1}
     assert authorize(wants("hire", 2), run.tally()).code == Refusal.RATE_LIMITED
     assert authorize(wants("ask", 2), run.tally()).code == Refusal.RATE_LIMITED
 
@@ -215,7 +215,7 @@ def test_no_window_of_time_ever_holds_more_calls_than_its_rate(
     n = 0
     for after_ms, how_many in answers:
         run.now_ms += after_ms
-        if run.state.ending is not None:
+        if run.state.end.ending is not None:
             break
         n += how_many
         run.proposes(*(wants("look", n - place) for place in range(how_many)))

@@ -64,7 +64,7 @@ def test_the_packet_is_bound_to_the_bytes_that_will_run() -> None:
     packet = run.question().packet
     assert packet is not None
     assert packet.call == call
-    assert packet.tool_version == run.state.tools["pay"].version
+    assert packet.tool_version == run.state.derived.tools["pay"].version
     assert run.state.manifest is not None
     assert packet.boundary_version == run.state.manifest.versions.boundary
     assert len(packet.reasons) == 2
@@ -86,7 +86,7 @@ def test_a_held_read_releases_nothing_and_claims_nothing() -> None:
     run.proposes(wants("look"))
     packet = run.question().packet
     assert packet is not None
-    assert (packet.releases, run.state.uncommitted) == ((), {})
+    assert (packet.releases, run.state.effects.uncommitted) == ((), {})
 
 
 def test_a_call_that_needs_a_person_is_refused_when_no_review_is_left() -> None:
@@ -180,4 +180,4 @@ def test_a_late_outcome_withdraws_what_its_tool_was_asked() -> None:
     run.returns("pay")
     assert run.open(ReconcileTool) == []
     assert run.fault_of(arrivals.ToolReconciled(inquiry.id, arrivals.Happened.NO)) == "DUPLICATE"
-    assert run.state.uncommitted == {}
+    assert run.state.effects.uncommitted == {}

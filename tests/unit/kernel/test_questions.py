@@ -26,7 +26,7 @@ def test_a_question_stops_the_clock_and_reserves_one_review() -> None:
     tally = Run().tally()
     ask(tally, AskPurpose.QUESTION, Ending.MISSING_INFO)
     assert tally.is_standing
-    assert tally.left[Dimension.HUMAN_REVIEWS] == tally.state.left[Dimension.HUMAN_REVIEWS] - 1
+    assert tally.left[Dimension.HUMAN_REVIEWS] == tally.state.spending.left[Dimension.HUMAN_REVIEWS] - 1
     assert ((int(Dimension.HUMAN_REVIEWS), 1),) == REVIEW
 
 
@@ -35,7 +35,7 @@ def test_a_question_costs_its_review_whatever_the_answer() -> None:
     run.proposes(wants("pay"))
     tally = run.tally()
     settle_question(tally, run.question(), Answer.REJECTED, by="ada")
-    assert tally.left[Dimension.HUMAN_REVIEWS] == run.state.left[Dimension.HUMAN_REVIEWS]
+    assert tally.left[Dimension.HUMAN_REVIEWS] == run.state.spending.left[Dimension.HUMAN_REVIEWS]
     assert run.reserved(Dimension.HUMAN_REVIEWS) == 1
     assert not tally.is_standing
 
@@ -49,7 +49,7 @@ def test_an_approval_widens_what_its_packet_names_and_other_answers_do_not() -> 
     released = ((int(Dimension.SIDE_EFFECTS), 1),)
     assert approved.decisions == [rulings.QuestionSettled(run.question().id, Answer.APPROVED, "ada", released)]
     assert rejected.decisions == [rulings.QuestionSettled(run.question().id, Answer.REJECTED, "ada")]
-    left = run.state.left[Dimension.SIDE_EFFECTS]
+    left = run.state.spending.left[Dimension.SIDE_EFFECTS]
     assert (approved.left[Dimension.SIDE_EFFECTS], rejected.left[Dimension.SIDE_EFFECTS]) == (left + 1, left)
 
 

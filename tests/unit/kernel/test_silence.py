@@ -127,7 +127,7 @@ def test_one_yes_of_two_is_forgotten_when_the_next_are_asked() -> None:
     run.proposes(wants("pay"))
     run.approves(by="ada")
     keeps_silent(run)
-    assert run.state.approvals == {}
+    assert run.state.people.approvals == {}
     run.approves(by="bob")
     assert run.open(CallTool) == []
     run.approves(by="cyd")
@@ -141,8 +141,8 @@ def test_what_became_of_a_call_is_asked_of_the_next_and_ends_for_review_when_nob
     keeps_silent(run)
     assert (run.question().purpose, queue_of(run.question())) == (AskPurpose.OUTCOME, "shift_lead")
     keeps_silent(run)
-    assert run.state.ending is Ending.REVIEW_REQUIRED
-    assert lawful(run).state.message.startswith("nobody said in time what became of question")
+    assert run.state.end.ending is Ending.REVIEW_REQUIRED
+    assert lawful(run).state.end.message.startswith("nobody said in time what became of question")
 
 
 def test_whoever_is_asked_next_may_say_what_became_of_a_call() -> None:
@@ -151,7 +151,7 @@ def test_whoever_is_asked_next_may_say_what_became_of_a_call() -> None:
     run.loses()
     keeps_silent(run)
     run.judges(Happened.YES)
-    assert (run.state.committed, run.state.doubted) == ({"write": 1}, {})
+    assert (run.state.effects.committed, run.state.commands.doubted) == ({"write": 1}, {})
 
 
 def test_a_release_is_asked_of_the_next_and_is_a_no_when_nobody_answers() -> None:
@@ -161,8 +161,8 @@ def test_a_release_is_asked_of_the_next_and_is_a_no_when_nobody_answers() -> Non
     keeps_silent(run)
     assert (run.question().releases, queue_of(run.question())) == (releases, "director")
     keeps_silent(run)
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
-    assert run.state.message == "output_tokens is spent and nobody released more in time"
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.message == "output_tokens is spent and nobody released more in time"
     lawful(run)
 
 
@@ -185,14 +185,14 @@ def test_a_paused_run_passes_nothing_on_before_it_goes_on(is_left: bool) -> None
     if is_left:
         keeps_silent(run)
         assert queue_of(run.question()) == "shift_lead"
-    assert run.state.ending is None
+    assert run.state.end.ending is None
     lawful(run)
 
 
 def test_while_a_question_is_passed_on_the_clock_of_the_run_stands_still() -> None:
     run = held("shift_lead")
-    began = run.state.deadline_at_ms
+    began = run.state.clock.deadline_at_ms
     keeps_silent(run)
     keeps_silent(run)
-    assert run.state.deadline_at_ms == began + 2 * WAIT_MS
+    assert run.state.clock.deadline_at_ms == began + 2 * WAIT_MS
     assert waiting_for(run.state) is None

@@ -1,6 +1,6 @@
 """A state as bytes: what is kept, what is made anew, and which bytes are no snapshot."""
 
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 
 import msgspec
 import pytest
@@ -41,66 +41,70 @@ def kept(state: RunState) -> RunState:
 
 def test_a_state_comes_back_with_every_field() -> None:
     state = started()
-    assert state.open
+    assert state.commands.open
     assert kept(state) == state
 
 
 def test_what_follows_from_the_manifest_is_made_anew() -> None:
     state = started()
     restored = kept(state)
-    for name in DERIVED:
-        assert getattr(restored, name) == getattr(state, name)
-    assert state.tools
-    assert state.checks
-    assert restored.graph is state.graph
+    assert restored.derived == state.derived
+    assert state.derived.tools
+    assert state.derived.checks
+    assert restored.derived.graph is state.derived.graph
 
 
-def test_every_field_is_either_kept_or_made_anew() -> None:
-    names = [field.name for field in layout_of(RunState).fields]
-    assert sorted([*names, *DERIVED]) == sorted(field.name for field in fields(RunState))
+def test_every_field_of_the_state_and_of_its_groups_is_kept_but_what_is_derived() -> None:
+    state, names = RunState(), set[str]()
+    for entry in fields(state):
+        group = getattr(state, entry.name)
+        names |= {f"{entry.name}.{inner.name}" for inner in fields(group)} if is_dataclass(group) else {entry.name}
+    kept_names = {entry.name for entry in layout_of(RunState).fields}
+    assert names - kept_names == {f"{DERIVED}.{inner.name}" for inner in fields(state.derived)}
+    assert kept_names < names
 
 
 def test_maps_keep_their_order_and_their_keys_of_two_parts() -> None:
     state = started()
-    state.held = {"9.1": Ending.BUDGET_EXHAUSTED, "2.1": Ending.CONFIRM_REQUIRED}
-    state.repeats = {("look", b"\xff"): 2, ("fetch", b""): 1}
+    state.children.held = {"9.1": Ending.BUDGET_EXHAUSTED, "2.1": Ending.CONFIRM_REQUIRED}
+    state.calls.repeats = {("look", b"\xff"): 2, ("fetch", b""): 1}
     restored = kept(state)
-    assert list(restored.held.items()) == list(state.held.items())
-    assert list(restored.repeats.items()) == list(state.repeats.items())
+    assert list(restored.children.held.items()) == list(state.children.held.items())
+    assert list(restored.calls.repeats.items()) == list(state.calls.repeats.items())
 
 
 def test_messages_and_answers_are_told_apart() -> None:
     state = started()
-    state.context = [user_message("hello"), ModelAnswered("1.1", "hi"), user_message(""), ModelAnswered("2.1")]
+    state.talk.context = [user_message("hello"), ModelAnswered("1.1", "hi"), user_message(""), ModelAnswered("2.1")]
     restored = kept(state)
-    assert restored.context == state.context
-    assert [*map(type, restored.context)] == [Message, ModelAnswered, Message, ModelAnswered]
+    assert restored.talk.context == state.talk.context
+    assert [*map(type, restored.talk.context)] == [Message, ModelAnswered, Message, ModelAnswered]
 
 
 def test_a_trace_that_was_kept_can_be_changed_without_changing_another() -> None:
     state = started()
-    state.calls = {"1.1": CallTrace("call", "look", b"hash", Rung.ATTEMPTED, content="x")}
+    state.calls.made = {"1.1": CallTrace("call", "look", b"hash", Rung.ATTEMPTED, content="x")}
     restored = kept(state)
-    restored.calls["1.1"].rung = Rung.COMMITTED
-    assert state.calls["1.1"].rung is Rung.ATTEMPTED
-    assert restored.calls["1.1"].content == "x"
+    restored.calls.made["1.1"].rung = Rung.COMMITTED
+    assert state.calls.made["1.1"].rung is Rung.ATTEMPTED
+    assert restored.calls.made["1.1"].content == "x"
 
 
 def test_what_simulated_runs_do_not_have_is_kept_too() -> None:
     state = started()
     state.session = {"b": "1", "a": "2"}
     state.sources = {"look": Source("look", "tools.py", "look", "digest")}
-    state.failures_in_a_row = {"look": Streak(2, "TOOL_TIMEOUT", 3)}
-    state.repeats_blocked = 3
+    state.counts.failures_in_a_row = {"look": Streak(2, "TOOL_TIMEOUT", 3)}
+    state.counts.repeats_blocked = 3
     restored = kept(state)
     assert restored == state
-    assert type(restored.failures_in_a_row["look"]) is Streak
+    assert type(restored.counts.failures_in_a_row["look"]) is Streak
     assert list(restored.session) == ["b", "a"]
 
 
 def test_a_state_whose_sum_outgrew_every_number_format_is_not_kept() -> None:
     state = started()
-    state.prompt_tokens = 2**64
+    state.talk.prompt_tokens = 2**64
     assert snapshot_of(state) is None
 
 
@@ -170,13 +174,13 @@ def test_children_their_votes_and_their_confidence_come_back() -> None:
     run.vanishes()
     restored = kept(run.state)
     assert restored == run.state
-    assert [child.ending for child in restored.children] == ["UNAVAILABLE_DEP", "SUCCESS", LOST]
-    assert restored.children[0].error is ErrorCode.INFERENCE_ENGINE_ERROR
-    assert restored.children[1].usage == TokenUsage(prompt_tokens=5, output_tokens=2)
+    assert [child.ending for child in restored.children.ended] == ["UNAVAILABLE_DEP", "SUCCESS", LOST]
+    assert restored.children.ended[0].error is ErrorCode.INFERENCE_ENGINE_ERROR
+    assert restored.children.ended[1].usage == TokenUsage(prompt_tokens=5, output_tokens=2)
     other = PlanRun(vote_of(1))
     other.answers("a")
     other.elects(0, 1, 1_000_000)
-    assert kept(other.state).confidence_ppm == 1_000_000
+    assert kept(other.state).result.confidence_ppm == 1_000_000
 
 
 def test_outputs_come_back_in_their_order_with_texts_wherever_they_live() -> None:
@@ -185,6 +189,6 @@ def test_outputs_come_back_in_their_order_with_texts_wherever_they_live() -> Non
     long = BlobRef(b"digest", 5000)
     run.take(arrivals.CodeReturned(run.open(CallCode)[0].id, long, kind="json"))
     restored = kept(run.state)
-    assert list(restored.outputs) == ["b", "a"]
-    assert restored.outputs["a"] == Output(ValueKind.JSON, long, run.state.outputs["a"].command_id)
+    assert list(restored.result.outputs) == ["b", "a"]
+    assert restored.result.outputs["a"] == Output(ValueKind.JSON, long, run.state.result.outputs["a"].command_id)
     assert restored == run.state

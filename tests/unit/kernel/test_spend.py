@@ -118,15 +118,15 @@ def test_usage_above_the_reservation_is_charged_recorded_and_stops_the_run() -> 
     exceeded = run.last(rulings.UsageExceeded)
     assert dict(exceeded.over)[Dimension.OUTPUT_TOKENS] == 3000 - 2048
     assert run.used(Dimension.OUTPUT_TOKENS) == 3000
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
-    assert "output_tokens by 952" in run.state.message
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
+    assert "output_tokens by 952" in run.state.end.message
 
 
 def test_usage_below_the_reservation_gives_the_rest_back() -> None:
     run = Run()
     run.says("done")
     assert run.all(rulings.UsageExceeded) == []
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.req("4.23")
@@ -142,15 +142,15 @@ def test_usage_below_the_reservation_gives_the_rest_back() -> None:
 )
 def test_a_run_stops_when_a_dimension_it_needs_cannot_be_reserved(budget: Budget, name: str) -> None:
     run = Run(manifest_of(budget=budget))
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
-    assert run.state.message.startswith(name)
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.message.startswith(name)
     assert run.all(CallModel) == []
 
 
 def test_a_model_without_a_known_price_is_never_called() -> None:
     run = Run(manifest_of(model=ModelInfo("unknown")))
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
-    assert "the price of model unknown is unknown" in run.state.message
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
+    assert "the price of model unknown is unknown" in run.state.end.message
 
 
 def test_exhaustion_names_the_dimension_what_is_spent_and_the_cap() -> None:

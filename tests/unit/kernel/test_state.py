@@ -50,7 +50,7 @@ def test_a_run_that_stands_nowhere_yet_is_in_init() -> None:
 )
 def test_a_run_shows_the_labels_of_the_node_it_stands_at(node: str, station: LifecycleState, state: LoopState) -> None:
     run = Run()
-    run.state.node = compiled(run.state).index[node]
+    run.state.place.node = compiled(run.state).index[node]
     assert (lifecycle(run.state), loop_state(run.state), standing_at(run.state).name) == (station, state, node)
 
 
@@ -135,15 +135,15 @@ def test_who_is_asked_about_a_call_in_doubt_can_be_found() -> None:
 def test_only_a_change_that_is_not_idempotent_may_not_be_repeated_after_a_crash(tool: str, is_safe: bool) -> None:
     run = Run()
     run.proposes(wants(tool))
-    if run.state.asking:
+    if run.state.people.asking:
         run.approves()
     assert is_safe_to_repeat(run.state, run.open(CallTool)[0]) is is_safe
 
 
 def test_what_is_no_tool_call_may_always_be_repeated() -> None:
     run = Run()
-    assert [type(command) for command in run.state.open.values()] == [SetTimer, CallModel]
-    assert all(is_safe_to_repeat(run.state, command) for command in run.state.open.values())
+    assert [type(command) for command in run.state.commands.open.values()] == [SetTimer, CallModel]
+    assert all(is_safe_to_repeat(run.state, command) for command in run.state.commands.open.values())
 
 
 def test_a_call_in_doubt_waits_for_whoever_was_asked_about_it() -> None:

@@ -81,8 +81,8 @@ def test_a_tally_begins_where_the_state_stands() -> None:
     run = Run()
     run.proposes(wants("write"), text="let me see")
     tally = run.tally()
-    assert (tally.node, tally.blocking, tally.asking, tally.answer) == (run.state.node, 1, 1, "let me see")
-    assert tally.proposed == run.state.proposed
+    assert (tally.node, tally.blocking, tally.asking, tally.answer) == (run.state.place.node, 1, 1, "let me see")
+    assert tally.proposed == run.state.calls.proposed
     assert tally.is_standing
 
 

@@ -28,7 +28,7 @@ def without_arguments(tool: str) -> ProposedCall:
 def how(run: Run) -> tuple[Ending | None, str]:
     """How a run ended, and what it says of that."""
     lawful(run)
-    return run.state.ending, run.state.message
+    return run.state.end.ending, run.state.end.message
 
 
 @pytest.mark.req("4.11")
@@ -121,7 +121,7 @@ def test_a_model_that_makes_up_many_names_fills_no_message() -> None:
     run = Run()
     run.proposes(*(wants(f"{n:02}" + "x" * 5_000, n) for n in range(40)))
     run.says("all done")
-    message = run.state.message
+    message = run.state.end.message
     assert message.endswith(f"and {40 - NAMES_SHOWN_MAX} more")
     assert len(message) < 1_500
 
@@ -304,7 +304,7 @@ def test_what_a_child_was_refused_is_not_made_good_by_a_call_beside_it() -> None
 @pytest.mark.parametrize("code", sorted(Refusal))
 def test_a_parent_is_told_what_was_refused_for_want_of_authority_apart_from_what_was_left(code: Refusal) -> None:
     run = Run()
-    run.state.uncommitted["write", b"h"] = code
+    run.state.effects.uncommitted["write", b"h"] = code
     is_dear = code in (Refusal.BUDGET_EXHAUSTED, Refusal.RATE_LIMITED, Refusal.REPEATED_CALL)
     assert refused_by(run.state) == (() if is_dear else (("write", b"h"),))
     assert left_by(run.state) == ((("write", LEFT_BY_CHILD),) if is_dear else ())
@@ -365,7 +365,7 @@ def test_the_same_delegation_makes_good_what_was_refused_of_it() -> None:
     run = at_the_desk(side_effects=3)
     run.proposes(wants("send_child", 1), wants("send_child", 2))
     run.take(ChildEnded(run.open(StartChild)[0].id, Ending.SUCCESS, "one", tokens_bound=25))
-    assert ("send_child", wants("send_child", 2).arguments_hash) in run.state.uncommitted
+    assert ("send_child", wants("send_child", 2).arguments_hash) in run.state.effects.uncommitted
     run.take(ChildEnded(delegated(run, n=2).id, Ending.SUCCESS, "two", tokens_bound=25))
     run.says("Sent.")
     assert how(run) == (Ending.SUCCESS, "")
@@ -428,8 +428,8 @@ def test_a_tool_that_nobody_knows_hands_no_confirmation_on() -> None:
     run.proposes(wants("nothing"), wants("pay", 2))
     run.rejects("no")
     run.says("done")
-    assert run.state.ending is not Ending.SUCCESS
-    assert ErrorCode.TOOL_NOT_FOUND in run.state.uncommitted.values()
+    assert run.state.end.ending is not Ending.SUCCESS
+    assert ErrorCode.TOOL_NOT_FOUND in run.state.effects.uncommitted.values()
 
 
 def test_a_finished_turn_folds_to_what_it_counted() -> None:
@@ -438,4 +438,4 @@ def test_a_finished_turn_folds_to_what_it_counted() -> None:
     run.proposes(wants("look"))
     run.returns()
     lawful(run)
-    assert list(run.state.uncommitted.values()) == [rulings.ARGUMENTS_INVALID]
+    assert list(run.state.effects.uncommitted.values()) == [rulings.ARGUMENTS_INVALID]

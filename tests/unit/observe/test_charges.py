@@ -26,7 +26,7 @@ from remit.observe.cost.charges import Expense, RunCost, own_amounts, run_cost, 
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.observe.reading import read
 from remit.observe.views.explain import explain
-from remit.testing.play import demo_manifest, demo_world
+from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 DEMO = demo_world().finish(demo_manifest())
@@ -87,7 +87,7 @@ def test_a_pause_and_the_time_after_the_end_cost_no_time() -> None:
     run.take(ResumeRequested("ada"), after_ms=5_000)
     assert run_cost(run.turns).used[Dimension.WALL_CLOCK_MS] == paused
     run.says("Done.")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
     ended = run_cost(run.turns).used[Dimension.WALL_CLOCK_MS]
     late = Turn(run.state.seq + 1, run.now_ms + 1_000, run.state.head, 1, run.turns[-1].arrival, ())
     assert run_cost([*run.turns, late]).used[Dimension.WALL_CLOCK_MS] == ended

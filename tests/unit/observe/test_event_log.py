@@ -33,7 +33,7 @@ from remit.observe.history import read_history, states
 from remit.observe.views.event_log import Action, CodeEvent, ContextEvent, Event, InMemoryEventLog, Telling, events_of
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.plan_graph import plan_graph
-from remit.testing.scenarios import LEASE
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.observe.patterned import GOOD, SCHEMA, InTurn, handlers, planned, voted
 
@@ -71,7 +71,7 @@ def test_a_model_call_is_told_when_it_begins_and_when_it_ends() -> None:
     call = run.open(CallModel)[0].id
     run.says("done", usage=TokenUsage(8, 2, 4, duration_ms=70))
     assert run.told(Action.INFER) == [
-        InferenceStartEvent(below(call), 1, len(run.state.tools), False, False, None),
+        InferenceStartEvent(below(call), 1, len(run.state.derived.tools), False, False, None),
         InferenceEndEvent(below(call), 70, 8, 6, FinishReason.STOP, 0),
     ]
 
@@ -209,7 +209,7 @@ def test_a_call_in_doubt_ends_with_its_outcome_or_else_with_its_doubt() -> None:
     run.take(arrivals.CancelRequested("ada"))
     end = run.told(Action.TOOL)[-1]
     assert isinstance(end, ToolEndEvent)
-    assert (end.success, end.error_code) == (False, run.state.doubted[run.open(CallTool)[0].id])
+    assert (end.success, end.error_code) == (False, run.state.commands.doubted[run.open(CallTool)[0].id])
 
 
 def test_an_addendum_tells_nothing() -> None:

@@ -26,7 +26,7 @@ from remit.observe.views.execution import (
     selected_tools,
 )
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, manifest_of, wants
 
 REACHES = [CallStatus]
@@ -183,7 +183,7 @@ def test_a_failure_says_why_and_keeps_what_there_is_of_an_answer() -> None:
 
 def test_an_ending_without_words_is_told_by_its_name() -> None:
     run = Run(manifest_of(graph=chat_graph(tool_rounds_max=1)))
-    run.state.ending = Ending.IMPOSSIBLE
+    run.state.end.ending = Ending.IMPOSSIBLE
     error = error_of(run.state)
     assert error is not None
     assert (error.code, error.message) == ("IMPOSSIBLE", "the run ended as IMPOSSIBLE")
@@ -198,7 +198,7 @@ def test_a_partial_success_warns_of_what_was_not_done() -> None:
     run.says("all done")
     response = response_of(run.state, "all done")
     assert (response.terminal_code, response.error) == (Ending.PARTIAL_SUCCESS, None)
-    assert response.warnings == (run.state.message,)
+    assert response.warnings == (run.state.end.message,)
 
 
 def test_a_waiting_run_says_what_it_waits_for_and_until_when() -> None:
@@ -320,7 +320,7 @@ def test_calls_of_later_answers_come_later() -> None:
 def test_a_failed_tool_is_retryable_when_every_called_tool_may_be_called_again(tool: str, is_retryable: bool) -> None:
     run = Run(manifest_of(budget=Budget(retries=0)))
     run.proposes(wants(tool))
-    if run.state.asking:
+    if run.state.people.asking:
         run.approves()
     run.fails(tool)
     error = error_of(run.state)

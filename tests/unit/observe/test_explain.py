@@ -18,11 +18,11 @@ from remit.observe.reading import read
 from remit.observe.views.explain import Explanation, Spent, explain
 from remit.observe.views.sentence import NAMED_MAX, PATH_NODES_MAX, sentence
 from remit.orchestrate.facts.first_arrival import started
-from remit.testing.play import demo_manifest, demo_world
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import TOOLS, scenario
 from remit.testing.scripts import Model, Reply, in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
+from tests.simulation.play import demo_manifest, demo_world
+from tests.simulation.scenarios import TOOLS, scenario
 
 
 def explained(run: SimulatedRun) -> Explanation:
@@ -92,7 +92,7 @@ def test_a_run_whose_child_waits_for_a_person_names_the_child() -> None:
     for turn, data in zip(run.turns, run.journal, strict=True):
         apply(state, turn, hash_turn(data))
         turns.append(turn)
-        if children := [c.id for c in state.open.values() if type(c).__name__ == "StartChild"]:
+        if children := [c.id for c in state.commands.open.values() if type(c).__name__ == "StartChild"]:
             turns.append(take_turn(state, ChildSuspended(children[0], Ending.CONFIRM_REQUIRED), turn.at_ms))
             apply(state, turns[-1], b"head")
             break
@@ -132,7 +132,7 @@ def test_a_run_that_has_only_begun_is_under_way() -> None:
 
 
 def test_a_paused_run_says_where_it_stands() -> None:
-    paused = next(run for seed in range(200) for run in runs_of(seed) if run.state.paused)
+    paused = next(run for seed in range(200) for run in runs_of(seed) if run.state.place.paused)
     assert "it is paused at" in sentence(explained(paused))
 
 
@@ -150,11 +150,11 @@ def test_a_tool_whose_permission_is_lacking_was_not_allowed() -> None:
 
 
 def test_the_clock_of_an_ended_run_stopped_with_its_ending() -> None:
-    late = next(run for seed in range(300) for run in runs_of(seed) if run.state.addenda)
+    late = next(run for seed in range(300) for run in runs_of(seed) if run.state.end.addenda)
     spent = {entry.dimension: entry.used for entry in explained(late).spent}
-    until_ms = late.turns[late.state.ended_seq].at_ms - late.turns[0].at_ms
+    until_ms = late.turns[late.state.end.seq].at_ms - late.turns[0].at_ms
     assert spent.get("wall_clock_ms", 0) <= until_ms
-    assert explained(late).addenda == late.state.addenda
+    assert explained(late).addenda == late.state.end.addenda
 
 
 def test_every_simulated_run_has_one_printable_sentence() -> None:
@@ -180,10 +180,10 @@ def test_a_call_that_is_under_way_or_in_doubt_is_shown_as_such() -> None:
     for turn, data in zip(run.turns, run.journal, strict=True):
         apply(state, turn, hash_turn(data))
         turns.append(turn)
-        if state.calls:
+        if state.calls.made:
             break
     assert "called refund once [1 under way]" in sentence(explain(state, read(turns)))
-    timeout = ToolFailed(next(iter(state.calls)), ErrorCode.TOOL_TIMEOUT)
+    timeout = ToolFailed(next(iter(state.calls.made)), ErrorCode.TOOL_TIMEOUT)
     turns.append(take_turn(state, timeout, state.at_ms))
     apply(state, turns[-1], b"head")
     assert "called refund once [1 outcome unknown]" in sentence(explain(state, read(turns)))
@@ -196,7 +196,7 @@ def test_a_read_that_the_ending_cut_off_is_shown_with_an_unknown_outcome() -> No
     for turn, data in zip(run.turns, run.journal, strict=True):
         apply(state, turn, hash_turn(data))
         turns.append(turn)
-        if state.calls:
+        if state.calls.made:
             break
     turns.append(take_turn(state, CancelRequested("ada"), state.at_ms))
     apply(state, turns[-1], b"head")
@@ -223,7 +223,7 @@ def folded_to_the_question(run: SimulatedRun) -> tuple[RunState, list[Turn]]:
     for turn, data in zip(run.turns, run.journal, strict=True):
         apply(state, turn, hash_turn(data))
         turns.append(turn)
-        if state.asking:
+        if state.people.asking:
             break
     return state, turns
 

@@ -41,9 +41,9 @@ from remit.observe.views.explain import explain
 from remit.observe.views.sentence import said_needs, said_stopped, sentence
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import LEASE
 from remit.testing.scripts import Breaks, Model, Reply, in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import manifest_of
 
 INPUT, OUTPUT = int(Dimension.INPUT_TOKENS), int(Dimension.OUTPUT_TOKENS)
@@ -151,7 +151,7 @@ def test_what_comes_after_the_ending_is_none_of_its_cost() -> None:
     state = TWO_LOOKS.state
     late = encode_turn(take_turn(state, SessionNoted("ada", "key", "1"), state.at_ms))
     noted = read_history("run", (*TWO_LOOKS.journal, late))
-    assert len(noted.turns) == state.ended_seq + 2
+    assert len(noted.turns) == state.end.seq + 2
     assert course_of(states(noted)) == course(TWO_LOOKS)
 
 
@@ -255,7 +255,7 @@ def test_an_open_run_says_what_it_still_needs() -> None:
     told = "4 to 90 output_tokens and 0 to 3 tool_calls more, as runs like it did"
     assert said_needs(needs_of(state)) == told
     assert f", needs {told}, and has not ended" in sentence(explain(state, read(())))
-    state.iterations = 1
+    state.counts.iterations = 1
     assert needs_of(state) == ()
 
 
@@ -294,5 +294,5 @@ def test_whoever_made_the_plan_may_only_widen_what_is_thought_to_be_needed_at_mo
     hopeful = replace(manifest_of(), plan=PlanTrace("model", estimate=(("tool_calls", 9), ("steps", 0))))
     state = begun(hopeful)
     assert needs_of(state) == (Need("tool_calls", 0, 9),)
-    state.left[Dimension.TOOL_CALLS] -= 9
+    state.spending.left[Dimension.TOOL_CALLS] -= 9
     assert needs_of(state) == ()

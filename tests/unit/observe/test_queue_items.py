@@ -95,11 +95,11 @@ def test_a_release_and_long_arguments_have_summaries_of_their_own() -> None:
     question = run.question()
     assert question.packet is not None
     long = replace(question.packet, call=replace(question.packet.call, arguments=BlobRef(b"d" * 32, 5000)))
-    run.state.open[question.id] = replace(question, packet=long)
+    run.state.commands.open[question.id] = replace(question, packet=long)
     assert items_asked(run.state, run.turns)[0].summary == "write <5000 bytes>"
-    run.state.open[question.id] = replace(question, packet=None, purpose=AskPurpose.RELEASE)
+    run.state.commands.open[question.id] = replace(question, packet=None, purpose=AskPurpose.RELEASE)
     assert items_asked(run.state, run.turns)[0].summary == "release more budget"
-    run.state.open[question.id] = replace(question, packet=None, purpose=AskPurpose.QUESTION, id="9.1")
+    run.state.commands.open[question.id] = replace(question, packet=None, purpose=AskPurpose.QUESTION, id="9.1")
     (late,) = items_asked(run.state, run.turns)
     assert (late.summary, late.since_ms) == ("a question", 0)
 

@@ -11,8 +11,8 @@ from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.reading import UNREAD, Fact, FactKind, Reading, read
 from remit.observe.steps import StepKind
-from remit.testing.play import demo_manifest, demo_world
 from scripts.make_golden import GOLDEN, read_journal
+from tests.simulation.play import demo_manifest, demo_world
 
 DEMO = demo_world().finish(demo_manifest())
 REACHES = [FactKind]
@@ -68,7 +68,7 @@ def test_a_reading_of_a_state_is_that_of_its_turns() -> None:
         taken_up = Reading.of(state)
         assert (taken_up.node, taken_up.turns) == (reading.node, reading.turns)
         assert [step.name for step in taken_up.steps.values()] == [
-            reading.steps[key].name for key in state.open if key in reading.steps
+            reading.steps[key].name for key in state.commands.open if key in reading.steps
         ]
 
 

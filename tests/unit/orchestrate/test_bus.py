@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.memory.bell import MemoryBell
+from remit.backend.memory.small_ports import MemoryBell
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.codec import encode_record
@@ -91,7 +91,7 @@ def test_a_listener_of_a_run_hears_of_its_children_too_and_is_let_go_when_it_end
             bus.listen(Listener(hear), Subject("a", children=True))
             for run_id in ("a", "b", "a-child"):
                 await written.turn(run_id, bus)
-            written.state("a").ending = Ending.SUCCESS
+            written.state("a").end.ending = Ending.SUCCESS
             await written.turn("a", bus)
             await written.turn("a", bus)
             assert heard == [("a", 0), ("a-child", 0), ("a", 1)]

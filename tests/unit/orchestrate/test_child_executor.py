@@ -56,7 +56,7 @@ async def asked(system: System) -> tuple[Live, StartChild]:
     """A parent whose child waits for a person, and the command that started it."""
     response = await system.run(request(), scripted(ASKS, DELEGATES, {"text": "thanks"}, tools=[keep, helper]))
     live = await system._runner.load(response.run_id)
-    (command,) = [command for command in live.state.open.values() if isinstance(command, StartChild)]
+    (command,) = [command for command in live.state.commands.open.values() if isinstance(command, StartChild)]
     return live, command
 
 
@@ -131,9 +131,9 @@ def test_a_child_that_has_ended_is_reported_with_how_long_it_waited() -> None:
             await system.signal(signal(Signal.CANCEL, command.run_id))
             report = await system._children.start(live, command)
             assert isinstance(report, ChildSaid)
-            assert report.stood_ms == (await system._runner.load(command.run_id)).state.stood_ms >= 50
+            assert report.stood_ms == (await system._runner.load(command.run_id)).state.clock.stood_ms >= 50
             await system.settle()
-            assert (await system._runner.load(live.run_id)).state.supposed_ms == 0
+            assert (await system._runner.load(live.run_id)).state.clock.supposed_ms == 0
 
     play(story())
 
@@ -153,7 +153,7 @@ def test_children_that_are_answered_at_once_and_then_work_use_up_the_time_of_the
         async with in_memory() as system:
             run_id = await system.submit(replace(request(), hints=ExecutionHints(timeout_ms=2_000)), kit)
             while (response := await system.result(run_id)).waiting_for is not None:
-                children = (await system._runner.load(run_id)).state.held
+                children = (await system._runner.load(run_id)).state.children.held
                 for child_id in [derived_id(run_id, command_id) for command_id in children]:
                     asking = (await system.result(child_id)).waiting_for
                     assert asking is not None
@@ -161,8 +161,8 @@ def test_children_that_are_answered_at_once_and_then_work_use_up_the_time_of_the
                 await system.settle(run_id)
             assert response.terminal_code is Ending.TIMEOUT
             state = (await system._runner.load(run_id)).state
-            assert state.stood_ms < 1_000
-            assert len([trace for trace in state.calls.values() if trace.content]) < 3
+            assert state.clock.stood_ms < 1_000
+            assert len([trace for trace in state.calls.made.values() if trace.content]) < 3
 
     play(story())
 
@@ -214,13 +214,13 @@ def test_a_parent_that_goes_on_beside_its_child_learns_that_another_process_fini
             parent = here._hub.drivers[run_id].live.state
 
             async def is_held() -> bool:
-                return bool(parent.held)
+                return bool(parent.children.held)
 
             await until(is_held)
             await there.signal(approval(f"{derived_id(run_id, '1.2')}/1.2"), kit=kit)
 
             async def is_released() -> bool:
-                return not parent.held
+                return not parent.children.held
 
             await until(is_released)
             go_on.set()
@@ -272,7 +272,7 @@ def test_a_child_that_was_deleted_is_lost_and_never_begins_again(tmp_path: Path)
             assert response.content == "sorry"
             assert await store.catalogue.entry(command.run_id) is None
             state = await system.state_of(live.run_id)
-            assert state.children_failed == 1
+            assert state.children.failed == 1
 
     play(story())
 
@@ -301,7 +301,7 @@ async def ordered(system: System) -> tuple[str, ForkRun]:
     await system.result(run_id)
     clock, store = WallClock(), system.store
     dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
-    turn = await dead.judge(await dead.load(run_id), RetryRequested("ada"))
+    turn = await dead.rule_on(await dead.load(run_id), RetryRequested("ada"))
     (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
     return run_id, order
 
@@ -378,7 +378,7 @@ def test_a_child_that_a_node_declares_runs_its_own_graph_on_its_own_task() -> No
         async with in_memory() as system:
             response = await system.run(request(), kit_of(model), Terms(graph=graph))
             assert response.terminal_code is Ending.SUCCESS
-            (trace,) = (await system.state_of(response.run_id)).children
+            (trace,) = (await system.state_of(response.run_id)).children.ended
             assert trace.text == '{"cups":7}'
             assert [message.content for message in model.asked[0].messages] == ["Be brief.", "Count the cups."]
 

@@ -63,7 +63,7 @@ def test_a_delegated_task_comes_back_as_the_result_of_the_call() -> None:
             child = await system.state_of(derived_id(response.run_id, "1.2"))
             parent = pinned(child).parent
             assert parent is not None
-            assert (parent.run_id, child.ending) == (response.run_id, Ending.SUCCESS)
+            assert (parent.run_id, child.end.ending) == (response.run_id, Ending.SUCCESS)
             assert pinned(child).caps[2] == LEASE["tool_calls"]
 
     play(story())

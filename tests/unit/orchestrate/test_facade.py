@@ -279,7 +279,7 @@ def test_a_run_that_succeeded_is_tried_again_only_with_a_reason_which_the_model_
             heard = await system.signal(signal(Signal.RETRY, response.run_id, reason="too short"), kit=kit)
             await system.result(heard.fork_id)
             fork = await system.state_of(heard.fork_id)
-            assert any(isinstance(said, Message) and said.content == "too short" for said in fork.context)
+            assert any(isinstance(said, Message) and said.content == "too short" for said in fork.talk.context)
             assert (await system.result(response.run_id)).terminal_code is Ending.SUCCESS
 
     play(story())

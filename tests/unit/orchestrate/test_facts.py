@@ -38,9 +38,8 @@ from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.facts.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
 from remit.orchestrate.facts.facts import CALLS_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
-from remit.orchestrate.facts.figures import FIGURE_MAX
 from remit.orchestrate.facts.first_arrival import started
-from remit.orchestrate.facts.texts import NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
+from remit.orchestrate.facts.texts import FIGURE_MAX, NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 HALF = "\ud800"
@@ -427,7 +426,7 @@ class TestPeople:
     def test_arguments_for_a_question_without_a_call_are_refused(self, facts: Facts) -> None:
         run = asking()
         question = run.question()
-        run.state.open[question.id] = replace(question, packet=None)
+        run.state.commands.open[question.id] = replace(question, packet=None)
         with pytest.raises(IllegalArrival) as caught:
             complete(facts, run, reports.PersonApproved(question.id, "ada", {"n": 7}))
         assert caught.value.fault is ArrivalFault.WRONG_PACKET

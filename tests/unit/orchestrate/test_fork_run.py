@@ -15,12 +15,12 @@ from tests.unit.orchestrate.stage import Stage, ok, play
 async def to_be_tried_again(stage: Stage, tool: str = "look") -> ForkRun:
     """A run that was cancelled in the middle of a call, and the order to fork it."""
     live = await stage.runner.start(manifest_of())
-    (call,) = (command for command in live.state.open.values() if isinstance(command, CallModel))
+    (call,) = (command for command in live.state.commands.open.values() if isinstance(command, CallModel))
     await stage.runner.advance(live, ModelSaid(call.id, proposes(tool, {"n": 1})))
-    for question in [command for command in live.state.open.values() if isinstance(command, AskHuman)]:
+    for question in [command for command in live.state.commands.open.values() if isinstance(command, AskHuman)]:
         await stage.runner.advance(live, PersonApproved(question.id, "ada"))
     await stage.runner.advance(live, arrivals.CancelRequested("ada"))
-    turn = await stage.runner.judge(live, arrivals.RetryRequested("bob"))
+    turn = await stage.runner.rule_on(live, arrivals.RetryRequested("bob"))
     stage.dispatch.forget(live)
     (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
     return order
@@ -32,7 +32,7 @@ def test_a_fork_goes_on_to_an_end_of_its_own() -> None:
         order = await to_be_tried_again(stage)
         live = await fork(stage.runner, "run", order)
         await stage.runner.drive(live)
-        assert live.state.ending is Ending.SUCCESS
+        assert live.state.end.ending is Ending.SUCCESS
         assert (await stage.run("run")).ending is Ending.USER_CANCEL
 
     play(scene())
@@ -42,7 +42,7 @@ def test_a_fork_is_resumed_by_whoever_wanted_the_retry() -> None:
     async def scene() -> None:
         stage = Stage()
         live = await fork(stage.runner, "run", await to_be_tried_again(stage))
-        assert not live.state.paused
+        assert not live.state.place.paused
         assert (await stage.run(live.run_id)).last(arrivals.ResumeRequested).by == "bob"
 
     play(scene())
@@ -74,9 +74,9 @@ def test_an_effect_in_flight_is_asked_about_in_the_fork() -> None:
     async def scene() -> None:
         stage = Stage()
         live = await fork(stage.runner, "run", await to_be_tried_again(stage, "write"))
-        (question,) = (command for command in live.state.open.values() if isinstance(command, AskHuman))
-        await stage.runner.judge(live, arrivals.OutcomeJudged(question.id, "ada", Happened.NO))
-        assert live.state.doubted == {}
+        (question,) = (command for command in live.state.commands.open.values() if isinstance(command, AskHuman))
+        await stage.runner.rule_on(live, arrivals.OutcomeJudged(question.id, "ada", Happened.NO))
+        assert live.state.commands.doubted == {}
 
     play(scene())
 
@@ -86,15 +86,15 @@ def test_a_fork_has_the_children_the_outputs_and_the_confidence_of_its_origin() 
         stage = Stage()
         graph = plan_of(child_step("a"), code_step("b", "a"))
         live = await stage.runner.start(manifest_of(graph=graph))
-        (child,) = (command for command in live.state.open.values() if isinstance(command, StartChild))
+        (child,) = (command for command in live.state.commands.open.values() if isinstance(command, StartChild))
         await stage.runner.advance(live, ChildSaid(child.id, Ending.SUCCESS, "found it"))
         await stage.runner.advance(live, arrivals.CancelRequested("ada"))
-        turn = await stage.runner.judge(live, arrivals.RetryRequested("bob"))
+        turn = await stage.runner.rule_on(live, arrivals.RetryRequested("bob"))
         (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
         forked = await fork(stage.runner, "run", order)
-        assert forked.state.children == live.state.children
-        assert forked.state.outputs == live.state.outputs
-        assert [command.name for command in forked.state.open.values() if isinstance(command, CallCode)] == [
+        assert forked.state.children.ended == live.state.children.ended
+        assert forked.state.result.outputs == live.state.result.outputs
+        assert [command.name for command in forked.state.commands.open.values() if isinstance(command, CallCode)] == [
             "step:custom"
         ]
 

@@ -27,7 +27,7 @@ def house() -> Kit:
 
 async def answered(system: System, run_id: str, kind: Signal = Signal.APPROVE) -> None:
     """Answer what the only child of a run asks."""
-    (child_id,) = (await system.state_of(run_id)).beneath.values()
+    (child_id,) = (await system.state_of(run_id)).children.runs.values()
     asking = (await system.result(child_id)).waiting_for
     assert asking is not None
     await system.signal(approval(asking.packet_ids[0], kind))
@@ -74,7 +74,7 @@ def test_the_time_of_a_fork_stands_while_its_own_child_waits_and_not_before(
             response = await system.result(fork_id)
             assert (response.terminal_code, response.content) == (Ending.SUCCESS, "thanks")
             state = await system.state_of(fork_id)
-            worked = state.at_ms - state.started_at_ms - state.stood_ms
+            worked = state.at_ms - state.clock.started_at_ms - state.clock.stood_ms
             assert 0 <= worked < MINUTE_MS
 
     play(story())
@@ -89,7 +89,7 @@ def test_a_fork_that_is_paused_before_it_goes_on_waits_for_no_child(wall: Wall) 
             heard = await system.fork(origin.run_id, by="dan", kit=kit)
             await system.settle(heard.fork_id)
             state = await system.state_of(heard.fork_id)
-            assert (state.held, (await system.result(heard.fork_id)).waiting_for) == ({}, None)
+            assert (state.children.held, (await system.result(heard.fork_id)).waiting_for) == ({}, None)
             wall.ahead_ms += HOUR_MS
             await system.lift(by="ada", tool="helper")
             await system.resume(heard.fork_id, kit=kit)

@@ -44,7 +44,7 @@ def test_a_fork_from_before_an_effect_knows_it_and_asks_before_it_does_the_like(
             fork = await system.state_of(heard.fork_id)
             (effect,) = pinned(fork).earlier
             assert (effect.run_id, effect.tool, effect.how) == (ended.run_id, "keep", "committed")
-            assert any(isinstance(said, Message) and said.content == "better" for said in fork.context)
+            assert any(isinstance(said, Message) and said.content == "better" for said in fork.talk.context)
             (asked,) = await system.archive.approvals()
             assert asked.reasons[0].endswith(f"in turn {effect.seq}: committed")
             assert again.terminal_code is None
@@ -68,7 +68,7 @@ def test_a_fork_from_after_an_effect_goes_on_without_it() -> None:
             again = await system.result(heard.fork_id)
             assert (again.content, again.terminal_code) == ("kept", ended.terminal_code)
             fork = await system.state_of(heard.fork_id)
-            assert (pinned(fork).earlier, fork.effects_committed) == ((), 1)
+            assert (pinned(fork).earlier, fork.effects.count) == ((), 1)
 
     play(story())
 
@@ -141,7 +141,9 @@ def test_a_retry_of_a_retry_goes_on_and_its_model_was_told_both_reasons() -> Non
             for reason in ("the first reason", "the second reason"):
                 run_id = (await system.signal(signal(Signal.RETRY, run_id, reason=reason), kit=kit)).fork_id
                 assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
-            said = [entry.content for entry in (await system.state_of(run_id)).context if isinstance(entry, Message)]
+            said = [
+                entry.content for entry in (await system.state_of(run_id)).talk.context if isinstance(entry, Message)
+            ]
             assert said[-2:] == ["the first reason", "the second reason"]
 
     play(story())

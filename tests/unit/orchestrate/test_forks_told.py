@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -41,7 +42,7 @@ def told_meanwhile(
     hear, sent = system._hub.on_taken, list[asyncio.Task[Heard]]()
 
     async def hear_later(live: Live) -> None:
-        if live.state.is_copy and not sent:
+        if live.state.place.is_copy and not sent:
             told = UserSignal("stop", kind, live.run_id, "bob", payload=payload)
             sent.append(asyncio.create_task(other.signal(told)))
 
@@ -86,7 +87,7 @@ def test_a_pause_that_reaches_a_fork_in_the_making_holds(fork: Fork) -> None:
                 await other.signal(signal(Signal.PAUSE, heard.fork_id, by="cy"))
             # To resume the origin, which makes its forks where they are missing, is not to resume the fork.
             await one.resume(ended.run_id, kit=kit)
-            assert (await other.state_of(heard.fork_id)).paused_by == "bob"
+            assert (await other.state_of(heard.fork_id)).place.paused_by == "bob"
             await one.signal(signal(Signal.RESUME, heard.fork_id, by="bob"), kit=kit)
             assert (await one.result(heard.fork_id)).terminal_code is Ending.SUCCESS
 
@@ -141,15 +142,15 @@ def test_a_pause_of_a_fork_whose_process_died_before_it_went_on_holds_when_its_o
             ended = await one.run(request(), kit)
             # The copy is made, and nobody is left to resume it.
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("remit.orchestrate.loop.hub.awaits_resume", lambda state: False)
+                patch.setattr("remit.orchestrate.loop.hub.let_go_on", AsyncMock())
                 heard = await retried(one, ended.run_id, kit)
             await one.settle()
-            assert (await other.state_of(heard.fork_id)).is_copy
+            assert (await other.state_of(heard.fork_id)).place.is_copy
             await other.signal(signal(Signal.PAUSE, heard.fork_id, by="bob"))
             await one.resume(ended.run_id, kit=kit)
             await one.settle()
             fork = await other.state_of(heard.fork_id)
-            assert (fork.paused, fork.paused_by, fork.is_copy) == (True, "bob", True)
+            assert (fork.place.paused, fork.place.paused_by, fork.place.is_copy) == (True, "bob", True)
 
     play(story())
 
@@ -185,7 +186,7 @@ def test_a_pause_that_somebody_asks_for_during_a_halt_lasts_longer_than_the_halt
             await one.lift(by="ada", tool="look")
             resting = await one.resume(stands.run_id, kit=kit)
             assert (resting.terminal_code, resting.halted) == (None, None)
-            assert (await other.state_of(stands.run_id)).paused_by == "bob"
+            assert (await other.state_of(stands.run_id)).place.paused_by == "bob"
             await one.signal(signal(Signal.RESUME, stands.run_id, by="bob"), kit=kit)
             assert (await one.result(stands.run_id)).terminal_code is Ending.SUCCESS
 

@@ -60,7 +60,7 @@ def test_a_call_whose_values_come_from_the_words_and_a_looked_up_record_needs_no
     async def act() -> None:
         office = Office(answer(LOOKUP), answer(MAILED), answer(PAID))
         live = await office.begin()
-        assert live.state.ending is Ending.SUCCESS
+        assert live.state.end.ending is Ending.SUCCESS
         assert await office.found() == [UNTRACED, BOUND, BOUND]
         assert performed(office) == ["find_user", "send_mail", "pay"]
         mailed = (await office.calls())[1]

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.leases import MemoryLeases
+from remit.backend.memory.small_ports import MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RemitError
 from remit.core.journal.arrivals import RunStarted, RunTaken
@@ -78,7 +78,7 @@ async def arrivals_of(store: MemoryStore, run_id: str) -> list[object]:
 
 def under_way(system: System, run_id: str) -> Callable[[], Awaitable[bool]]:
     async def has_asked() -> bool:
-        return run_id in system._hub.drivers and bool(system._hub.drivers[run_id].live.state.open)
+        return run_id in system._hub.drivers and bool(system._hub.drivers[run_id].live.state.commands.open)
 
     return has_asked
 

@@ -17,7 +17,7 @@ from remit.core.work.graph import Node, NodeKind
 from remit.observe.people.packets import What
 from remit.orchestrate.executors.human import answer_to, approvals_in
 from remit.orchestrate.executors.reports import PersonApproved, PersonSaid
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.orchestrate.house import signal
 
@@ -47,7 +47,7 @@ def test_a_call_in_doubt_is_shown_with_the_call_it_is_about() -> None:
     run = in_doubt()
     (shown,) = approvals_in(run.state)
     assert (shown.purpose, shown.tool) == (What.OUTCOME, "write")
-    assert shown.about in run.state.doubted
+    assert shown.about in run.state.commands.doubted
 
 
 def in_doubt() -> Run:
@@ -122,7 +122,7 @@ def test_a_release_of_budget_is_shown_with_what_it_releases() -> None:
     run.proposes(wants("write"))
     question = run.question()
     released = replace(question, packet=None, purpose=AskPurpose.RELEASE, releases=((int(Dimension.TOOL_CALLS), 5),))
-    run.state.open[question.id] = released
+    run.state.commands.open[question.id] = released
     (shown,) = approvals_in(run.state)
     assert (shown.releases, shown.packet, shown.tool) == ((("tool_calls", 5),), "", "")
     report = answer_to(run.state, signal(Signal.APPROVE, "run", packet_id=shown.id))

@@ -154,7 +154,7 @@ class TestPerforming:
             goal = Goal("be polite", (Criterion("polite", validator="polite"),))
             run = await driven(Stage(executors=executors), manifest_of(goal=goal, retrieves_context=True))
             assert run.ending is Ending.SUCCESS
-            assert run.state.ephemeral == "evidence"
+            assert run.state.talk.ephemeral == "evidence"
 
         play(scene())
 
@@ -163,7 +163,7 @@ class TestPerforming:
             stage = Stage(in_turn(proposes("write", {"n": 1})))
             run = await driven(stage)
             assert run.ending is None
-            assert run.state.asking == 1
+            assert run.state.people.asking == 1
             assert stage.performed_of(AskHuman) == []
 
         play(scene())
@@ -173,10 +173,10 @@ class TestPerforming:
             stage = Stage(in_turn(proposes("write", {"n": 1}), says("written")), tools={"write": ok})
             live = await stage.runner.start(manifest_of())
             await stage.runner.drive(live)
-            (question,) = (command for command in live.state.open.values() if isinstance(command, AskHuman))
-            await stage.runner.judge(live, PersonApproved(question.id, "ada"))
+            (question,) = (command for command in live.state.commands.open.values() if isinstance(command, AskHuman))
+            await stage.runner.rule_on(live, PersonApproved(question.id, "ada"))
             await stage.runner.drive(live)
-            assert live.state.ending is Ending.SUCCESS
+            assert live.state.end.ending is Ending.SUCCESS
 
         play(scene())
 
@@ -186,7 +186,7 @@ class TestPerforming:
             async def tool(live: Live, command: CallTool) -> Report:
                 begun.append(command.id)
                 if len(begun) == count:
-                    for sent in [sent for sent in live.state.open.values() if isinstance(sent, CallTool)]:
+                    for sent in [sent for sent in live.state.commands.open.values() if isinstance(sent, CallTool)]:
                         stage.dispatch.send(live, sent)
                     all_begun.set()
                 await all_begun.wait()
@@ -205,7 +205,7 @@ class TestPerforming:
         async def scene() -> None:
             stage = Stage()
             live = await stage.runner.start(manifest_of())
-            for command in list(live.state.open.values()):
+            for command in list(live.state.commands.open.values()):
                 stage.dispatch.send(live, command)
             await stage.runner.drive(live)
             assert len(stage.performed_of(CallModel)) == 1
@@ -273,11 +273,11 @@ class TestABrokenExecutor:
             stage = Stage(in_turn(proposes("write", {"n": 1}), says("done")), executors={CallTool: tool})
             live = await stage.runner.start(manifest_of())
             await stage.runner.drive(live)
-            (question,) = (command for command in live.state.open.values() if isinstance(command, AskHuman))
-            await stage.runner.judge(live, PersonApproved(question.id, "ada"))
+            (question,) = (command for command in live.state.commands.open.values() if isinstance(command, AskHuman))
+            await stage.runner.rule_on(live, PersonApproved(question.id, "ada"))
             await stage.runner.drive(live)
-            assert len(live.state.doubted) == is_claimed
-            (call,) = live.state.calls.values()
+            assert len(live.state.commands.doubted) == is_claimed
+            (call,) = live.state.calls.made.values()
             assert (call.code == ErrorCode.TOOL_UNAVAILABLE) is not is_claimed
 
         play(scene())
@@ -316,7 +316,7 @@ class TestABrokenExecutor:
             stage.dispatch._executors = {}
             run = await driven(stage)
             assert run.ending is Ending.UNAVAILABLE_DEP
-            assert run.state.error is ErrorCode.CONFIG_NO_ENGINE
+            assert run.state.end.error is ErrorCode.CONFIG_NO_ENGINE
 
         play(scene())
 
@@ -342,9 +342,9 @@ class TestCancelling:
             driving = asyncio.create_task(stage.runner.drive(live))
             await interrupted.begun.wait()
             elsewhere = await stage.runner.load("run")
-            await stage.runner.judge(elsewhere, arrivals.CancelRequested("ada"))
+            await stage.runner.rule_on(elsewhere, arrivals.CancelRequested("ada"))
             await driving
-            assert live.state.ending is Ending.USER_CANCEL
+            assert live.state.end.ending is Ending.USER_CANCEL
             assert interrupted.was_cancelled
 
         play(scene())
@@ -353,7 +353,7 @@ class TestCancelling:
         async def scene() -> None:
             stage = Stage()
             live = await stage.runner.start(manifest_of())
-            await stage.runner.judge(live, arrivals.CancelRequested("ada"))
+            await stage.runner.rule_on(live, arrivals.CancelRequested("ada"))
             await stage.runner.drive(live)
             assert stage.performed == []
 
@@ -382,7 +382,7 @@ class TestCancelling:
             live = await stage.runner.start(manifest_of())
             driving = asyncio.create_task(stage.runner.drive(live))
             await interrupted.begun.wait()
-            await stage.runner.judge(await stage.runner.load("run"), arrivals.CancelRequested("ada"))
+            await stage.runner.rule_on(await stage.runner.load("run"), arrivals.CancelRequested("ada"))
             driving.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await driving
@@ -397,11 +397,11 @@ class TestCancelling:
             driving = asyncio.create_task(stage.runner.drive(live))
             await interrupted.begun.wait()
             elsewhere = await stage.runner.load("run")
-            turn = await stage.runner.judge(elsewhere, arrivals.CancelRequested("ada"))
+            turn = await stage.runner.rule_on(elsewhere, arrivals.CancelRequested("ada"))
             (cancel,) = (decision for decision in turn.decisions if isinstance(decision, CancelCommand))
             stage.dispatch.send(elsewhere, cancel)
             await driving
-            assert live.state.ending is Ending.USER_CANCEL
+            assert live.state.end.ending is Ending.USER_CANCEL
 
         play(scene())
 
@@ -422,10 +422,12 @@ class TestCancelling:
             driving = asyncio.create_task(stage.runner.drive(live))
             await looking.wait()
             elsewhere = await stage.runner.load("run")
-            (question,) = (command for command in elsewhere.state.open.values() if isinstance(command, AskHuman))
-            await stage.runner.judge(elsewhere, PersonApproved(question.id, "ada"))
+            (question,) = (
+                command for command in elsewhere.state.commands.open.values() if isinstance(command, AskHuman)
+            )
+            await stage.runner.rule_on(elsewhere, PersonApproved(question.id, "ada"))
             await driving
-            assert live.state.ending is Ending.SUCCESS
+            assert live.state.end.ending is Ending.SUCCESS
 
         play(scene())
 
@@ -476,7 +478,7 @@ class TestTimers:
             assert report is not None
             await stage.runner.advance(live, report)
             await stage.runner.drive(live)
-            assert (live.state.ending, interrupted.was_cancelled) == (Ending.TIMEOUT, True)
+            assert (live.state.end.ending, interrupted.was_cancelled) == (Ending.TIMEOUT, True)
 
         play(scene())
 
@@ -502,7 +504,7 @@ class TestTimers:
 
             run = await driven(Stage(executors={CallModel: stubborn}, clock=loop_clock()), soon())
             assert run.ending is Ending.TIMEOUT
-            assert run.state.answer == ""
+            assert run.state.result.answer == ""
 
         play(scene())
 
@@ -524,11 +526,11 @@ class TestTimers:
             stage = Stage(in_turn(proposes("write", {"n": 1}), says("nobody answered")))
             live = await stage.runner.start(manifest_of())
             await stage.runner.drive(live)
-            (question,) = (command for command in live.state.open.values() if isinstance(command, AskHuman))
+            (question,) = (command for command in live.state.commands.open.values() if isinstance(command, AskHuman))
             stage.clock.at_ms = question.expires_at_ms
             await stage.runner.drive(live)
             assert (await stage.run()).last(rulings.QuestionSettled).answer is rulings.Answer.EXPIRED
-            assert live.state.ending is not None
+            assert live.state.end.ending is not None
 
         play(scene())
 
@@ -540,7 +542,7 @@ class TestTimers:
             stage = Stage(journal=first.journal, clock=clock)
             live = await stage.runner.load("run")
             await stage.runner.drive(live)
-            assert live.state.ending is Ending.TIMEOUT
+            assert live.state.end.ending is Ending.TIMEOUT
             assert stage.performed == []
 
         play(scene())
@@ -553,11 +555,11 @@ class TestTimers:
             driving = asyncio.create_task(stage.runner.drive(live))
             await interrupted.begun.wait()
             elsewhere = await stage.runner.load("run")
-            await stage.runner.judge(elsewhere, arrivals.PauseRequested("ada"))
+            await stage.runner.rule_on(elsewhere, arrivals.PauseRequested("ada"))
             await asyncio.sleep(1.5 * SOON_MS / 1000)  # Long enough for the timer to ring while the clock stands.
-            await stage.runner.judge(elsewhere, arrivals.ResumeRequested("ada"))
+            await stage.runner.rule_on(elsewhere, arrivals.ResumeRequested("ada"))
             await driving
-            assert live.state.ending is Ending.TIMEOUT
+            assert live.state.end.ending is Ending.TIMEOUT
 
         play(scene())
 
@@ -598,7 +600,7 @@ class TestAClockThatIsSetBack:
             stage.clock.at_ms -= HOUR_MS
             live = await stage.runner.load("run")
             await stage.runner.drive(live)
-            assert live.state.ending is Ending.TIMEOUT
+            assert live.state.end.ending is Ending.TIMEOUT
 
         play(scene())
 
@@ -612,8 +614,8 @@ class TestARunWithinARun:
                 manifest = child_manifest(parent, command, chat_graph())
                 child = await stage.runner.start(replace(manifest, deadline_at_ms=0))
                 await stage.runner.drive(child)
-                assert child.state.ending is not None
-                return ChildSaid(command.id, child.state.ending, "", spent_by(child.state))
+                assert child.state.end.ending is not None
+                return ChildSaid(command.id, child.state.end.ending, "", spent_by(child.state))
 
             async def model(live: Live, command: CallModel) -> Report:
                 if live.run_id == "run":

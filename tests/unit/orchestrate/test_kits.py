@@ -58,7 +58,7 @@ def states(running: Work, request: SystemRequest) -> tuple[RunState, RunState]:
         system = system_in_memory()
         run_id = (await system.run(request, running.kit, running.terms)).run_id
         state = await system.state_of(run_id)
-        child = await system.state_of(state.beneath[state.children[0].command_id])
+        child = await system.state_of(state.children.runs[state.children.ended[0].command_id])
         await system.close()
         return state, child
 
@@ -108,7 +108,7 @@ def accepted(state: RunState) -> list[str]:
 
 def test_the_kit_of_a_plan_is_made_again_with_the_same_types_code_and_sources(folder: Path) -> None:
     state, child = plan_run(folder)
-    assert state.ending == "SUCCESS"
+    assert state.end.ending == "SUCCESS"
     names = ["plan:file", "plan:documents:1", "plan:rules", "plan:handlers"]
     for made in (again(state), again(child)):
         assert set(made.handlers) == {"infer", "tool", "rerank", "retrieve", "validate", "shout"}

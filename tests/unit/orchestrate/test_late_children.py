@@ -57,7 +57,7 @@ async def endings(system: System) -> list[str]:
 
 async def deadlines(system: System, parent: RunState) -> list[int]:
     """The deadlines that the children of a run began with."""
-    firsts = [decode_turn((await system.store.journal.read(run_id))[0]) for run_id in parent.beneath.values()]
+    firsts = [decode_turn((await system.store.journal.read(run_id))[0]) for run_id in parent.children.runs.values()]
     started = [turn.arrival for turn in firsts]
     return [arrival.manifest.deadline_at_ms for arrival in started if isinstance(arrival, RunStarted)]
 
@@ -80,7 +80,7 @@ def test_a_child_that_a_fork_starts_has_the_time_of_the_fork(wall: Wall) -> None
             assert (await system.result(heard.fork_id)).content == "Twelve, it said."
             assert await endings(system) == [Ending.SUCCESS] * 4
             fork = await system.state_of(heard.fork_id)
-            assert await deadlines(system, fork) == [fork.deadline_at_ms]
+            assert await deadlines(system, fork) == [fork.clock.deadline_at_ms]
 
     play(story())
 
@@ -166,7 +166,7 @@ def test_a_child_that_begins_while_its_run_is_paused_has_the_time_that_the_run_w
             await system.halt("smoke", by="ada", tool="slow")
             waiting = await system.run(replace(request(), hints=PATIENT), kit)
             live = await system._runner.load(waiting.run_id)
-            (command,) = [one for one in live.state.open.values() if isinstance(one, StartChild)]
+            (command,) = [one for one in live.state.commands.open.values() if isinstance(one, StartChild)]
             wall.ahead_ms += HOUR_MS
             manifest = await system._children._manifest(live, command)
             assert 0 < manifest.deadline_at_ms - wall.now_ms() <= MINUTE_MS

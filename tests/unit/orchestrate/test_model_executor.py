@@ -25,7 +25,7 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.bus import bus
 from remit.orchestrate.bus.bus import Bus, OnChunk
-from remit.orchestrate.exchange.shaping import TOOLS_OFFERED_MAX
+from remit.orchestrate.exchange.call_shape import TOOLS_OFFERED_MAX
 from remit.orchestrate.executors import model
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
@@ -34,7 +34,7 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Kit
 from remit.rerank import router as router_module
 from remit.rerank.router import Router, Scored
-from remit.testing.scenarios import MODEL, TOOLS
+from tests.simulation.scenarios import MODEL, TOOLS
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import Stage, ok, play
 
@@ -197,10 +197,10 @@ def test_evidence_that_comes_late_finds_its_place_and_fetches_nothing_twice() ->
         live, engine = live_of(run.state), Recorder()
         perform = executor(engine, library=library)
         await perform(live, call_of(run))
-        run.state.ephemeral = reference("e" * 2000)
+        run.state.talk.ephemeral = reference("e" * 2000)
         await perform(live, call_of(run))
         assert [message.content for message in engine.asked[1].messages] == [LONG, "e" * 2000, "last"]
-        run.state.ephemeral = ""
+        run.state.talk.ephemeral = ""
         await perform(live, call_of(run))
         assert engine.asked[2].messages == engine.asked[0].messages
         assert library.fetched == 2
@@ -215,7 +215,7 @@ def test_texts_and_arguments_that_live_in_blobs_are_shown_in_full() -> None:
     run.proposes(long_call, wants("look", 2, call_id="short"), text="see")
     run.returns()
     run.returns()
-    run.state.context[1] = replace(run.state.context[1], text=reference(LONG), reasoning=reference(LONG))
+    run.state.talk.context[1] = replace(run.state.talk.context[1], text=reference(LONG), reasoning=reference(LONG))
     said = requested(run, Library(LONG, arguments)).messages[1]
     assert (said.content, said.reasoning) == (LONG, LONG)
     assert [call.arguments for call in said.tool_calls] == [{"n": 1, "text": "x" * 2000}, {"n": 2}]
@@ -225,7 +225,7 @@ def test_texts_and_arguments_that_live_in_blobs_are_shown_in_full() -> None:
 def test_a_text_is_fetched_once_and_messages_are_kept_by_reference() -> None:
     async def scene() -> None:
         run, library, engine = Run(), Library(LONG), Recorder()
-        run.state.context[0] = user_message(reference(LONG))
+        run.state.talk.context[0] = user_message(reference(LONG))
         live = live_of(run.state)
         perform = executor(engine, library=library)
         for n in range(4):
@@ -673,19 +673,6 @@ def test_an_answer_that_was_cut_is_reported_as_far_as_it_goes_where_it_is_checke
     assert (failed.code, failed.usage) == (ErrorCode.INFERENCE_MALFORMED_RESPONSE, TokenUsage(7, 0, 3))
 
 
-def test_what_a_grammar_leaves_to_its_schema_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "remit.orchestrate.executors.model")
-    for more, told in (({}, ""), ({"uniqueItems": True}, "leaves to its schema: uniqueItems at /")):
-        schema = {"type": "array", "items": {"type": "integer"}, **more}
-        request = SystemRequest((user_message("go"),), output=OutputContract(schema=schema))
-        engine = saying("[1]")
-        engine.wants_grammars = True  # type: ignore[attr-defined]  # as engines say it
-        assert isinstance(routed(engine, manifest_of(request=request, tools=())), ModelSaid)
-        assert "root ::= " in engine.asked[0].grammar
-        assert told in caplog.text
-        assert bool(told) == bool(caplog.text)
-
-
 def test_a_pause_that_a_server_asks_for_is_reported() -> None:
     async def busy(on_chunk: StreamHandler | None) -> ModelResult:
         raise EngineFault(ErrorCode.INFERENCE_ENGINE_ERROR, "busy", retry_after_s=2)
@@ -791,8 +778,8 @@ def test_a_scripted_engine_drives_a_run_with_a_tool_to_its_end(caplog: pytest.Lo
         )
         live = await stage.runner.start(manifest_of(model=engine.model_info()))
         await stage.runner.drive(live)
-        assert await stage.runner.text(live.state.answer) == LONG
-        return live.state.ending, [text for _, text in listener.heard]
+        assert await stage.runner.text(live.state.result.answer) == LONG
+        return live.state.end.ending, [text for _, text in listener.heard]
 
     with caplog.at_level(logging.WARNING):
         assert play(scene()) == (Ending.SUCCESS, [LONG])
@@ -819,9 +806,9 @@ def test_a_small_model_calls_a_tool_and_then_answers_from_its_result() -> None:
         )
         live = await stage.runner.start(manifest_of(model=SMALL))
         await stage.runner.drive(live)
-        answered = [entry for entry in live.state.context if isinstance(entry, ModelAnswered)]
+        answered = [entry for entry in live.state.talk.context if isinstance(entry, ModelAnswered)]
         assert [answer.offered for answer in answered] == [("look",), ()]
-        return live.state.ending, await stage.runner.text(live.state.answer)
+        return live.state.end.ending, await stage.runner.text(live.state.result.answer)
 
     assert play(scene()) == (Ending.SUCCESS, "It is fine.")
     assert shown[1].messages == (

@@ -129,5 +129,5 @@ def test_who_lacks_something_is_told_what_and_the_way_out_and_an_ended_run_needs
         "resume it from the program that started it, or with the same parts"
     )
     assert refused.value.details == {"run_id": "run", "missing": ["code 'step:c'"]}
-    state.ending = Ending.SUCCESS
+    state.end.ending = Ending.SUCCESS
     check_needs(state, NOTHING)

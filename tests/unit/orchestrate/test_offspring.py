@@ -30,8 +30,8 @@ from remit.orchestrate.loop.offspring import child_manifest, copy_turns, spent_b
 from remit.orchestrate.loop.recover import recover
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import SimulatedRun, fold
-from remit.testing.scenarios import LEASE
 from remit.testing.scripts import proposes, proposes_all
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, let_others_run, play
 
@@ -183,7 +183,7 @@ def test_a_call_in_doubt_when_the_run_ended_counts_as_spent() -> None:
     run.proposes(wants("pay"))
     run.approves()
     run.take(arrivals.CancelRequested("ada"))
-    assert run.state.doubted != {}
+    assert run.state.commands.doubted != {}
     assert dict(spent_by(run.state))[Dimension.TOOL_CALLS] == 1
 
 
@@ -192,14 +192,14 @@ async def failed(stage: Stage, *tools: str) -> ForkRun:
     live = await stage.runner.start(manifest_of())
     answer = proposes_all(*((tool, {"n": number}) for number, tool in enumerate(tools)))
     await stage.runner.advance(live, ModelSaid(model_call(live).id, answer))
-    for question in [c for c in live.state.open.values() if isinstance(c, AskHuman)]:
+    for question in [c for c in live.state.commands.open.values() if isinstance(c, AskHuman)]:
         await stage.runner.advance(live, PersonApproved(question.id, "ada"))
     return await retried(stage, live)
 
 
 async def retried(stage: Stage, live: Live) -> ForkRun:
     await stage.runner.advance(live, arrivals.CancelRequested("ada"))
-    turn = await stage.runner.judge(live, arrivals.RetryRequested("ada"))
+    turn = await stage.runner.rule_on(live, arrivals.RetryRequested("ada"))
     (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
     return order
 
@@ -209,7 +209,7 @@ async def copied(stage: Stage, order: ForkRun, run_id: str = "run") -> None:
 
 
 def model_call(live: Live) -> CallModel:
-    return next(command for command in live.state.open.values() if isinstance(command, CallModel))
+    return next(command for command in live.state.commands.open.values() if isinstance(command, CallModel))
 
 
 def test_a_fork_is_its_origin_up_to_the_turn_before_it_ended() -> None:
@@ -218,7 +218,7 @@ def test_a_fork_is_its_origin_up_to_the_turn_before_it_ended() -> None:
         order = await failed(stage, "look")
         await copied(stage, order)
         copy, original = await stage.run(order.run_id), await stage.run("run")
-        assert copy.state.ending is None
+        assert copy.state.end.ending is None
         assert [turn.decisions for turn in copy.turns[:-1]] == [
             turn.decisions for turn in original.turns[: order.at_seq + 1]
         ]
@@ -232,7 +232,7 @@ def test_a_fork_is_paused_until_somebody_resumes_it() -> None:
         order = await failed(stage, "look")
         await copied(stage, order)
         copy = await stage.run(order.run_id)
-        assert copy.state.paused
+        assert copy.state.place.paused
         assert copy.turns[-1].at_ms == copy.turns[-2].at_ms
 
     play(scene())
@@ -246,7 +246,7 @@ def test_a_fork_of_a_run_that_was_paused_is_not_paused_once_more() -> None:
         order = await retried(stage, live)
         await copied(stage, order)
         copy = await stage.run(order.run_id)
-        assert (copy.state.seq, copy.state.paused) == (order.at_seq + 1, True)
+        assert (copy.state.seq, copy.state.place.paused) == (order.at_seq + 1, True)
         assert isinstance(copy.turns[-1].arrival, arrivals.RunForked)
         assert not any(isinstance(decision, RunPaused) for decision in copy.turns[-1].decisions)
 
@@ -349,7 +349,7 @@ def test_an_effect_in_flight_is_in_doubt_in_the_fork_too() -> None:
         order = await failed(stage, "write")
         await copied(stage, order)
         live = await recover(stage.runner, order.run_id)
-        assert len(live.state.doubted) == 1
+        assert len(live.state.commands.doubted) == 1
 
     play(scene())
 

@@ -197,11 +197,11 @@ def test_a_no_is_heard_without_the_objects_a_run_worked_with_and_nothing_is_orde
             # A no to something else is not wanted, and leaves the run as it was.
             with pytest.raises(RemitError, match="UNKNOWN_COMMAND"):
                 await there.signal(signal(Signal.REJECT, run_id, packet_id=f"{run_id}/9.9"))
-            assert not (await there.state_of(run_id)).paused
+            assert not (await there.state_of(run_id)).place.paused
             heard = await there.signal(signal(Signal.REJECT, run_id, packet_id=packet_id))
             assert heard.rests_because == REJECT_LOADS_NOTHING
             state = await there.state_of(run_id)
-            assert (state.paused, waiting_for(state), open_calls(state)) == (True, None, [])
+            assert (state.place.paused, waiting_for(state), open_calls(state)) == (True, None, [])
             await here.signal(signal(Signal.RESUME, run_id), kit=kit)
             ended = await here.result(run_id)
             assert (ended.terminal_code, ended.content) == (Ending.PERMISSION_DENIED, "well then")
@@ -211,7 +211,7 @@ def test_a_no_is_heard_without_the_objects_a_run_worked_with_and_nothing_is_orde
 
 def open_calls(state: RunState) -> list[Command]:
     """What a run has ordered and somebody would have to do."""
-    return [command for command in state.open.values() if isinstance(command, CallModel | CallTool)]
+    return [command for command in state.commands.open.values() if isinstance(command, CallModel | CallTool)]
 
 
 def test_whoever_answered_a_run_that_another_process_drives_waits_for_its_next_rest(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_turn_that_answers_an_entry_which_was_settled_before_is_not_written(ki
             await store.inbox.settle(number, "REFUSED", "not now")
             turns = len(await store.journal.read(run_id))
             with pytest.raises(EntrySettled):
-                await system._hub.note(run_id, PersonSaid("ada", "more"), heard=number)
+                await system._hub.note(run_id, PersonSaid("ada", "more"), entry=number)
             assert len(await store.journal.read(run_id)) == turns
             assert await store.inbox.outcome(number) == ("REFUSED", "not now")
 

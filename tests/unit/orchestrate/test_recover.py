@@ -34,7 +34,7 @@ async def until_called(stage: Stage, *tools: str, manifest: Manifest | None = No
 
 
 def opened(live: Live, kind: type[Command]) -> list[Command]:
-    return [command for command in live.state.open.values() if isinstance(command, kind)]
+    return [command for command in live.state.commands.open.values() if isinstance(command, kind)]
 
 
 def sent_to(stage: Stage, run_id: str = "run") -> list[Command]:
@@ -94,7 +94,7 @@ def test_a_mutating_call_is_never_made_again_and_a_person_is_asked() -> None:
         await until_called(before, "write")
         live = await recover(after.runner, "run")
         assert sent_to(after) == []
-        assert list(live.state.doubted) == [command.id for command in opened(live, CallTool)]
+        assert list(live.state.commands.doubted) == [command.id for command in opened(live, CallTool)]
         assert len(opened(live, AskHuman)) == 1
 
     play(scene())
@@ -156,7 +156,7 @@ def test_what_a_lost_outcome_closes_is_not_performed_any_more() -> None:
         # A review for one packet of two calls and none for a question about an outcome, so the loss ends the run.
         await until_called(before, "write", "put", manifest=manifest_of(budget=Budget(human_reviews=1)))
         live = await recover(after.runner, "run")
-        assert live.state.ending is Ending.REVIEW_REQUIRED
+        assert live.state.end.ending is Ending.REVIEW_REQUIRED
         assert sent_to(after) == []
 
     play(scene())
@@ -207,7 +207,7 @@ def test_a_recovered_run_goes_on_to_the_same_end() -> None:
         after = Stage(script, tools={"look": ok}, journal=before.journal)
         live = await recover(after.runner, "run")
         await after.runner.drive(live)
-        assert live.state.ending is Ending.SUCCESS
+        assert live.state.end.ending is Ending.SUCCESS
         assert len((await after.run()).all(rulings.CallSettled)) == 1
 
     play(scene())
@@ -222,7 +222,7 @@ def test_timers_of_a_recovered_run_ring_again() -> None:
         after.clock.at_ms = deadline.due_at_ms
         again = await recover(after.runner, "run")
         await after.runner.drive(again)
-        assert again.state.ending is Ending.TIMEOUT
+        assert again.state.end.ending is Ending.TIMEOUT
 
     play(scene())
 
@@ -247,7 +247,7 @@ def test_a_fork_whose_copying_was_cut_off_is_copied_to_its_end_first() -> None:
         after = Stage(journal=journal.kept)
         copied = await recover(after.runner, order.run_id)
         assert copied.state.seq == order.at_seq + 1
-        assert copied.state.paused
+        assert copied.state.place.paused
 
     play(scene())
 

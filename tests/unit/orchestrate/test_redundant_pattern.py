@@ -51,7 +51,7 @@ def test_mode_redundant_asks_three_times_and_votes() -> None:
             response = await system.run(ASKED, scripted({"text": '{"a":7}'}))
             assert (response.content, response.structured_output) == ('{"a":7}', {"a": 7})
             assert (response.confidence, response.confidence_source) == (1.0, ConfidenceSource.VOTING)
-            assert len((await system.state_of(response.run_id)).children) == 3
+            assert len((await system.state_of(response.run_id)).children.ended) == 3
 
     play(story())
 
@@ -64,6 +64,6 @@ def test_a_vote_that_nobody_knows_how_to_count_finds_no_consensus() -> None:
             assert response.terminal_code is Ending.IMPOSSIBLE
             assert response.error is not None
             assert response.error.code == ErrorCode.ORCHESTRATION_NO_CONSENSUS
-            assert response.error.message == "nobody here has code named 'vote:loudest'"
+            assert response.error.message == "there is no code here named 'vote:loudest'"
 
     play(story())

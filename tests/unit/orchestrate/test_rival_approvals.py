@@ -69,7 +69,7 @@ def test_of_two_that_approve_one_packet_at_once_one_wins_and_the_other_gets_a_co
             for _ in range(ROUNDS):
                 (code,), run = await approved_at_once(payments, ONE_PERSON, both, "ann", "bob")
                 assert code in TOO_LATE
-                assert run.ending is Ending.SUCCESS
+                assert run.end.ending is Ending.SUCCESS
         assert list(payments.made.values()) == [1] * ROUNDS
 
     asyncio.run(play())
@@ -81,7 +81,7 @@ def test_of_two_people_at_once_both_count_and_the_call_is_made_once(tmp_path: Pa
         async with systems(EmbeddedStore.open(tmp_path), EmbeddedStore.open(tmp_path)) as both:
             for _ in range(ROUNDS):
                 codes, run = await approved_at_once(payments, FOUR_EYES, both, "ann", "bob")
-                assert (codes, run.ending) == ([], Ending.SUCCESS)
+                assert (codes, run.end.ending) == ([], Ending.SUCCESS)
         assert list(payments.made.values()) == [1] * ROUNDS
 
     asyncio.run(play())
@@ -94,7 +94,7 @@ def test_one_person_at_two_places_at_once_is_one_person(tmp_path: Path) -> None:
             codes, run = await approved_at_once(payments, FOUR_EYES, both, "ann", "ann")
             assert codes == [ArrivalFault.ALREADY_APPROVED]
             (question,) = questions(run)
-            assert run.approvals == {question.id: ("ann",)}
+            assert run.people.approvals == {question.id: ("ann",)}
         assert not payments.made
 
     asyncio.run(play())

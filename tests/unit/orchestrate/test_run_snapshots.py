@@ -195,7 +195,7 @@ def _richer(snapshot: Snapshot) -> Snapshot:
     """The snapshot of a run that may spend more than it may."""
     state = state_from(snapshot.data)
     assert state is not None
-    state.left[Dimension.TOOL_CALLS] += 1_000
+    state.spending.left[Dimension.TOOL_CALLS] += 1_000
     data = snapshot_of(state)
     assert data is not None
     return replace(snapshot, data=data)
@@ -321,9 +321,9 @@ def test_a_state_that_is_too_large_or_cannot_be_written_is_not_kept(monkeypatch:
             live = await system._runner.load(response.run_id)
             store.snapshots._kept.clear()
             live.snapshot_seq = -1
-            live.state.prompt_tokens = 2**64
+            live.state.talk.prompt_tokens = 2**64
             await keep_if_due(live, store.snapshots)
-            live.state.prompt_tokens = 0
+            live.state.talk.prompt_tokens = 0
             with monkeypatch.context() as small:
                 small.setattr(keeping, "SNAPSHOT_BYTES_MAX", 100)
                 await keep_if_due(live, store.snapshots)
@@ -347,7 +347,7 @@ def test_somebody_who_speaks_while_a_snapshot_is_written_is_heard_before_the_dri
                     packet = f"{run_id}/{next(questions(system._hub.drivers[run_id].live.state)).id}"
                     speakers.append(asyncio.create_task(system.signal(approval(packet))))
                     driver = system._hub.drivers[run_id]
-                    await until(lambda: asyncio.sleep(0, driver.speaking > 0 or driver.live.state.asking == 0))
+                    await until(lambda: asyncio.sleep(0, driver.speaking > 0 or driver.live.state.people.asking == 0))
                 await keep_truly(run_id, seq, head, data, signature)
 
             store.snapshots.keep = slow_keep  # type: ignore[method-assign]
@@ -364,7 +364,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
-from remit.orchestrate import snapshots
+from remit.orchestrate.loop import run_snapshots as snapshots
 from tests.unit.orchestrate.house import request
 from tests.unit.orchestrate.test_run_snapshots import asking
 

@@ -120,7 +120,7 @@ def test_whoever_wants_to_know_is_told_why_they_were_not_heard() -> None:
         stage = Stage()
         live = await stage.runner.start(manifest_of())
         with pytest.raises(IllegalArrival) as caught:
-            await stage.runner.judge(live, arrivals.ResumeRequested("ada"))
+            await stage.runner.rule_on(live, arrivals.ResumeRequested("ada"))
         assert caught.value.fault is ArrivalFault.NOT_PAUSED
 
     play(scene())
@@ -143,7 +143,7 @@ def test_a_report_about_a_command_that_is_not_open_names_its_fault(report: Repor
         stage = Stage()
         live = await stage.runner.start(manifest_of())
         with pytest.raises(IllegalArrival) as caught:
-            await stage.runner.judge(live, report)
+            await stage.runner.rule_on(live, report)
         assert caught.value.fault is fault
 
     play(scene())
@@ -154,7 +154,7 @@ def test_a_report_for_a_run_that_is_not_there_is_refused() -> None:
         stage = Stage()
         live = await stage.runner.load("nobody")
         with pytest.raises(IllegalArrival) as caught:
-            await stage.runner.judge(live, PersonSaid("ada", "hello?"))
+            await stage.runner.rule_on(live, PersonSaid("ada", "hello?"))
         assert caught.value.fault is ArrivalFault.NOT_STARTED
 
     play(scene())
@@ -179,12 +179,12 @@ def test_a_runner_that_has_seen_more_turns_than_there_are_says_so_and_writes_not
     async def scene() -> None:
         stage = looks_twice()
         live = await stage.runner.start(manifest_of())
-        await stage.runner.judge(live, PersonSaid("ada", "hurry"))
+        await stage.runner.rule_on(live, PersonSaid("ada", "hurry"))
         journal, kept = MemoryJournal(), await stage.journal.read("run")
         await journal.append("run", kept[0], after=-1)
         stage.runner.journal = journal
         with pytest.raises(RequestRejected) as refused:
-            await stage.runner.judge(live, PersonSaid("ada", "hurry more"))
+            await stage.runner.rule_on(live, PersonSaid("ada", "hurry more"))
         assert (refused.value.code, refused.value.details["last"]) == ("STORE_BEHIND_ITS_LOG", 0)
         assert list(await journal.read("run")) == [kept[0]]
 
@@ -209,9 +209,9 @@ def test_a_report_on_a_command_that_another_runner_ordered_is_taken() -> None:
         here, there = two_stages()
         mine = await here.runner.start(manifest_of())
         theirs = await there.runner.load("run")
-        (call,) = (command for command in theirs.state.open.values() if isinstance(command, CallModel))
+        (call,) = (command for command in theirs.state.commands.open.values() if isinstance(command, CallModel))
         await there.runner.advance(theirs, ModelSaid(call.id, proposes("look", {"n": 1})))
-        (ordered,) = (command for command in theirs.state.open.values() if isinstance(command, CallTool))
+        (ordered,) = (command for command in theirs.state.commands.open.values() if isinstance(command, CallTool))
         turn = await here.runner.advance(mine, tool_said(ordered))
         assert turn is not None
         assert turn.seq == 2
@@ -225,7 +225,7 @@ def test_an_ended_run_refuses_a_stale_runners_report_and_tells_it_the_end() -> N
         mine = await here.runner.start(manifest_of())
         await there.runner.advance(await there.runner.load("run"), arrivals.CancelRequested("ada"))
         assert await here.runner.advance(mine, PersonSaid("bob", "still there?")) is None
-        assert mine.state.ending is Ending.USER_CANCEL
+        assert mine.state.end.ending is Ending.USER_CANCEL
 
     play(scene())
 
@@ -283,8 +283,8 @@ def test_long_texts_are_in_blobs_before_their_turn_is_written() -> None:
         stage = Stage(in_turn(says(LONG)))
         live = await stage.runner.start(manifest_of())
         await stage.runner.drive(live)
-        assert isinstance(live.state.answer, BlobRef)
-        assert await stage.runner.text(live.state.answer) == LONG
+        assert isinstance(live.state.result.answer, BlobRef)
+        assert await stage.runner.text(live.state.result.answer) == LONG
 
     play(scene())
 
@@ -372,14 +372,14 @@ def test_a_command_that_was_settled_while_its_turn_was_written_is_not_performed(
         written, cancelled = asyncio.Event(), asyncio.Event()
         stage = Stage(tools={"look": ok}, journal=WatchedJournal(beside_append=hold))
         live = await stage.runner.start(manifest_of())
-        (call,) = (command for command in live.state.open.values() if isinstance(command, CallModel))
+        (call,) = (command for command in live.state.commands.open.values() if isinstance(command, CallModel))
         proposed = ModelSaid(call.id, proposes_all(("look", {"n": 1}), ("look", {"n": 2})))
         writing = asyncio.create_task(stage.runner.advance(live, proposed))
         await written.wait()
         await stage.runner.advance(live, arrivals.CancelRequested("ada"))
         cancelled.set()
         await writing
-        assert live.state.ending is Ending.USER_CANCEL
+        assert live.state.end.ending is Ending.USER_CANCEL
         assert [command for _, command in stage.dispatch._work["run"].outbox if isinstance(command, CallTool)] == []
 
     play(scene())
@@ -397,7 +397,7 @@ def test_a_command_that_stands_is_performed_although_others_went_on_meanwhile() 
         written, spoken = asyncio.Event(), asyncio.Event()
         stage = Stage(tools={"look": ok}, journal=WatchedJournal(beside_append=hold))
         live = await stage.runner.start(manifest_of())
-        (call,) = (command for command in live.state.open.values() if isinstance(command, CallModel))
+        (call,) = (command for command in live.state.commands.open.values() if isinstance(command, CallModel))
         writing = asyncio.create_task(stage.runner.advance(live, ModelSaid(call.id, proposes("look", {"n": 1}))))
         await written.wait()
         await stage.runner.advance(live, PersonSaid("ada", "and hurry"))
@@ -424,7 +424,7 @@ def test_a_drive_that_is_cancelled_leaves_nothing_under_way() -> None:
         driving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await driving
-        assert live.state.ending is None
+        assert live.state.end.ending is None
         assert stage.dispatch._work == {}
 
     play(scene())

@@ -55,9 +55,9 @@ def sifting(*looks: Any) -> dict[type[commands.Command], Any]:
     """Filters, in their order: each makes something of the arguments, or says why not."""
 
     async def code(live: Live, command: CallCode) -> Report:
-        look = looks[live.state.filtered]
+        look = looks[live.state.calls.filtered]
         sifted = []
-        for call in live.state.proposed:
+        for call in live.state.calls.proposed:
             said = look(call.tool, json.loads(str(call.said or call.arguments)))
             arguments, reason = ({}, said) if isinstance(said, str) else (said, "")
             sifted.append(SiftedCall(ToolCall(call.call_id, call.tool, arguments), reason))
@@ -125,7 +125,7 @@ def test_a_filter_that_broke_lets_nothing_through_and_the_next_answer_is_judged_
         if broken:
             broken.clear()
             return arrivals.CodeFailed(command.id, "it broke")
-        calls = [ToolCall(c.call_id, c.tool, json.loads(str(c.arguments))) for c in live.state.proposed]
+        calls = [ToolCall(c.call_id, c.tool, json.loads(str(c.arguments))) for c in live.state.calls.proposed]
         return FilterSaid(command.id, tuple(map(SiftedCall, calls)))
 
     async def act() -> None:

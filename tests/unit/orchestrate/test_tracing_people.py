@@ -91,7 +91,7 @@ def test_silence_turns_a_call_away_for_the_rest_of_the_run() -> None:
         office = Office(answer(STOLEN), answer(STOLEN))
         live = await office.begin()
         (question,) = asked(live)
-        timer = next(c for c in live.state.open.values() if isinstance(c, SetTimer) and c.about == question.id)
+        timer = next(c for c in live.state.commands.open.values() if isinstance(c, SetTimer) and c.about == question.id)
         assert timer.purpose is TimerPurpose.APPROVAL
         office.clock.at_ms = timer.due_at_ms
         await office.tell(live, TimerFired(timer.id))

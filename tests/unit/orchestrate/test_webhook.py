@@ -10,7 +10,6 @@ import pytest
 from remit.core.failure import RemitError, RequestRejected
 from remit.orchestrate.people.webhook import (
     ANSWER_BYTES_MAX,
-    HEAD_BYTES_MAX,
     KEY_BYTES_MIN,
     WEBHOOK_KEY_INVALID,
     WEBHOOK_UNREACHABLE,
@@ -21,6 +20,7 @@ from remit.orchestrate.people.webhook import (
     post,
     signature_of,
 )
+from remit.tool.builtin.http_client import OVERHEAD_BYTES_MAX
 from tests.unit.orchestrate.hooked import hooked
 
 Serving = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -130,7 +130,7 @@ def test_a_server_that_keeps_the_connection_open_is_not_waited_for() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhi",
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (ANSWER_BYTES_MAX + 1),
-        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (ANSWER_BYTES_MAX + HEAD_BYTES_MAX + 1),
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (ANSWER_BYTES_MAX + OVERHEAD_BYTES_MAX + 1),
     ],
 )
 def test_an_answer_that_is_cut_or_too_long_is_none(said: bytes) -> None:

@@ -8,7 +8,7 @@ from remit.core.failure import RequestRejected
 from remit.provenance.earlier import EARLIER_CHARS_MAX
 from remit.provenance.gate import GATE_INVALID, Gate, start
 from remit.provenance.gate_verdict import Objection, Verdict
-from remit.provenance.snapshot import restore, snapshot
+from tests.unit.provenance.gate_snapshot import restore, snapshot
 from tests.unit.provenance.office import CONTACTS, LIST_MAIL, TOOLS, file, looked_up, mail, sent
 
 ACCOUNT = "DE89370400440532013000"

@@ -11,7 +11,7 @@ from remit.core.limits.authority import Authority
 from remit.provenance.call_log import OPEN_CALLS_MAX, Scope
 from remit.provenance.gate import CALL_NOT_HELD, GATE_INVALID, start
 from remit.provenance.gate_verdict import FIXES, Decision, Objection, verdict_json
-from remit.provenance.snapshot import SNAPSHOT_INVALID, restore, snapshot
+from tests.unit.provenance.gate_snapshot import SNAPSHOT_INVALID, restore, snapshot
 from tests.unit.provenance.office import (
     EVIL,
     LIST_FILES,
@@ -212,7 +212,7 @@ def test_a_snapshot_keeps_what_is_held_approved_and_rejected() -> None:
 
 PROGRAM = """
 import json
-from remit.provenance.snapshot import snapshot
+from tests.unit.provenance.gate_snapshot import snapshot
 from remit.provenance.gate_verdict import verdict_json
 from tests.unit.provenance.office import *
 gate = opened("Mail Ann Lee and bob@corp.example all files, share the largest file, pay 10% of 250.")

@@ -14,11 +14,11 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelResult
 from remit.core.run.messages import Message, user_message
 from remit.core.work.goal import Criterion, Goal
-from remit.testing.laws import keep_the_law
-from remit.testing.scenarios import review_graph, tools
 from remit.testing.scripts import Reply, Stops, in_turn, proposes, says
 from remit.testing.trouble import Faults
 from remit.testing.world import SimulatedWorld
+from tests.simulation.laws.every_law import keep_the_law
+from tests.simulation.scenarios import review_graph, tools
 from tests.unit.kernel.builders import manifest_of
 
 LOOKS = in_turn(proposes("look", {"n": 1}), says("done"))
@@ -51,7 +51,7 @@ def test_a_tool_that_nobody_scripted_fails_by_its_name() -> None:
 def test_a_tool_may_end_the_loop_with_its_text() -> None:
     model = in_turn(proposes("finish", {"n": 1}), says("never asked"))
     world = SimulatedWorld(model=model, tools={"finish": lambda arguments: Stops('{"ok": true}')})
-    assert world.finish(manifest_of()).state.answer == '{"ok": true}'
+    assert world.finish(manifest_of()).state.result.answer == '{"ok": true}'
 
 
 @pytest.mark.req("4.13")

@@ -158,4 +158,4 @@ class TestChildren:
     def test_a_parent_hears_how_its_child_failed(self) -> None:
         run = PlanRun(manifest_of(graph=plan_of(child_step("a"))))
         run.ends(Ending.IMPOSSIBLE, message="because")
-        assert run.state.message.endswith("because")
+        assert run.state.end.message.endswith("because")

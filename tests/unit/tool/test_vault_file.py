@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.tool.secrets import vault_file
+from remit.tool.secrets import vault
 from remit.tool.secrets.secret import SECRET_INVALID
-from remit.tool.secrets.vault import Vault
-from remit.tool.secrets.vault_file import SECRETS_NOT_PRIVATE, SECRETS_UNREADABLE, read_secrets
+from remit.tool.secrets.vault import SECRETS_NOT_PRIVATE, SECRETS_UNREADABLE, Vault, read_secrets
 
 VALUE = "sk-live-0123456789"
 AT_MS = 1_893_456_000_000  # 2030-01-01
@@ -97,6 +96,6 @@ def test_an_entry_that_is_no_secret_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vault_file, "FILE_BYTES_MAX", 10)
+    monkeypatch.setattr(vault, "FILE_BYTES_MAX", 10)
     write(tmp_path, TOML)
     assert "has more than file_bytes_max=10" in refused(tmp_path).message

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 KEPT = """
 import os, signal, subprocess, sys, time
-from remit.tool import warden
+from remit.tool.process import warden
 from remit.tool.process.confinement import LIMITS
 
 {walls}

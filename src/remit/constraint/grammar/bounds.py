@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from remit.constraint.grammar.plain_schema import REMARKS, Plainer, joined
-from remit.core.failure import RequestRejected
+from remit.constraint.grammar.plain_schema import REMARKS, Plainer, StepsSpentError, joined
 from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.record import JsonObject
 
@@ -62,7 +61,7 @@ class _Bounding:
         if any(key in schema for key in _TOGETHER) and schema.keys() - REMARKS - _ALONE:
             joined_up = None if id(schema) in within or not self._may_join else self._joined(schema)
             if joined_up is None:
-                # Its definitions are nobody's part, and may be bounded all the same.
+                # Its definitions stand apart, and may be bounded all the same.
                 return found | {key: self._named(found[key], levels_left, within) for key in _DEFINED if key in found}
             found, within = joined_up, within | {id(schema)}
         for key in _ONE:
@@ -92,7 +91,7 @@ class _Bounding:
             ways = whole.pop("anyOf", None)
             if ways is not None and whole:
                 ways = [joined(whole, self._plainer.plain(way, lost.append), lost.append) for way in ways]
-        except RequestRejected:
+        except StepsSpentError:
             return None
         if set(lost) - {"oneOf"}:
             return None
@@ -140,7 +139,7 @@ def _bound_object(schema: JsonObject) -> None:
     if any(key in schema for key in ("enum", "const")):
         return
     if "properties" in schema:
-        # Properties that nobody declared are allowed, and a small model would make some up.
+        # Undeclared properties are allowed, and a small model would make some up.
         schema.setdefault("additionalProperties", False)
     elif "maxProperties" not in schema and "patternProperties" not in schema:
         schema["maxProperties"] = max(PROPERTIES_BOUND, _least(schema, "minProperties"))

@@ -31,7 +31,7 @@ GRAMMAR_CHARS_MAX = 100_000
 REPEATS_MAX = 2000
 # Parts of all repetitions together: each of them is kept, and so many are read in a quarter of a second.
 REPEATED_MAX = 50_000
-# Groups within groups; as deep as anybody can still read, and far from the end of the stack.
+# Groups within groups; as deep as a person can still read, and far from the end of the stack.
 NESTING_MAX = 100
 
 
@@ -45,7 +45,7 @@ _TOKEN = regex(
     |(?P<mark>[|().*+?])|(?P<times>\{{\s*[0-9]+\s*(?:,\s*[0-9]*\s*)?\}})""",
     re.VERBOSE,
 )
-# An end for whoever reads texts as C does, and halves of characters, which no text holds. Behind a backslash that stands
+# An end for programs that read texts as C does, and halves of characters, which no text holds. Behind a backslash that stands
 # for itself, a u begins nothing.
 _no_character = regex(r"(?P<raw>[\0\ud800-\udfff])|(?<!\\)(?:\\\\)*(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})").search
 _char = regex(rf"{_CHAR}|.", re.DOTALL).findall
@@ -208,7 +208,7 @@ class _Reader:
         return name
 
     def _name(self, owner: str) -> str:
-        # No grammar can use a name with a space, so it is nobody else's.
+        # No grammar can use a name with a space, so it is free.
         return f"{owner} {len(self._rules)}"
 
     def _chars(self, token: _Token) -> Chars:

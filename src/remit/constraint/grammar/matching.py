@@ -4,7 +4,7 @@ Rule 1: GBNF is read here, character by character, with every way that is still 
         too many, llguidance reads it in translation, within a bound on its work.
 Rule 2: a grammar of llguidance is read by llguidance itself, which is what constrained the model.
 Rule 3: a text that ends too early is told from one that goes wrong: the first was cut, the second broke a rule.
-Rule 4: a text of which nobody could find out whether it fits is undecided: it may not be used, and is not called wrong.
+Rule 4: a text that could not be decided is undecided: it may not be used, and is not called wrong.
 """
 
 from collections.abc import Iterable

@@ -5,13 +5,110 @@ Rule 2: no grammar reaches an engine unchecked: llama.cpp ignores a malformed on
         generates whatever it likes; of both kinds, some end the process.
 """
 
+import json
 import re
+from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 from remit.constraint.grammar.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID, read_gbnf
-from remit.constraint.grammar.hazards import hazard_in
 from remit.core.failure import RequestRejected
 from remit.core.regex import regex
+
+# Hazards: what a grammar of llguidance must not hold, because reading it would end the process.
+#
+# - llguidance follows rules and references by recursion, and a stack that is full ends the process. So the levels
+#   that could stand on it together are bounded, counted from above.
+# - it makes a list of as many parts as the entries of a JSON array may be. So these are bounded, all together.
+# - what cannot be read here is no hazard: llguidance refuses it, too.
+# Half of what a stack of eight megabytes was seen to bear.
+LEVELS_MAX = 800
+# Each takes some 150 bytes, in every call that has the grammar.
+ENTRIES_MAX = 100_000
+
+_COUNTS = ("minItems", "maxItems")
+_json_at = regex(r"%json\s*").finditer
+# Texts and regular expressions; what opens in them is no group.
+_terminals = regex(r""""(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/""").sub
+_openings = regex(r"[(\[]").findall
+_decode = json.JSONDecoder().raw_decode
+
+
+def hazard_in(lark: str) -> str:
+    """What in a grammar would be too much; empty when nothing is."""
+    rules, schemas = _parted(lark)
+    # Every rule may lead to the next, and each of its groups is a level of its own.
+    levels = sum(1 + len(_openings(_terminals("", line))) for line in rules)
+    if levels > LEVELS_MAX:
+        return f"its rules and groups are {levels}, levels_max={LEVELS_MAX}; write fewer"
+    for schema in schemas:
+        if (levels := _levels(schema)) > LEVELS_MAX:
+            return (
+                f"its schema and what that refers to are {levels} levels deep, levels_max={LEVELS_MAX}; make it flatter"
+            )
+    if (entries := sum(map(_entries, schemas))) > ENTRIES_MAX:
+        return f"its arrays may have {entries} entries, entries_max={ENTRIES_MAX}; lower minItems and maxItems"
+    return ""
+
+
+def _parted(lark: str) -> tuple[list[str], list[Any]]:
+    """The lines of a grammar without its schemas, and the schemas."""
+    schemas: list[Any] = []
+    rest, at = "", 0
+    for found in _json_at(lark):
+        try:
+            schema, end = _decode(lark, found.end())
+        except (ValueError, RecursionError):
+            continue
+        if found.start() >= at:
+            rest, at = rest + lark[at : found.start()], end
+        schemas.append(schema)
+    return [line for line in (rest + lark[at:]).splitlines() if line.strip()], schemas
+
+
+def _levels(schema: Any) -> int:
+    """How deep a schema is, with everything that it refers to one below the other."""
+    targets = {each["$ref"] for each in _objects(schema) if isinstance(each.get("$ref"), str)}
+    return _depth(schema) + sum(_depth(_at(schema, target)) for target in targets)
+
+
+def _at(schema: Any, reference: str) -> Any:
+    """What a reference names; the whole for one that is no plain path, since its depth is unknown."""
+    found = schema
+    for step in reference.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict) and name in found:
+            found = found[name]
+        elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            return schema
+    return found
+
+
+def _entries(schema: Any) -> int:
+    counts = [each[key] for each in _objects(schema) for key in _COUNTS if key in each]
+    return sum(int(count) for count in counts if type(count) in (int, float) and 0 <= count < float("inf"))
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a value."""
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, dict):
+            yield each
+        todo += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+
+
+def _depth(value: Any) -> int:
+    """How many objects and lists lie within one another."""
+    depth, layer = 0, [value]
+    while layer := [each for each in layer if isinstance(each, dict | list)]:
+        depth += 1
+        layer = [inner for each in layer for inner in (each.values() if isinstance(each, dict) else each)]
+    return depth
+
 
 GRAMMAR_UNCHECKABLE = "GRAMMAR_UNCHECKABLE"
 

@@ -12,10 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from remit.constraint.reading.enums import schema_at
-from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject
-
-GBNF_TOO_LARGE = "GBNF_TOO_LARGE"
 
 # Schemas that were made plain; a schema of any use takes some hundred, one that doubles itself any number.
 STEPS_MAX = 5_000
@@ -35,6 +32,10 @@ Plain: TypeAlias = JsonObject | bool
 Note: TypeAlias = Callable[[str], None]
 
 
+class StepsSpentError(Exception):
+    """A schema takes too many steps to be made plain."""
+
+
 class Plainer:
     """Makes the parts of one schema plain."""
 
@@ -45,13 +46,6 @@ class Plainer:
         # References are read against the nearest $id, and only that of the root is known here.
         self._has_inner_ids = _has_inner_id(root)
         self._steps = 0
-
-    def reference_in(self, schema: Plain) -> str:
-        """The reference that a schema is and nothing else; empty when it says more."""
-        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
-            return ""
-        told = schema.keys() - REMARKS
-        return schema["$ref"] if self._is_old or told == {"$ref"} else ""
 
     def target(self, reference: str) -> Plain | None:
         """What a reference leads to; None where that cannot be said."""
@@ -64,8 +58,7 @@ class Plainer:
         """A schema made plain; `note` hears of every keyword that is lost."""
         self._steps += 1
         if self._steps > STEPS_MAX:
-            message = f"making a grammar of the schema takes over steps_max={STEPS_MAX} steps; let it refer to less"
-            raise RequestRejected(GBNF_TOO_LARGE, message, {"limit": STEPS_MAX})
+            raise StepsSpentError(f"making the schema plain takes over steps_max={STEPS_MAX} steps")
         if not isinstance(schema, dict):
             return schema
         found: Plain = {} if self._is_old and "$ref" in schema else _own(schema, note)

@@ -13,7 +13,7 @@ from unicodedata import normalize
 from urllib.parse import unquote
 
 from remit.constraint.reading.lenient_json import BareWord
-from remit.constraint.reading.repair_log import Ledger, RepairCode
+from remit.constraint.reading.repair_log import RepairCode, RepairLog
 from remit.core.record import JsonObject
 from remit.core.regex import regex
 from remit.core.schema.json_schema import JsonSchema
@@ -50,13 +50,13 @@ class Enums:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The only texts that the whole value may be; none when nobody knows, or there are others."""
-        words = _Walk(self._resources, Ledger()).words([(self._schema, self._schema)], _EITHER)
+        """The only texts that the whole value may be; none when that is unknown, or there are others."""
+        words = _Walk(self._resources, RepairLog()).words([(self._schema, self._schema)], _EITHER)
         return frozenset(words or ())
 
-    def match(self, value: Any, ledger: Ledger) -> Matched:
+    def match(self, value: Any, log: RepairLog) -> Matched:
         """Match every text of a value that has to be one of some words; lists and objects are changed in place."""
-        walk = _Walk(self._resources, ledger)
+        walk = _Walk(self._resources, log)
         matched = walk.matched(value, [(self._schema, self._schema)], ())
         return Matched(matched, frozenset(walk.unrecognized), tuple(walk.bare))
 
@@ -64,9 +64,9 @@ class Enums:
 class _Walk:
     """One walk over a value and the schemas that speak of its parts."""
 
-    def __init__(self, resources: Mapping[str, Any], ledger: Ledger) -> None:
+    def __init__(self, resources: Mapping[str, Any], log: RepairLog) -> None:
         self._resources = resources
-        self._ledger = ledger
+        self._ledger = log
         self._visits = 0
         self.unrecognized: list[str] = []
         self.bare: list[BareWord] = []
@@ -104,7 +104,7 @@ class _Walk:
         return text if found is None else found
 
     def words(self, rules: Iterable[_Rule], keywords: Iterable[str]) -> set[str] | None:
-        """The only texts that are admitted, or None when others are, too, or nobody knows."""
+        """The only texts that are admitted, or None when others are, too, or that is unknown."""
         words: set[str] | None = None
         for schema, root in self._expanded(rules):
             for own in self._own_words(schema, root, keywords):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from remit.constraint.reading.enums import the_one_meant
 from remit.constraint.reading.lenient_json import Reader, same_json
 from remit.constraint.reading.literals import is_literal
-from remit.constraint.reading.repair_log import Ledger, Reason, RepairCode, Unreadable
+from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
 from remit.core.regex import regex
 from remit.core.schema.json_text import parse_json
 
@@ -57,11 +57,11 @@ class _Candidate(NamedTuple):
     value: Any
     begin: int
     end: int
-    ledger: Ledger
+    log: RepairLog
     bare_words: int
 
 
-def find_json(text: str, ledger: Ledger, *, kinds: Collection[str], words: Collection[str] = ()) -> Found:
+def find_json(text: str, log: RepairLog, *, kinds: Collection[str], words: Collection[str] = ()) -> Found:
     """The value that a text holds.
 
     `kinds` are the types that the schema admits at its root, none meaning any; `words` the only texts, if they are known.
@@ -69,7 +69,7 @@ def find_json(text: str, ledger: Ledger, *, kinds: Collection[str], words: Colle
     if len(text) > REPAIR_CHARS_MAX:
         message = f"a text of {len(text)} characters is not repaired, repair_chars_max={REPAIR_CHARS_MAX}"
         raise Unreadable(Reason.TOO_LONG, 0, message)
-    begin, end = _uncovered(text, ledger)
+    begin, end = _uncovered(text, log)
     # Places are those of the whole text, so what stands before is not cut off but passed.
     body = text[:end]
     if not body[begin:]:
@@ -79,31 +79,31 @@ def find_json(text: str, ledger: Ledger, *, kinds: Collection[str], words: Colle
     except ValueError:
         pass  # Expected: now it is read with repairs.
     if body[begin] == "{" and body.startswith('\\"', begin + 1):
-        return _unescaped(body, begin, ledger)
+        return _unescaped(body, begin, log)
     if _member_first(body, begin):
-        return _opened(body, begin, ledger, len(text))
+        return _opened(body, begin, log, len(text))
     if _bracket(body, begin) is None:
         word = _worded(body[begin:], words)
         if word is None:
-            return _alone(body, begin, ledger)
-        ledger.note(RepairCode.VALUE_QUOTED, begin, body[begin:], f'"{word}"')
+            return _alone(body, begin, log)
+        log.note(RepairCode.VALUE_QUOTED, begin, body[begin:], f'"{word}"')
         return Found(word, 0)
-    return _chosen(_candidates(body, begin, kinds, len(text)), body, begin, ledger, kinds)
+    return _chosen(_candidates(body, begin, kinds, len(text)), body, begin, log, kinds)
 
 
-def _uncovered(text: str, ledger: Ledger) -> tuple[int, int]:
+def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
     """Where the text begins and ends without a byte order mark, reasoning and fence."""
     begin, end = 0, len(text.rstrip())
     if text.startswith(BOM):
-        ledger.note(RepairCode.BOM_REMOVED, 0, BOM)
+        log.note(RepairCode.BOM_REMOVED, 0, BOM)
         begin = 1
     if (found := _reasoning(text, begin)) is not None:
-        ledger.note(RepairCode.REASONING_REMOVED, begin, found[0].strip())
+        log.note(RepairCode.REASONING_REMOVED, begin, found[0].strip())
         begin = found.end()
     elif _open_reasoning(text, begin):
         raise Unreadable(Reason.CUT_OFF, begin, "the text ends within the reasoning")
     if (fenced := _fenced(text, begin)) is not None:
-        ledger.note(RepairCode.FENCE_REMOVED, begin, fenced[1])
+        log.note(RepairCode.FENCE_REMOVED, begin, fenced[1])
         begin, end = fenced.start("body"), fenced.end("body")
         end -= len(fenced["body"]) - len(fenced["body"].rstrip())
     while begin < end and text[begin].isspace():
@@ -113,22 +113,22 @@ def _uncovered(text: str, ledger: Ledger) -> tuple[int, int]:
     return begin, end
 
 
-def _unescaped(body: str, begin: int, ledger: Ledger) -> Found:
+def _unescaped(body: str, begin: int, log: RepairLog) -> Found:
     """A text that was escaped once too often, as within a JSON string."""
     try:
         value = parse_json(parse_json(f'"{body[begin:]}"'))
     except ValueError:
         raise Unreadable(Reason.UNEXPECTED, begin, "a backslash stands where a key should stand") from None
-    ledger.note(RepairCode.ESCAPING_UNDONE, begin, '\\"', '"')
+    log.note(RepairCode.ESCAPING_UNDONE, begin, '\\"', '"')
     return Found(value, 0)
 
 
-def _opened(body: str, begin: int, ledger: Ledger, chars: int) -> Found:
+def _opened(body: str, begin: int, log: RepairLog, chars: int) -> Found:
     """A text that begins with a key: its first brace was left out, or stood in the words that the model went on from."""
-    ledger.note(RepairCode.OPENER_ADDED, begin, "", "{")
-    reader = Reader(body, begin, ledger, chars=chars)
+    log.note(RepairCode.OPENER_ADDED, begin, "", "{")
+    reader = Reader(body, begin, log, chars=chars)
     value = reader.read_members()
-    _check_rest(body, reader.at, ledger)
+    _check_rest(body, reader.at, log)
     return Found(value, reader.bare_words)
 
 
@@ -137,9 +137,9 @@ def _worded(said: str, words: Collection[str]) -> str | None:
     return the_one_meant(said, words) if said[0].isalpha() and not is_literal(said) else None
 
 
-def _alone(body: str, begin: int, ledger: Ledger) -> Found:
+def _alone(body: str, begin: int, log: RepairLog) -> Found:
     """A text, number or literal that is all there is."""
-    reader = Reader(body, begin, ledger, chars=len(body))
+    reader = Reader(body, begin, log, chars=len(body))
     try:
         value = reader.read()
     except Unreadable as error:
@@ -155,7 +155,7 @@ def _chosen(
     candidates: tuple[list[_Candidate], list[_Candidate]],
     body: str,
     begin: int,
-    ledger: Ledger,
+    log: RepairLog,
     kinds: Collection[str],
 ) -> Found:
     strong, weak = candidates
@@ -166,15 +166,15 @@ def _chosen(
     admitted = [each for each in strong if _KINDS[type(each.value)] in kinds] or strong
     first = admitted[0]
     if len(admitted) == 1:
-        return _taken(body, begin, ledger, first)
+        return _taken(body, begin, log, first)
     if all(same_json(first.value, each.value) for each in admitted):
-        ledger.note(RepairCode.VALUE_REPEAT_DROPPED, admitted[1].begin, body[admitted[1].begin : admitted[1].end])
-        ledger.extend(first.ledger)
+        log.note(RepairCode.VALUE_REPEAT_DROPPED, admitted[1].begin, body[admitted[1].begin : admitted[1].end])
+        log.extend(first.log)
         return Found(first.value, first.bare_words)
     if set(kinds) == {"array"} and not any(isinstance(each.value, list) for each in admitted):
-        ledger.note(RepairCode.VALUES_LISTED, first.begin, f"{len(admitted)} values", "[...]")
+        log.note(RepairCode.VALUES_LISTED, first.begin, f"{len(admitted)} values", "[...]")
         for each in admitted:
-            ledger.extend(each.ledger)
+            log.extend(each.log)
         return Found([each.value for each in admitted], sum(each.bare_words for each in admitted))
     message = f"the text holds {len(admitted)} different values; it could be any of them, or all"
     raise Unreadable(Reason.SEVERAL_VALUES, admitted[1].begin, message)
@@ -188,19 +188,19 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tu
     while (bracket := _bracket(body, at)) is not None:
         start = bracket.start()
         prose = _prose_bracket(body, start)
-        ledger = Ledger()
-        reader = Reader(body, start, ledger, chars=chars)
+        log = RepairLog()
+        reader = Reader(body, start, log, chars=chars)
         try:
             value = reader.read()
         except Unreadable as error:
             is_all = prose is not None and (start, prose.end()) == (begin, len(body))
             if prose is None or is_all or error.reason is not Reason.UNEXPECTED:
-                error.repairs = ledger.repairs
+                error.repairs = log.repairs
                 raise
             at = prose.end()
             continue
         at = reader.at
-        found = _Candidate(value, start, at, ledger, reader.bare_words)
+        found = _Candidate(value, start, at, log, reader.bare_words)
         may_be_prose = reader.bare_words or (_footnote(body, start) is not None and "array" not in kinds)
         (weak if prose is not None and may_be_prose else strong).append(found)
         if len(strong) + len(weak) > VALUES_MAX:
@@ -208,34 +208,34 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tu
     return strong, weak
 
 
-def _taken(body: str, begin: int, ledger: Ledger, found: _Candidate) -> Found:
+def _taken(body: str, begin: int, log: RepairLog, found: _Candidate) -> Found:
     before = body[begin : found.begin].strip()
     if before.endswith(",") and body[begin] in _VALUE_FIRST:
         raise Unreadable(Reason.UNEXPECTED, begin, "a value follows a comma; what stands before it may belong to it")
-    _note_removed(before, begin, ledger)
-    _check_rest(body, found.end, ledger)
-    ledger.extend(found.ledger)
+    _note_removed(before, begin, log)
+    _check_rest(body, found.end, log)
+    log.extend(found.log)
     return Found(found.value, found.bare_words)
 
 
-def _check_rest(body: str, end: int, ledger: Ledger) -> None:
+def _check_rest(body: str, end: int, log: RepairLog) -> None:
     """Refuse what looks like a part of the value that was closed too early; note what is only words."""
     rest = body[end:].strip()
     if not rest:
         return
     if _only_closers(rest):
-        ledger.note(RepairCode.CLOSER_DROPPED, end, rest)
+        log.note(RepairCode.CLOSER_DROPPED, end, rest)
     elif rest[0] in ",:\"'" and _suspect(rest, 1):
         raise Unreadable(Reason.UNEXPECTED, end, f"{rest[:10]!r} follows the value and may belong to it")
     else:
-        _note_removed(rest, end, ledger)
+        _note_removed(rest, end, log)
 
 
 def _has_words(around: str) -> bool:
     return any(character.isalnum() for character in _fence_marks.sub("", around))
 
 
-def _note_removed(words: str, at: int, ledger: Ledger) -> None:
+def _note_removed(words: str, at: int, log: RepairLog) -> None:
     if words:
         is_fence = not _fence_marks.sub("", words).strip()
-        ledger.note(RepairCode.FENCE_REMOVED if is_fence else RepairCode.PROSE_REMOVED, at, words)
+        log.note(RepairCode.FENCE_REMOVED if is_fence else RepairCode.PROSE_REMOVED, at, words)

@@ -10,17 +10,129 @@ Rule 4: a key that stands twice with one value is dropped once; with two values 
 Rule 5: a word without quotes is kept as a BareWord; only the schema can tell whether it is one of its words (enums.py).
 """
 
+import re
 from collections.abc import Callable
 from functools import partial
+from math import isfinite
 from typing import Any
 
-from remit.constraint.reading.blank_space import elided, skip
 from remit.constraint.reading.literals import is_literal, read_beginning, read_literal, refuse_no_value
-from remit.constraint.reading.numerals import is_unfinished, read_numeral
 from remit.constraint.reading.quoted_text import CLOSERS, KEY_CHARS_MAX, Place, read_quoted
-from remit.constraint.reading.repair_log import NO_VALUE, Ledger, Reason, RepairCode, Unreadable
+from remit.constraint.reading.repair_log import NO_VALUE, Reason, RepairCode, RepairLog, Unreadable
 from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.regex import regex
+
+# Numerals: numbers as models write them, where they can mean one number only.
+#
+# - a sign in front, a point without digits on one side, hexadecimal digits and underscores between digits have one
+#   meaning. Leading zeros have three: decimal, octal, or a text of digits.
+# - no number of JSON is infinite or not a number.
+# More digits than any quantity has; reading very many takes long, and Python refuses to.
+DIGITS_MAX = 1000
+
+_is_json = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
+_is_hex = regex(r"-?0[xX][0-9a-fA-F]+").fullmatch
+_is_grouped = regex(r"-?[1-9][0-9]{0,2}(?:_[0-9]{3})+").fullmatch
+_has_zeros = regex(r"-?0[0-9]").match
+_is_open = regex(r"-|-?[0-9]+(?:\.|(?:\.[0-9]+)?[eE][+-]?)").fullmatch
+_no_number = regex(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE).fullmatch
+
+
+def is_unfinished(token: str) -> bool:
+    """Whether something must follow for a token to be a number."""
+    return _is_open(token) is not None
+
+
+def read_numeral(token: str, at: int, log: RepairLog) -> int | float:
+    """The number that a token means."""
+    if len(token) > DIGITS_MAX:
+        raise Unreadable(Reason.TOO_LONG, at, f"a number has {len(token)} characters, digits_max={DIGITS_MAX}")
+    if _no_number(token):
+        raise Unreadable(Reason.NO_NUMBER, at, f"{token} is no number of JSON; it may stand for null or for a mistake")
+    if (found := _is_json(token)) is not None:
+        return _number(token, at, is_fraction=bool(found[1] or found[2]))
+    plain = _plain(token, at)
+    log.note(RepairCode.NUMBER_REWRITTEN, at, token, str(plain))
+    return plain
+
+
+def _plain(token: str, at: int) -> int | float:
+    bare = token.removeprefix("+")
+    if _is_hex(bare):
+        return int(bare, 16)
+    if _is_grouped(bare):
+        return int(bare)
+    if _has_zeros(bare):
+        message = f"{token} begins with a zero: it may be decimal, octal, or a text of digits"
+        raise Unreadable(Reason.NUMBER_UNCLEAR, at, message)
+    sign, digits = ("-", bare[1:]) if bare.startswith("-") else ("", bare)
+    filled = f"{sign}0{digits}" if digits.startswith(".") else bare
+    filled = f"{filled}0" if filled.endswith(".") else filled
+    if (found := _is_json(filled)) is None:
+        raise Unreadable(Reason.UNEXPECTED, at, f"{token:.40} is no number")
+    return _number(filled, at, is_fraction=bool(found[1] or found[2]))
+
+
+def _number(token: str, at: int, *, is_fraction: bool) -> int | float:
+    if not is_fraction:
+        return int(token)
+    number = float(token)
+    if not isfinite(number):
+        raise Unreadable(Reason.NO_NUMBER, at, f"{token:.40} is beyond what a double holds")
+    return number
+
+
+# Skipping: what says nothing between the tokens of JSON, spaces of every kind and comments.
+#
+# - a comment that says that something was left out leaves the value unknown.
+# - in a text of one line it is unknown where a comment ends and the value goes on; if it matters, it is refused.
+# Characters that are no space to Python, and that no reader sees.
+_UNSEEN = "\u200b\u2060\ufeff"
+_ELLIPSIS = "\u2026"
+
+_space = regex(r"[ \t\n\r]*+").match
+_line_comment = regex(r"(?://|\#)[^\n]*+").match
+_block_comment = regex(r"/\*.*?\*/", re.DOTALL).match
+_structural = regex(r"[\"{}\[\]]").search
+
+
+def skip(text: str, at: int, log: RepairLog) -> int:
+    """Where the next token begins."""
+    while True:
+        found = _space(text, at)
+        assert found is not None, "nothing is space as well"
+        at = found.end()
+        character = text[at : at + 1]
+        if character in ("/", "#"):
+            at = _behind_comment(text, at, log)
+        elif character and (character.isspace() or character in _UNSEEN):
+            log.note(RepairCode.SPACE_REPLACED, at, character, " ")
+            at += 1
+        else:
+            return at
+
+
+def elided(at: int) -> Unreadable:
+    """The refusal of a text in which something stands for more than it says."""
+    return Unreadable(Reason.ELIDED, at, "something was left out here, and nobody knows what")
+
+
+def _behind_comment(text: str, at: int, log: RepairLog) -> int:
+    if text.startswith("/*", at):
+        found = _block_comment(text, at)
+        if found is None:
+            raise Unreadable(Reason.CUT_OFF, at, "a comment has no end")
+    else:
+        found = _line_comment(text, at)
+        if found is None:
+            raise Unreadable(Reason.UNEXPECTED, at, "a slash begins a comment only where another one follows")
+        if found.end() == len(text) and _structural(found[0]):
+            raise Unreadable(Reason.COMMENT_UNCLEAR, at, "a comment may end within the last line")
+    if "..." in found[0] or _ELLIPSIS in found[0]:
+        raise elided(at)
+    log.note(RepairCode.COMMENT_REMOVED, at, found[0])
+    return found.end()
+
 
 _numeral = regex(r"[+-]?[0-9A-Za-z_.]++(?:(?<=[eE])[+-][0-9]*+)?").match
 _word = regex(r"[^\W\d][\w$]*+").match
@@ -46,11 +158,11 @@ class BareWord(str):
 class Reader:
     """Reads one value of a text, of which `text` is the part that counts and `chars` the length of the whole."""
 
-    def __init__(self, text: str, at: int, ledger: Ledger, *, chars: int) -> None:
+    def __init__(self, text: str, at: int, log: RepairLog, *, chars: int) -> None:
         self.at = at
         self.bare_words = 0
         self._text = text
-        self._ledger = ledger
+        self._ledger = log
         self._chars = chars
         # The open objects and arrays, each with the key under which the next one will stand.
         self._open: list[dict[str, Any] | list[Any]] = []
@@ -242,7 +354,7 @@ class Reader:
         found = _numeral(self._text, self.at)
         token = found[0] if found is not None else self._text[self.at]
         end = self.at + len(token)
-        # Within a bracket that is still open the text was cut; whoever cut it there may have cut the number, too.
+        # Within a bracket that is still open the text was cut, perhaps within the number.
         is_cut = end == len(self._text) and (is_unfinished(token) or (bool(self._open) and end == self._chars))
         if is_cut:
             raise Unreadable(Reason.CUT_OFF, self.at, f"the text ends with the number {token:.40}, which may go on")

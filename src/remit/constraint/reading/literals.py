@@ -6,14 +6,14 @@ Rule 2: of a literal that was cut, as much must be there as tells it from everyt
 
 from types import MappingProxyType
 
-from remit.constraint.reading.repair_log import Ledger, Reason, RepairCode, Unreadable
+from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
 
 LITERALS = MappingProxyType({"true": True, "false": False, "null": None})
 
 _OTHERS = MappingProxyType(
     {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false", "None": "null", "NULL": "null", "Null": "null"}
 )
-# Words of which nobody knows whether they mean null.
+# Words that may mean null, or may not.
 _NO_VALUES = frozenset({"NaN", "nan", "NAN", "Infinity", "infinity", "inf", "undefined"})
 _CHARS_MIN = 2
 
@@ -23,20 +23,20 @@ def is_literal(word: str) -> bool:
     return word in LITERALS or word in _OTHERS
 
 
-def read_literal(word: str, at: int, ledger: Ledger) -> bool | None:
+def read_literal(word: str, at: int, log: RepairLog) -> bool | None:
     """The value of a literal."""
     name = _OTHERS.get(word, word)
     if name != word:
-        ledger.note(RepairCode.LITERAL_REPLACED, at, word, name)
+        log.note(RepairCode.LITERAL_REPLACED, at, word, name)
     return LITERALS[name]
 
 
-def read_beginning(word: str, at: int, ledger: Ledger) -> bool | None:
+def read_beginning(word: str, at: int, log: RepairLog) -> bool | None:
     """The value of the literal of which a text has the beginning and then ends."""
     fitting = [literal for literal in LITERALS if literal.startswith(word)]
     if len(word) < _CHARS_MIN or not fitting:
         raise Unreadable(Reason.CUT_OFF, at, "the text ends within a word")
-    ledger.note(RepairCode.LITERAL_COMPLETED, at, word, fitting[0])
+    log.note(RepairCode.LITERAL_COMPLETED, at, word, fitting[0])
     return LITERALS[fitting[0]]
 
 

@@ -11,7 +11,7 @@ Rule 3: a text is read once from left to right; looking ahead is bounded by KEY_
 from enum import Enum
 from typing import NamedTuple
 
-from remit.constraint.reading.repair_log import Ledger, Reason, RepairCode, Unreadable
+from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
 from remit.core.regex import regex
 
 # A key that is looked for behind a comma. Longer ones are read as well, but no comma is missing before them.
@@ -73,17 +73,17 @@ class Quoted(NamedTuple):
     end: int
 
 
-def read_quoted(source: str, at: int, place: Place, ledger: Ledger) -> Quoted:
+def read_quoted(source: str, at: int, place: Place, log: RepairLog) -> Quoted:
     """The text that begins with the quote at this place."""
     found = _plain(source, at)
     if found is not None and _FOLLOWS[place].match(source, found.end()):
         return Quoted(found[1], found.end())
     if place is not Place.KEY and source.startswith(TRIPLE, at):
-        return _tripled(source, at, ledger)
-    return _Text(source, at, place, ledger).read()
+        return _tripled(source, at, log)
+    return _Text(source, at, place, log).read()
 
 
-def _tripled(source: str, at: int, ledger: Ledger) -> Quoted:
+def _tripled(source: str, at: int, log: RepairLog) -> Quoted:
     """A text in three quotes, as Python has it; what stands inside is taken as it is."""
     end = source.find(TRIPLE, at + 3)
     if end < 0:
@@ -93,15 +93,15 @@ def _tripled(source: str, at: int, ledger: Ledger) -> Quoted:
         raise Unreadable(
             Reason.ESCAPE_UNCLEAR, at, "a backslash in three quotes may escape something, or stand for itself"
         )
-    ledger.note(RepairCode.QUOTES_REPLACED, at, TRIPLE, '"')
+    log.note(RepairCode.QUOTES_REPLACED, at, TRIPLE, '"')
     return Quoted(inside, end + 3)
 
 
 class _Text:
     """One text that is not plain."""
 
-    def __init__(self, source: str, at: int, place: Place, ledger: Ledger) -> None:
-        self._source, self._begin, self._at, self._ledger = source, at, at + 1, ledger
+    def __init__(self, source: str, at: int, place: Place, log: RepairLog) -> None:
+        self._source, self._begin, self._at, self._ledger = source, at, at + 1, log
         self._closers = CLOSERS[source[at]]
         self._follows = _FOLLOWS[place]
         self._parts: list[str] = []

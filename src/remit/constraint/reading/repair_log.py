@@ -1,6 +1,6 @@
 """Repairs: what was changed to make a text readable, and why a text is not readable.
 
-Rule 1: a repair is a change that leaves one meaning. Whoever would have to choose between two refuses with a reason.
+Rule 1: a repair is a change that leaves one meaning. Where there are two, the text is refused with a reason.
 Rule 2: every change is written down with its place; only the listing is bounded, never the counting.
 """
 
@@ -101,7 +101,7 @@ class Unreadable(ValueError):
         self.repairs: tuple[Repair, ...] = ()
 
 
-class Ledger:
+class RepairLog:
     """The repairs of one text, in the order in which they were made."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Ledger:
         if len(self.listed) < REPAIRS_LISTED_MAX:
             self.listed.append(Repair(code, at, path, shown(was), shown(became)))
 
-    def extend(self, other: "Ledger") -> None:
+    def extend(self, other: "RepairLog") -> None:
         """Take over what another reading wrote down."""
         room = REPAIRS_LISTED_MAX - len(self.listed)
         self.listed += other.listed[:room]
@@ -135,7 +135,7 @@ def shown(text: str) -> str:
 
 
 def told(repair: Repair) -> str:
-    """A repair in one line, for whoever reads a run later."""
+    """A repair in one line, for readers of the run."""
     where = repair.path or f"character {repair.at}"
     change = f": {repair.was!r}" if repair.was else ""
     return f"{repair.code} at {where}{change}{f' became {repair.became!r}' if repair.became else ''}"

@@ -3,7 +3,7 @@
 Rule 1: every dimension has its own cap; money never stands in for the others.
 Rule 2: a counter is reserved before a call and settled after it; a gauge is compared and never summed;
         the clock is a deadline that stands still while a person is waited for.
-Rule 3: a cap of 0 forbids. A dimension nobody capped takes the boundary's cap, and every boundary caps everything.
+Rule 3: a cap of 0 forbids. A dimension without a cap takes the boundary's cap, and every boundary caps everything.
 Rule 4: a dimension that nothing charges yet binds nothing, so no caller may set a cap above 0 for it.
 """
 
@@ -19,7 +19,10 @@ DIMENSION_UNCHARGED = "DIMENSION_UNCHARGED"
 
 
 class Dimension(IntEnum):
-    """What can be spent. The numbers are written to journals: new ones are added at the end, none is reused."""
+    """What can be spent. The numbers are written to journals: new ones are added at the end, none is reused.
+
+    A manifest that was written before a dimension was added is read with a cap for it (`padded`).
+    """
 
     INPUT_TOKENS = 0
     OUTPUT_TOKENS = 1
@@ -133,6 +136,11 @@ def assign(boundary: Budget, *narrower: Budget) -> Caps:
         if amounts != _SILENT:
             caps = tuple([cap if less is None else min(cap, less) for cap, less in zip(caps, amounts, strict=True)])
     return caps
+
+
+def padded(caps: Caps, boundary: Budget) -> Caps:
+    """Caps that were assigned when there were fewer dimensions, with the boundary's or the standard ones for the rest."""
+    return (*caps, *assign(boundary)[len(caps) :])
 
 
 def budget_of(caps: Iterable[int]) -> Budget:

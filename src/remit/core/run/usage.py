@@ -57,14 +57,21 @@ def sum_usage(usages: Iterable[TokenUsage]) -> TokenUsage:
         window = max(window, usage.context_window)
         duration += usage.duration_ms
         is_timed = is_timed and (usage.duration_ms > 0 or usage.completion_tokens == 0)
-    return TokenUsage(prompt, reasoning, output, context, window, duration if is_timed else 0)
+    return TokenUsage(
+        prompt_tokens=prompt,
+        reasoning_tokens=reasoning,
+        output_tokens=output,
+        context_tokens=context,
+        context_window=window,
+        duration_ms=duration if is_timed else 0,
+    )
 
 
 def check_usage(usage: TokenUsage) -> None:
     """Refuse figures that are not whole numbers from zero up: an engine that miscounts would corrupt the budget."""
     for field in TokenUsage.__struct_fields__:
         value = getattr(usage, field)
-        # A bool is an int to Python, and a count to nobody.
+        # A bool is an int to Python, and no count.
         if type(value) is not int or value < 0:
             raise RemitError(
                 ErrorCode.INFERENCE_MALFORMED_RESPONSE,

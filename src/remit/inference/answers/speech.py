@@ -2,7 +2,7 @@
 
 Rule 1: a vendor's own API has a field for everything, so its text is only text. Models behind any other server may think
         aloud (think.py) or write their calls (text_calls.py).
-Rule 2: the pieces that are told, joined, are the text and the reasoning. Whoever listens never hears a call.
+Rule 2: the pieces that are told, joined, are the text and the reasoning. A listener never hears a call.
 Rule 3: calls that a server tells in its own way win: then all text is words.
 """
 
@@ -18,7 +18,7 @@ from remit.inference.engine import StreamChunk
 class Speech:
     """Takes what a model says and thinks, and tells of each piece what is heard of it.
 
-    `blotted` takes out of a text what nobody may keep.
+    `blotted` takes out of a text what must not be kept.
     """
 
     __slots__ = ("_blotted", "_calls", "_reasoning", "_text", "_thoughts", "said_bytes", "thought_bytes")
@@ -63,7 +63,7 @@ class Speech:
     @property
     def text(self) -> str:
         """All that was said."""
-        # Each piece was looked at already; what nobody may keep can lie across two of them.
+        # Each piece was looked at already; what must not be kept can lie across two of them.
         return self._blotted(self._text.decode())
 
     @property

@@ -3,7 +3,7 @@
 Rule 1: only tools that were offered are called, and only by a text that is nothing but calls: behind a mark, at the
         beginning of a line, nothing else may follow; without a mark, nothing else may be there at all.
 Rule 2: what does not read to its end is words. Nothing is repaired, and nothing is guessed.
-Rule 3: what is read here is a proposal like any other: it is judged by whoever judges proposals.
+Rule 3: what is read here is a proposal like any other: the kernel judges it.
 Rule 4: pieces may be cut anywhere. No more is held back than what may still become calls.
 Rule 5: reading takes time that grows with the text, and no faster.
 
@@ -25,7 +25,7 @@ from remit.core.limits.tools import ToolChoiceMode
 from remit.core.record import JsonObject
 from remit.core.regex import regex
 from remit.core.run.inference import ModelRequest
-from remit.inference.openai.call_pieces import CALLS_MAX
+from remit.inference.answers.call_pieces import CALLS_MAX
 
 # Indentation of a mark; deeper is a quotation.
 INDENT_MAX = 16
@@ -118,7 +118,7 @@ class CallFilter:
     def end(self, blotted: Callable[[str], str] = str) -> str:
         """The words that were held back, now that no more comes; what was no words is in `calls`.
 
-        `blotted` takes out of a text what nobody may keep.
+        `blotted` takes out of a text what must not be kept.
         """
         reads = self._reads
         text = self.give_up()
@@ -178,7 +178,7 @@ def written_in(text: str, names: Collection[str]) -> Written:
 
 
 def begins_a_call(text: str) -> bool | None:
-    """Whether a text begins with the mark of a call or with a brace; None while nobody can know."""
+    """Whether a text begins with the mark of a call or with a brace; None while that is open."""
     begun = text.lstrip()
     if begun.startswith(("{", *MARKS)):
         return True

@@ -3,7 +3,7 @@
 Rule 1: only the beginning counts. Once something was said, a tag is text like any other.
 Rule 2: pieces may be cut anywhere; no more is held back than what may still become a tag, or the spaces before one.
 Rule 3: a thought within a thought ends with its own tag; a thought that never ends is all there is.
-Rule 4: the spaces around a thought belong to nobody.
+Rule 4: the spaces around a thought are dropped.
 Rule 5: the pieces, joined, are what the whole text comes to, however it was cut.
 """
 

@@ -40,7 +40,7 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def _marked(draft: str, name: str, taken: set[str]) -> str:
-    """A name with a mark that comes from the tool's own, made again while somebody else has it."""
+    """A name with a mark that comes from the tool's own, made again while another tool has it."""
     digest = sha256(name.encode("utf-8", "surrogatepass"))
     while True:
         mark = digest.hexdigest()[:_MARK_CHARS]

@@ -8,10 +8,13 @@ Rule 3: instructions stand apart from the conversation, and results of tools in 
         calls they answer.
 Rule 4: ids of calls are unique in what is sent, and made of letters that the API takes: a result finds its call by them.
 Rule 5: where a schema is to be kept, no thinking is asked for, whatever the options say.
-Rule 6: what a model thought is not sent back: without the signature of its server nobody believes it.
+Rule 6: what a model thought is not sent back: without the signature of its server it is not believed.
+Rule 7: of a schema, the API takes a part: what it does not take is told to the model in the description, and validated
+        afterwards in any case.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from remit.core.failure import ErrorCode
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode, ToolDefinition
@@ -21,9 +24,6 @@ from remit.core.run.inference import ModelRequest
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import Message, Role
 from remit.inference.engine import EngineFault
-
-# Makes a schema one that the server can hold a model to.
-FitSchema = Callable[[JsonObject], JsonObject]
 
 # Tokens written to a cache and answers in a hurry cost more than the price that was reserved; tools of the server's own
 # are called beyond what a run may do.
@@ -36,10 +36,15 @@ NO_RESULT = "no result"
 
 _ID = regex(r"[A-Za-z0-9_-]{1,128}")
 
+# What the API holds a model to: types, formats of texts, and values that may stand in a list of them.
+_KINDS = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"})
+_PRIMITIVES = (str, int, float, bool, type(None))
+
 _MODES = {ToolChoiceMode.REQUIRED: "any", ToolChoiceMode.NONE: "none"}
 
 
-def body_of(model: str, request: ModelRequest, fit_schema: FitSchema) -> JsonObject:
+def body_of(model: str, request: ModelRequest) -> JsonObject:
     """The body of a call, without wishes about sampling."""
     body: JsonObject = {name: value for name, value in request.options.items() if name not in _WITHHELD}
     # Between calls it would be refused: a thought that led to them has to be shown again before their results.
@@ -60,7 +65,7 @@ def body_of(model: str, request: ModelRequest, fit_schema: FitSchema) -> JsonObj
     if request.grammar:
         raise _unkept("a grammar", "ask for a schema instead")
     if request.schema is not None:
-        body["output_config"] = _with_format(body.get("output_config"), _fitted(request.schema, fit_schema))
+        body["output_config"] = _with_format(body.get("output_config"), _fitted(request.schema))
     return body
 
 
@@ -91,7 +96,7 @@ def wire_messages(messages: Iterable[Message]) -> list[JsonObject]:
 
 
 def wire_tool(tool: ToolDefinition) -> JsonObject:
-    """A tool as it is offered; what it may do is nobody's business but ours."""
+    """A tool as it is offered; what it may do stays here."""
     return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
 
 
@@ -201,11 +206,71 @@ def _with_format(config: object, schema: JsonObject) -> JsonObject:
     return {**kept, "format": {"type": "json_schema", "schema": schema}}
 
 
-def _fitted(schema: JsonObject, fit_schema: FitSchema) -> JsonObject:
+def _fitted(schema: JsonObject) -> JsonObject:
     try:
         return fit_schema(schema)
-    except (ValueError, TypeError, AttributeError, AssertionError, RecursionError):
+    except (_Unfit, RecursionError):
         raise _unkept("this schema", "name a type for each of its values") from None
+
+
+class _Unfit(Exception):
+    """There is a part that the API cannot hold a model to."""
+
+
+def fit_schema(schema: Any) -> JsonObject:
+    """A schema as the API takes it, with closed objects; what it does not take stands in the descriptions."""
+    if not isinstance(schema, dict):
+        raise _Unfit
+    rest, fit = dict(schema), JsonObject()
+    if "$defs" in rest:
+        fit["$defs"] = _each_fit(rest.pop("$defs"))
+    if "$ref" in rest:
+        return {**fit, "$ref": rest["$ref"]}
+    kind = rest.pop("type", None)
+    ways = {key: rest.pop(key, None) for key in ("anyOf", "oneOf", "allOf")}
+    literals = rest.get("enum")
+    if isinstance(literals, list) and literals and all(isinstance(each, _PRIMITIVES) for each in literals):
+        fit["enum"] = rest.pop("enum")
+    if "const" in rest and isinstance(rest["const"], _PRIMITIVES):
+        fit["const"] = rest.pop("const")
+    is_literal = "enum" in fit or "const" in fit
+    way = next((key for key, each in ways.items() if isinstance(each, list)), "")
+    if way:
+        fit["allOf" if way == "allOf" else "anyOf"] = [fit_schema(each) for each in ways[way]]
+    elif not is_literal:
+        fit["type"] = kind
+    if not is_literal and not (isinstance(kind, str) and kind in _KINDS) and not (way and kind is None):
+        raise _Unfit
+    said = {key: rest.pop(key, None) for key in ("description", "title")}
+    fit |= {key: text for key, text in said.items() if text is not None}
+    if not is_literal and isinstance(kind, str):
+        _fit_kind(kind, rest, fit)
+    if rest:
+        told = "{" + ", ".join(f"{key}: {value}" for key, value in rest.items()) + "}"
+        fit["description"] = f"{fit['description']}\n\n{told}" if "description" in fit else told
+    return fit
+
+
+def _fit_kind(kind: str, rest: JsonObject, fit: JsonObject) -> None:
+    """Move what the API takes of a type from the rest of a schema to what is sent."""
+    if kind == "object":
+        rest.pop("additionalProperties", None)
+        fit["properties"], fit["additionalProperties"] = _each_fit(rest.pop("properties", {})), False
+        if "required" in rest:
+            fit["required"] = rest.pop("required")
+    elif kind == "string" and rest.get("format") in _FORMATS:
+        fit["format"] = rest.pop("format")
+    elif kind == "array":
+        if "items" in rest:
+            fit["items"] = fit_schema(rest.pop("items"))
+        if rest.get("minItems") in (0, 1):
+            fit["minItems"] = rest.pop("minItems")
+
+
+def _each_fit(schemas: Any) -> JsonObject:
+    if not isinstance(schemas, dict):
+        raise _Unfit
+    return {name: fit_schema(each) for name, each in schemas.items()}
 
 
 def _unkept(shape: str, way_out: str) -> EngineFault:

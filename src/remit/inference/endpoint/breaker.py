@@ -2,7 +2,7 @@
 
 Rule 1: while it is left alone, calls fail at once and are told when it will be tried again. They cost nothing.
 Rule 2: then one call probes whether it is back; the others fail until that is known. A probe that fails begins a new pause.
-Rule 3: only failures to serve count. An answer nobody can read, or a conversation too long, shows that a server is there.
+Rule 3: only failures to serve count. An unreadable answer, or a conversation too long, shows that a server is there.
 Rule 4: what is kept is how well a server is; no answer follows from it.
 """
 
@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TypeAlias
 
 from remit.core.failure import ErrorCode
-from remit.inference.endpoint.limits import Limits
+from remit.inference.endpoint.limits import EndpointLimits
 from remit.inference.engine import EngineFault
 
 FAILURES = frozenset({ErrorCode.INFERENCE_MODEL_UNAVAILABLE, ErrorCode.INFERENCE_ENGINE_ERROR})
@@ -25,7 +25,7 @@ MonotonicClock: TypeAlias = Callable[[], float]
 class Breaker:
     """Whether a model may be asked: not for a while after several failures in a row, and then by one call first."""
 
-    def __init__(self, limits: Limits, clock: MonotonicClock = time.monotonic) -> None:
+    def __init__(self, limits: EndpointLimits, clock: MonotonicClock = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
         self._lock = Lock()
@@ -45,7 +45,7 @@ class Breaker:
             raise self._refusal(name, f"it is tried again in {ceil(rests_s)} s", rests_s)
 
     def admit(self, name: str) -> None:
-        """Let a call pass, or fail it at once; whoever passes says what came of it."""
+        """Let a call pass, or fail it at once; a call that passes says what came of it."""
         self.check(name)
         with self._lock:
             if self._failures < self._limits.failures_max:
@@ -66,7 +66,7 @@ class Breaker:
             self._closed_until_s = self._clock() + self._limits.pause_s
 
     def forget(self) -> None:
-        """Nobody knows whether the server would have served."""
+        """Whether the server would have served is unknown."""
         with self._lock:
             self._is_probed = False
 

@@ -20,12 +20,12 @@ from typing import TypeAlias
 from remit.core.record import replace
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.inference.endpoint.breaker import FAILURES, Breaker, MonotonicClock, unavailable
-from remit.inference.endpoint.limits import Limits, url_in
-from remit.inference.engine import Engine, EngineFault, StreamHandler, StrictJudge, strict_judge, wants_grammars
+from remit.inference.endpoint.limits import EndpointLimits, url_in
+from remit.inference.engine import Engine, EngineFault, StreamHandler, StrictJudge, strict_judge
 
-# A minute: whoever has to wait for longer is told so, and the run decides.
+# A minute: a call that has to wait for longer is told so, and the run decides.
 WAIT_S_MAX = 60.0
-# A line longer than this has no end that anybody waits for.
+# A line longer than this is not worth waiting in.
 WAITING_MAX = 1_000
 # More servers than one process asks; beyond it the one that was not asked for longest is forgotten.
 ENDPOINTS_MAX = 1_000
@@ -35,7 +35,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 
 class _Waiter:
-    """Somebody in line: the loop it waits in, its turn, and whether it was given a place."""
+    """A call in line: the loop it waits in, its turn, and whether it was given a place."""
 
     __slots__ = ("has_place", "loop", "turn")
 
@@ -45,7 +45,7 @@ class _Waiter:
         self.has_place = False
 
     def wake(self) -> None:
-        """Tell that the turn has come, unless nobody waits for it any more."""
+        """Tell that the turn has come, unless the call was given up."""
         if not self.turn.done():
             self.turn.set_result(None)
 
@@ -76,7 +76,7 @@ class Gate:
         self._tokens = 0.0
         self._held_until_s = 0.0
 
-    def tighten(self, limits: Limits) -> None:
+    def tighten(self, limits: EndpointLimits) -> None:
         """Keep these limits from now on, unless stricter ones are kept already."""
         with self._lock:
             self._concurrency = _stricter(self._concurrency, limits.concurrency)
@@ -86,7 +86,7 @@ class Gate:
                 self._rpm, self._looked_at_s = rpm, self._clock()
 
     def hold(self, seconds: int) -> None:
-        """Let nobody pass for a while: the server asked for it."""
+        """Let no call pass for a while: the server asked for it."""
         with self._lock:
             self._held_until_s = max(self._held_until_s, self._clock() + seconds)
 
@@ -132,7 +132,7 @@ class Gate:
             while self._line:
                 waiter = self._line.popleft()
                 if not waiter.loop.is_closed():
-                    # The place passes from one to the other, so nobody can slip in between.
+                    # The place passes from one to the other, so no third call slips in between.
                     waiter.has_place = True
                     waiter.loop.call_soon_threadsafe(waiter.wake)
                     return
@@ -144,7 +144,7 @@ class Gate:
             due_s = self._clock() + self._refilled_in_s()
             self._tokens -= 1
         try:
-            # The server may ask to be left alone while somebody waits.
+            # The server may ask to be left alone while a call waits.
             while (wait_s := max(due_s, self._held_until_s) - self._clock()) > 0:
                 if max(due_s, self._held_until_s) > deadline_s:
                     message = f"{self._url} is not asked before {ceil(wait_s)} s have passed; come back then"
@@ -180,9 +180,9 @@ class Endpoints:
         self._clock = clock
         self._lock = Lock()
         self._gates: OrderedDict[str, Gate] = OrderedDict()
-        self._breakers: OrderedDict[tuple[str, Limits], Breaker] = OrderedDict()
+        self._breakers: OrderedDict[tuple[str, EndpointLimits], Breaker] = OrderedDict()
 
-    def gate(self, url: str, limits: Limits) -> Gate:
+    def gate(self, url: str, limits: EndpointLimits) -> Gate:
         """The gate of a url, at least as strict as these limits."""
         with self._lock:
             gate = self._gates.pop(url, None) or Gate(url, self._clock)
@@ -192,7 +192,7 @@ class Endpoints:
         gate.tighten(limits)
         return gate
 
-    def breaker(self, spec: str, limits: Limits) -> Breaker:
+    def breaker(self, spec: str, limits: EndpointLimits) -> Breaker:
         """The breaker of a model at a url."""
         with self._lock:
             breaker = self._breakers.pop((spec, limits), None) or Breaker(limits, self._clock)
@@ -210,7 +210,7 @@ EVERYBODYS = Endpoints()
 class LimitedEngine:
     """Asks an engine within the limits of its endpoint."""
 
-    def __init__(self, engine: Engine, spec: str, limits: Limits, endpoints: Endpoints = EVERYBODYS) -> None:
+    def __init__(self, engine: Engine, spec: str, limits: EndpointLimits, endpoints: Endpoints = EVERYBODYS) -> None:
         self.spec = limits.written_behind(spec)
         self._engine, self._calls_at_once = engine, limits.concurrency
         self._gate = endpoints.gate(url_in(spec), limits)
@@ -231,15 +231,10 @@ class LimitedEngine:
         """Who judges schemas for the provider behind it."""
         return strict_judge(self._engine)
 
-    @property
-    def wants_grammars(self) -> bool:
-        """Whether the server behind it is to be sent grammars in the place of schemas."""
-        return wants_grammars(self._engine)
-
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the engine, once its endpoint may be asked."""
         name = self.model_info().name
-        # Nobody waits in line for a model that is left alone.
+        # No call waits in line for a model that is left alone.
         self._breaker.check(name)
         async with self._gate.passing():
             self._breaker.admit(name)
@@ -258,7 +253,7 @@ class LimitedEngine:
         if fault.code not in FAILURES:
             self._breaker.succeed()
         elif fault.retry_after_s:
-            # Whoever says when to come back is there; nobody comes before.
+            # A server that says when to come back is there; no call comes before.
             self._gate.hold(fault.retry_after_s)
             self._breaker.forget()
         else:

@@ -12,7 +12,7 @@ from remit.core.failure import ErrorCode, RequestRejected
 # More than any server answers at once, and than any vendor allows in a minute.
 CONCURRENCY_MAX = 1_000
 RPM_MAX = 1_000_000
-# More failures in a row than anybody watches, and an hour of leaving alone.
+# More failures in a row than an operator watches, and an hour of leaving alone.
 FAILURES_MAX = 1_000
 PAUSE_S_MAX = 3_600
 
@@ -24,7 +24,7 @@ PAUSE_S_DEFAULT = 30
 NAMES = ("concurrency", "rpm", "breaker")
 
 
-class Limits(NamedTuple):
+class EndpointLimits(NamedTuple):
     """How much an endpoint may be asked; 0 is no limit. After so many failures in a row, it is left alone for a pause."""
 
     concurrency: int = 0
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
         return f"{spec}{'&' if '?' in spec else '?'}{'&'.join(written)}"
 
 
-def take_limits(spec: str) -> tuple[str, Limits | None]:
+def take_limits(spec: str) -> tuple[str, EndpointLimits | None]:
     """A spec without its limits, and the limits; None where it names none."""
     named, mark, query = spec.partition("?")
     options = query.split("&") if mark else []
@@ -56,7 +56,7 @@ def take_limits(spec: str) -> tuple[str, Limits | None]:
         failures, slash, pause = values["breaker"].partition("/")
         failures_max = _whole(named, "breaker", failures, FAILURES_MAX)
         pause_s = _whole(named, "breaker", pause, PAUSE_S_MAX) if slash else PAUSE_S_DEFAULT
-    limits = Limits(
+    limits = EndpointLimits(
         _whole(named, "concurrency", values["concurrency"], CONCURRENCY_MAX) if "concurrency" in values else 0,
         _whole(named, "rpm", values["rpm"], RPM_MAX) if "rpm" in values else 0,
         failures_max,

@@ -1,7 +1,7 @@
 """Addresses that a store recorded, and who gets our keys there.
 
 Rule 1: a key of the environment goes to the address that is configured for it, else to its vendor, and nowhere else. What a run
-        wrote down is no configuration: whoever wrote the store chose it.
+        wrote down is no configuration: the writer of the store chose it.
 Rule 2: this machine is asked without a key; any other address that is not configured is refused where a key would be sent.
 """
 

@@ -33,24 +33,24 @@ _CODES = {
 _LENGTH = "length"
 
 
-class Limits(NamedTuple):
+class AnswerLimits(NamedTuple):
     """What an answer has to keep within: the window of its slot, what may be generated, and whether it has a shape."""
 
     window: int
-    # 0 where nobody said: then the answer may take what the prompt leaves.
+    # 0 where no limit was given: then the answer may take what the prompt leaves.
     tokens_max: int
     is_constrained: bool
 
 
-def limits_of(request: ModelRequest, window: int) -> Limits:
+def limits_of(request: ModelRequest, window: int) -> AnswerLimits:
     """The limits that a request sets to its answer."""
-    return Limits(window, request.max_tokens, bool(grammar_of(request)))
+    return AnswerLimits(window, request.max_tokens, bool(grammar_of(request)))
 
 
-class Answer:
+class LocalAnswer:
     """Hears the events of one call. Once it was stopped, it tells the server to end the call and passes nothing on."""
 
-    def __init__(self, limits: Limits, pass_on: Callable[[StreamChunk], None]) -> None:
+    def __init__(self, limits: AnswerLimits, pass_on: Callable[[StreamChunk], None]) -> None:
         self._limits = limits
         self._pass_on = pass_on
         # What keeps a shape is no thought.
@@ -61,7 +61,7 @@ class Answer:
         self.is_stopped = False
 
     def stop(self) -> None:
-        """End the call with its next event; nobody waits for the answer any more."""
+        """End the call with its next event; the answer is not awaited any more."""
         self.is_stopped = True
 
     def hear(self, event: Any) -> bool:
@@ -104,7 +104,7 @@ class Answer:
     def _count(self, progress: Any) -> None:
         """See that the prompt and what may follow it fit."""
         prompt, window = _whole(progress, "total"), self._limits.window
-        # Whoever sets no limit asks for as many tokens as small models have altogether.
+        # A request without a limit asks for as many tokens as small models have altogether.
         needed = min(self._limits.tokens_max or 1, window // 2)
         if prompt + needed > window:
             message = (

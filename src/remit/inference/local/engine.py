@@ -1,9 +1,9 @@
 """The local engine: a model on this machine, loaded into this process. It needs no network and no key.
 
 Rule 1: the event loop never computes: a thread asks the model, and what it says comes back to the loop in order.
-Rule 2: a cancelled call ends at once for whoever waited. The model stops with its next token, or after the batch of the
+Rule 2: a cancelled call ends at once for the caller. The model stops with its next token, or after the batch of the
         prompt that it is reading, and nothing more is heard of it.
-Rule 3: it knows no tools: whoever wants calls gives it a grammar, and reads them from its text.
+Rule 3: it knows no tools: a caller that wants calls gives it a grammar, and reads them from its text.
 Rule 4: an engine names its file and holds no model; what is loaded is shared by all engines of the process.
 Rule 5: it has no source: weights are data, not code, and reading gigabytes for their digest with every run would cost
         more than the run. Its spec names the file, and a run that is resumed is told when the file is gone.
@@ -17,7 +17,7 @@ from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject
 from remit.core.run.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price
 from remit.inference.engine import StreamChunk, StreamHandler
-from remit.inference.local.answer import Answer, Limits, limits_of
+from remit.inference.local.answer import AnswerLimits, LocalAnswer, limits_of
 from remit.inference.local.models import find_model, header_of
 from remit.inference.local.request import body_of
 from remit.inference.local.server import LoadedModel, LoadedModels, window_of
@@ -63,18 +63,18 @@ class LocalEngine:
 
 
 class _Call:
-    """One call: asks in a thread, and brings what the model says to whoever listens on the loop."""
+    """One call: asks in a thread, and brings what the model says to the listener on the loop."""
 
     __slots__ = ("_answer", "_broke", "_loop", "_on_chunk")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits, on_chunk: StreamHandler | None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limits: AnswerLimits, on_chunk: StreamHandler | None) -> None:
         self._loop = loop
         self._on_chunk = on_chunk
-        self._answer = Answer(limits, self._pass_on)
+        self._answer = LocalAnswer(limits, self._pass_on)
         self._broke: Exception | None = None
 
     async def made(self, model: LoadedModel, body: JsonObject, name: str) -> ModelResult:
-        """The answer. Whoever waits for a slot waits here, and can leave."""
+        """The answer. A call waits for a slot here, and can leave."""
         try:
             await self._loop.run_in_executor(model.threads, model.ask, body, self._answer.hear)
         finally:
@@ -91,7 +91,7 @@ class _Call:
         try:
             self._loop.call_soon_threadsafe(self._tell, self._on_chunk, chunk)
         except RuntimeError:
-            # The loop was closed, and nobody waits for the answer any more.
+            # The loop was closed, and the answer is not awaited any more.
             self._answer.stop()
 
     def _tell(self, on_chunk: StreamHandler, chunk: StreamChunk) -> None:
@@ -100,7 +100,7 @@ class _Call:
             return
         try:
             on_chunk(chunk)
-        except Exception as error:  # noqa: BLE001  # whoever asked gets it, in the place where it waits
+        except Exception as error:  # noqa: BLE001  # the caller gets it, in the place where it waits
             self._broke = error
             self._answer.stop()
 

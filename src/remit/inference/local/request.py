@@ -3,10 +3,10 @@
 Rule 1: calls and their results are text: a call is the JSON it was decoded as, a result is told by the user's side.
 Rule 2: text is data: a text that would steer the model, such as the one that ends a message, is broken up before the
         template is filled.
-Rule 3: an option nobody knows is refused; the server would ignore it in silence.
+Rule 3: an unknown option is refused; the server would ignore it in silence.
 Rule 4: the first message is the operator's, and empty where the operator said nothing.
 Rule 5: a schema becomes a grammar without free whitespace, on which small models burn their tokens. A keyword that the
-        grammar cannot express is left to whoever validates the answer; it does not lift the rest of the constraint.
+        grammar cannot express is left to the validation of the answer; it does not lift the rest of the constraint.
 """
 
 import json
@@ -79,7 +79,7 @@ def grammar_of(request: ModelRequest) -> str:
 def rendered(messages: Iterable[Message], control_tokens: Iterable[str] = ()) -> list[JsonObject]:
     """A conversation as a template without tools can show it: system, user and assistant alone."""
     harmless = _breaking(control_tokens)
-    # Where the operator says nothing, many templates put words of the model's vendor. Nobody asked for them, no run
+    # Where the operator says nothing, many templates put words of the model's vendor. They were not asked for, no run
     # has reserved tokens for them, and without them small models answer better.
     turns: list[JsonObject] = [{"role": Role.SYSTEM.value, "content": ""}]
     results: JsonObject | None = None

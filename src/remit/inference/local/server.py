@@ -2,7 +2,7 @@
 
 Rule 1: a model is loaded when it is first asked, in a thread, and by one of those who wait; the others wait with it.
 Rule 2: a slot has a thread of its own, so that no call waits inside the server, where it could not be cancelled.
-Rule 3: the server's listener is a socket in a private folder that is gone once the model is loaded: nobody can reach it.
+Rule 3: the server's listener is a socket in a private folder that is gone once the model is loaded: no process can reach it.
 Rule 4: a server that cannot be started is an EngineFault, and is started anew for the next call.
 Rule 5: a process that was forked off has no threads of its parent: it loads its models anew, and never ends a server,
         which would wait for those threads without end.
@@ -14,8 +14,9 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, NamedTuple, TypeAlias
@@ -24,7 +25,45 @@ from weakref import WeakSet
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.inference.engine import EngineFault
-from remit.inference.local.slots import Slots
+
+# Slots: which conversation each slot of a loaded model remembers, so that the next exchange reads only what is new.
+#
+# - a slot has one call at a time; the call that takes one gives it back.
+# - a conversation goes on in the slot that remembers it, if that is free. Another takes the one that was used longest
+#   ago: the server would rather take the slot of a conversation that begins with the same instructions.
+# - what is remembered here only guides the choice; a wrong choice costs time, never an answer.
+# All conversations of a program may begin with the same instructions; the second message tells them apart.
+SHARED_MIN = 2
+
+
+class Slots:
+    """The slots of one model; as many threads as there are slots take them."""
+
+    def __init__(self, count: int) -> None:
+        self._lock = Lock()
+        # Of the free ones, the one that was used longest ago comes first.
+        self._free: dict[int, Sequence[JsonObject]] = dict.fromkeys(range(count), ())
+
+    def take(self, turns: Sequence[JsonObject]) -> int:
+        """The best free slot for a conversation."""
+        with self._lock:
+            assert self._free, "there are as many slots as threads that take them"
+            shared, slot = max((_shared(turns, kept), slot) for slot, kept in self._free.items())
+            if shared < SHARED_MIN:
+                slot = next(iter(self._free))
+            del self._free[slot]
+            return slot
+
+    def give_back(self, slot: int, turns: Sequence[JsonObject]) -> None:
+        """The slot is free again, and remembers the conversation."""
+        with self._lock:
+            self._free[slot] = turns
+
+
+def _shared(turns: Sequence[JsonObject], kept: Sequence[JsonObject]) -> int:
+    """With how many equal messages two conversations begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(turns, kept, strict=False)))
+
 
 # Two conversations keep their place side by side; more would share the same cores and take a window of memory each.
 SLOTS = 2
@@ -89,7 +128,7 @@ class LoadedModel:
         """After a fork, in the child: never let the server be ended. Says whether there was one."""
         if self._ask is None:
             return False
-        # One reference more, which nobody gives back.
+        # One reference more, which is never given back.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._ask))
         return True
 
@@ -174,7 +213,7 @@ def threads_of(cores: int) -> int:
 
 
 def start_server(file: ModelFile) -> Ask:
-    """Load a model into a server of this process that nobody else can reach, and return what asks it."""
+    """Load a model into a server of this process that no other process can reach, and return what asks it."""
     import xllamacpp  # type: ignore[import-untyped]  # it ships no types
 
     parameters = xllamacpp.CommonParams()

@@ -16,10 +16,9 @@ from remit.core.record import JsonObject
 
 
 class Schemas(StrEnum):
-    """What a server wants of a schema, beside what all take: strict mode, or a grammar instead."""
+    """What a server wants of a schema, beside what all take: strict mode."""
 
     STRICT = "strict"
-    GRAMMAR = "grammar"
 
 
 class Grammars(StrEnum):
@@ -44,7 +43,7 @@ class Dialect(NamedTuple):
 
     grammars: Grammars = Grammars.GRAMMAR
     thinking: Thinking = Thinking.LEFT
-    # Whoever takes grammars is of the family of llama.cpp or vLLM, and those take variables of a template.
+    # A server that takes grammars is of the family of llama.cpp or vLLM, and those take variables of a template.
     thinking_by_grammar: Thinking = Thinking.TEMPLATE
 
 

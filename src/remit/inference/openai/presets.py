@@ -13,7 +13,7 @@ from remit.core.failure import RequestRejected
 from remit.core.record import replace
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.inference.anthropic.spec import told_of
-from remit.inference.engine import Engine, StreamHandler, StrictJudge, strict_judge, wants_grammars
+from remit.inference.engine import Engine, StreamHandler, StrictJudge, strict_judge
 from remit.inference.openai.dialects import NAMED
 from remit.inference.openai.engine import open_openai
 from remit.inference.openai.spec import OPENAI, Endpoint, read_endpoint
@@ -42,11 +42,6 @@ class PresetEngine:
     def strict_judge(self) -> StrictJudge | None:
         """Who judges schemas for the provider behind it."""
         return strict_judge(self._engine)
-
-    @property
-    def wants_grammars(self) -> bool:
-        """Whether the server behind it is to be sent grammars in the place of schemas."""
-        return wants_grammars(self._engine)
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, signed with the name of the preset."""

@@ -1,9 +1,9 @@
 """Specs of OpenAI-compatible models: `MODEL?url=http://127.0.0.1:8080/v1&price=0.15/0.60&window=128000`.
 
 Rule 1: what is written back opens the same again, on whatever machine: it always names the url, and never a key.
-Rule 2: an option nobody knows, or one given twice, is refused, and its value is not repeated: it may be a key.
+Rule 2: an unknown option, or one given twice, is refused, and its value is not repeated: it may be a key.
 Rule 3: without encryption only one's own machine is asked, unless the spec says that the network may be trusted.
-Rule 4: one's own machine is free unless a price is named; elsewhere a price that nobody names is unknown, not 0.
+Rule 4: one's own machine is free unless a price is named; elsewhere a price that is not named is unknown, not 0.
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,7 @@ class Endpoint(NamedTuple):
 
     @property
     def is_private(self) -> bool:
-        """Whether nobody else reads what is sent, or the operator said that those who do may."""
+        """Whether no third party reads what is sent, or the operator said that those who do may."""
         return self.is_loopback or self.allows_plain_http or urlsplit(self.url).scheme == "https"
 
     @property
@@ -96,7 +96,7 @@ class Endpoint(NamedTuple):
 
     @property
     def price(self) -> Price | None:
-        """What a token costs; None when nobody knows."""
+        """What a token costs; None when that is unknown."""
         return FREE if self.named_price is None and self.is_loopback else self.named_price
 
     @property
@@ -122,6 +122,9 @@ def read_endpoint(rest: str, *, url_default: str) -> Endpoint:
     if not model or len(model) > MODEL_CHARS_MAX or not model.isprintable():
         _reject(named, f"a model has a name of 1 to {MODEL_CHARS_MAX} printable characters, before any '?'")
     options = _options(named, query)
+    if options.get(SCHEMAS) == "grammar":
+        problem = f"{SCHEMAS}=grammar is gone: servers take a schema as it is, as json_schema; leave the option out"
+        _reject(named, f"{problem}, or write a grammar of your own as output.grammar")
     return Endpoint(
         model,
         _url(named, options.get("url") or url_default or VENDOR_URL),

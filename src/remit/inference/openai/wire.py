@@ -3,7 +3,7 @@
 Rule 1: options reach the server, and what the request itself says is laid over them: none can change what was asked
         for, nor what was reserved for it.
 Rule 2: what a request leaves to the engine is left to the server: it is not sent.
-Rule 3: a tool is sent as its name, description and parameters; what it may do is nobody's business but ours.
+Rule 3: a tool is sent as its name, description and parameters; what it may do stays here.
 Rule 4: a grammar and a wish not to think are sent in the dialect of the server.
 Rule 5: what a model thought is not sent back: some servers refuse it, and none needs it.
 """

@@ -1,6 +1,6 @@
 """Schemas as OpenAI-compatible servers take them: as they are, or in the strict mode of the vendor.
 
-Rule 1: in strict mode every object is closed and needs all of its members; whoever asks has made the schema so. Asked to
+Rule 1: in strict mode every object is closed and needs all of its members; the caller has made the schema so. Asked to
         be strict with any other schema, the vendor refuses the call; without it, the model does what it can.
 Rule 2: of a strict schema the vendor is told what it can hold a model to. What it would refuse, such as a default or a
         length, is left out: that only widens the schema, and the answer is validated against the whole one.
@@ -12,7 +12,7 @@ from typing import Any
 from remit.core.record import JsonObject
 from remit.core.regex import regex
 
-# A schema has to be called something; nobody reads it.
+# A schema has to be called something; the name is not read.
 SCHEMA_NAME = "answer"
 
 # What the vendor knows in strict mode.

@@ -46,7 +46,7 @@ class ScriptedEngine:
         self._script = script or script_of(
             replies, context_window=context_window, price=price, calls_at_once=calls_at_once
         )
-        # One for each replica that has replies of its own, and one for everybody else.
+        # One for each replica that has replies of its own, and one for all others.
         named = {0, *(reply.replica for reply in self._script.replies)}
         self._playbooks = {replica: Playbook(_for(replica, self._script.replies)) for replica in named}
 
@@ -78,7 +78,7 @@ class ScriptedEngine:
         elif reply.delay_ms:
             await asyncio.sleep(reply.delay_ms / 1000)
         if reply.error is not None:
-            # Whoever was cut off while it spoke may have cost anything; so says a real vendor, too.
+            # A call that was cut off may have cost anything; so says a real vendor, too.
             message = f"the script says so in answer {mark.answers + 1}, attempt {request.attempt}"
             raise EngineFault(reply.error, message, usage=reply.usage or TokenUsage(), was_cut=bool(reply.pieces))
         info = self._script.info
@@ -130,6 +130,6 @@ def _tokens(count_bytes: int) -> int:
 
 
 def _for(replica: int, replies: Sequence[Reply]) -> list[Reply]:
-    """What a replica is told: replies for it come before those for everybody."""
+    """What a replica is told: replies for it come before those for all."""
     own = [reply for reply in replies if replica and reply.replica == replica]
     return [*own, *(reply for reply in replies if not reply.replica)]

@@ -2,7 +2,7 @@
 
 Rule 1: a script is judged when it is read; what was read can be played to its end.
 Rule 2: an error names the file and the line where there is one, the reply, the field, the value found and what is allowed.
-Rule 3: a key nobody knows is refused, never skipped.
+Rule 3: an unknown key is refused, never skipped.
 """
 
 import re
@@ -167,7 +167,7 @@ def _script(page: _Page, value: Any, source: Source) -> Script:
 
 
 def _price(page: _Page, value: Any) -> Price | None:
-    """A price; null says that nobody knows it, which is not the same as free."""
+    """A price; null says that it is unknown, which is not the same as free."""
     if value is None:
         return None
     block = _block(page, value, _PRICE_KEYS, ("price",))
@@ -287,7 +287,7 @@ def _text(page: _Page, value: Any, place: Place) -> str:
 
 
 def _figure(page: _Page, value: Any, place: Place, *, least: int = 0, most: int = FIGURE_MAX) -> int:
-    # A bool is an int to Python, and a count to nobody.
+    # A bool is an int to Python, and no count.
     if type(value) is not int or not least <= value <= most:
         page.reject(f"must be a whole number from {least} to {most}, not {_shown(value)}", place)
     return value

@@ -1,6 +1,6 @@
 """Where a conversation stands in a script: which reply is next, told from the messages alone.
 
-Rule 1: the place follows from the conversation, so whoever resumes a run, in whatever process, gets the right reply.
+Rule 1: the place follows from the conversation, so a run that is resumed, in whatever process, gets the right reply.
 Rule 2: a message of the assistant is the first reply from the place on that says the same, and the place moves behind
         it; a message no reply says counts as one reply. So a history that keeps only answers skips the calls before them.
 Rule 3: a reply with `when` answers what it matches and moves no place.

@@ -15,19 +15,19 @@ from remit.kernel.state import CallTrace, RunState
 # As many earlier attempts as a person reads before answering, and as much of what each was called with.
 ATTEMPTS_SHOWN_MAX = 3
 ARGUMENTS_CHARS_MAX = 300
-# What is said of a call that happened and whose result nobody has seen.
+# What is said of a call that happened and whose result is unknown.
 HAPPENED_UNSEEN = "it happened, and its result is not known"
 
 
 def attempts_at(state: RunState, call: ProposedCall, besides: str = "") -> tuple[str, ...]:
     """What was tried before at the target of a call, for the person who is asked about it; the latest first."""
-    tool = state.tools[call.tool]
+    tool = state.derived.tools[call.tool]
     if not tool.effect.is_mutating:
         return ()
     target = _target(tool, call.arguments, call.arguments_hash)
     same = [
         f"tried before: {_told(trace)}, {_known(state, command_id, trace)}"
-        for command_id, trace in state.calls.items()
+        for command_id, trace in state.calls.made.items()
         if trace.tool == call.tool
         and command_id != besides
         and _target(tool, trace.arguments, trace.arguments_hash) == target
@@ -44,8 +44,8 @@ def _target(tool: ToolDefinition, arguments: Text, arguments_hash: bytes) -> obj
 
 
 def done_unseen(state: RunState, call: ProposedCall) -> CallTrace | None:
-    """An earlier call like this one that happened, as its tool or a person says, and whose result nobody knows."""
-    same = (trace for trace in state.calls.values() if trace.arguments_hash == call.arguments_hash)
+    """An earlier call like this one that happened, as its tool or a person says, and whose result is unknown."""
+    same = (trace for trace in state.calls.made.values() if trace.arguments_hash == call.arguments_hash)
     return next((trace for trace in same if trace.tool == call.tool and is_done_unseen(trace)), None)
 
 
@@ -70,6 +70,6 @@ def _known(state: RunState, command_id: str, trace: CallTrace) -> str:
         return "committed"
     if trace.code == UNVERIFIED:
         return "returned and was not verified"
-    if command_id in state.open or trace.code == OUTCOME_UNKNOWN:
+    if command_id in state.commands.open or trace.code == OUTCOME_UNKNOWN:
         return "its outcome is not known"
     return f"failed with {trace.code}"

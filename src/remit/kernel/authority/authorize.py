@@ -59,7 +59,7 @@ Standing = Callable[[ToolDefinition, Manifest], Verdict]
 
 def is_registered(call: ProposedCall, tally: Tally) -> Verdict:
     """The tool is one the manifest pinned."""
-    if call.tool in tally.state.tools:
+    if call.tool in tally.state.derived.tools:
         return ALLOWED
     return refuse(ErrorCode.TOOL_NOT_FOUND, f"no tool named {call.tool[:100]!r} is registered for this run")
 
@@ -83,7 +83,7 @@ def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:
 
 def is_within_boundary(call: ProposedCall, tally: Tally) -> Verdict:
     """The boundary allows the tool, grants the right to decide on it, lets the run write what it writes, and can check it."""
-    return _allowed(tally.state.tools[call.tool], tally.manifest)
+    return _allowed(tally.state.derived.tools[call.tool], tally.manifest)
 
 
 def _allowed(tool: ToolDefinition, manifest: Manifest) -> Verdict:
@@ -99,7 +99,7 @@ def _allowed(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 def is_offered(call: ProposedCall, tally: Tally) -> Verdict:
     """The request's whitelist and tool choice offer the tool."""
-    return _offered(tally.state.tools[call.tool], tally.manifest)
+    return _offered(tally.state.derived.tools[call.tool], tally.manifest)
 
 
 def _offered(tool: ToolDefinition, manifest: Manifest) -> Verdict:
@@ -112,7 +112,7 @@ def _offered(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
     """The boundary holds every permission that the tool and the node require."""
-    return _permitted(tally.state.tools[call.tool], tally.manifest, rules_here(tally))
+    return _permitted(tally.state.derived.tools[call.tool], tally.manifest, rules_here(tally))
 
 
 def _permitted(tool: ToolDefinition, manifest: Manifest, rules: ToolRules) -> Verdict:
@@ -124,8 +124,8 @@ def _permitted(tool: ToolDefinition, manifest: Manifest, rules: ToolRules) -> Ve
 
 
 def is_within_scopes(call: ProposedCall, tally: Tally) -> Verdict:
-    """Whoever the run acts for has every permission that the tool and the node require, whatever the boundary holds."""
-    return _scoped(tally.state.tools[call.tool], tally.manifest, rules_here(tally))
+    """The principal of the run has every permission that the tool and the node require, whatever the boundary holds."""
+    return _scoped(tally.state.derived.tools[call.tool], tally.manifest, rules_here(tally))
 
 
 def _scoped(tool: ToolDefinition, manifest: Manifest, rules: ToolRules) -> Verdict:
@@ -155,7 +155,7 @@ def _everywhere(judge: Callable[[ToolDefinition, Manifest, ToolRules], Verdict])
 
 def is_within_depth(call: ProposedCall, tally: Tally) -> Verdict:
     """The run may go one level deeper, if the call delegates, and has a model that a child could ask."""
-    return _shallow(tally.state.tools[call.tool], tally.manifest)
+    return _shallow(tally.state.derived.tools[call.tool], tally.manifest)
 
 
 def _shallow(tool: ToolDefinition, manifest: Manifest) -> Verdict:
@@ -170,7 +170,7 @@ def _shallow(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     """Everything the call may cost at worst still fits, and something is left of the counter its node names."""
-    charges, rules = tally.state.tool_charges[call.tool], tally.graph.nodes[tally.node].rules
+    charges, rules = tally.state.derived.charges[call.tool], tally.graph.nodes[tally.node].rules
     if rules is not None and rules.budget != _TOOL_CALLS:
         charges = (*charges, (int(Dimension[rules.budget.upper()]), 1))
     dimension = lacking(tally, charges)
@@ -180,7 +180,7 @@ def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     dimension = lacking(tally, tuple(charge for charge in charges if charge[0] not in lifted))
     if dimension is None:
         return ALLOWED
-    cap, name = tally.state.caps[dimension], FIELDS[dimension]
+    cap, name = tally.state.spending.caps[dimension], FIELDS[dimension]
     return Verdict(
         Judgement.REFUSE, Refusal.BUDGET_EXHAUSTED, f"{name}_max={cap} leaves nothing for {call.tool}", dimension
     )
@@ -197,13 +197,13 @@ def lifted_by_a_person(call: ProposedCall, tally: Tally) -> Charges:
     Its side effect, where the run was given none at all; and what it lacks of dimensions that the boundary leaves to a
     person once they are spent. What a child would be leased is not lifted.
     """
-    manifest, tool = tally.manifest, tally.state.tools[call.tool]
+    manifest, tool = tally.manifest, tally.state.derived.tools[call.tool]
     if tool.delegates:
         return ()
     is_forbidden = manifest.caps[_SIDE_EFFECTS] == 0 and tool.effect in MUTATING
     asking = asked_when_spent(manifest.boundary)
     released = []
-    for dimension, amount in tally.state.tool_charges[call.tool] if is_forbidden or asking else ():
+    for dimension, amount in tally.state.derived.charges[call.tool] if is_forbidden or asking else ():
         if is_forbidden and dimension == _SIDE_EFFECTS:
             released.append((dimension, amount))
         elif dimension in asking and manifest.caps[dimension] > 0 and amount > tally.left[dimension]:
@@ -214,7 +214,7 @@ def lifted_by_a_person(call: ProposedCall, tally: Tally) -> Charges:
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
     """The same tool with the same arguments was not already called too often without a change between."""
     key = (call.tool, call.arguments_hash)
-    times = tally.state.repeats.get(key, 0) + (tally.repeats.count(key) if tally.repeats else 0)
+    times = tally.state.calls.repeats.get(key, 0) + (tally.repeats.count(key) if tally.repeats else 0)
     if times < IDENTICAL_CALLS_MAX:
         return ALLOWED
     return refuse(
@@ -228,7 +228,7 @@ def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
     That is the run that this one was forked from, after the turn it was copied at, or an earlier attempt at its step.
     """
     earlier = tally.manifest.earlier
-    if tally.state.tools[call.tool].effect not in MUTATING:
+    if tally.state.derived.tools[call.tool].effect not in MUTATING:
         return ALLOWED
     if tally.manifest.host is not None and (why := _left_open(call, tally.state)):
         return ask(why)
@@ -248,12 +248,14 @@ def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
 def _left_open(call: ProposedCall, state: RunState) -> str:
     """That an earlier call like this may have happened, where its tool may not simply be called again; else nothing."""
     key = (call.tool, call.arguments_hash)
-    if state.tools[call.tool].idempotent:
+    if state.derived.tools[call.tool].idempotent:
         return ""
-    if key in state.unknown:
+    if key in state.effects.unknown:
         return f"an earlier call of {call.tool} with these arguments failed, and nobody knows what it has done"
     doubted = [
-        trace for trace in map(state.calls.__getitem__, state.doubted) if (trace.tool, trace.arguments_hash) == key
+        trace
+        for trace in map(state.calls.made.__getitem__, state.commands.doubted)
+        if (trace.tool, trace.arguments_hash) == key
     ]
     if not doubted:
         return ""
@@ -278,7 +280,7 @@ def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
         return refuse(Refusal.APPROVAL_REJECTED, "; ".join(call.reasons) or "a person said no to exactly this call")
     if call.provenance is Provenance.UNBOUND:
         return ask("; ".join(call.reasons) or call.objection, call.objection)
-    return _trusted(tally.state.tools[call.tool])
+    return _trusted(tally.state.derived.tools[call.tool])
 
 
 def _trusted(tool: ToolDefinition) -> Verdict:
@@ -297,7 +299,7 @@ def _trusted_always(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 def needs_no_approval(call: ProposedCall, tally: Tally) -> Verdict:
     """Neither the boundary nor the node demands a person for such a call, and the budget has room for it."""
-    tool = tally.state.tools[call.tool]
+    tool = tally.state.derived.tools[call.tool]
     if rules_here(tally).approval and tool.asks_under is None:
         return ask(f"node {tally.graph.nodes[tally.node].name} demands approval of every call")
     if (verdict := _released(tool, tally.manifest)) is not ALLOWED:
@@ -387,7 +389,7 @@ def checks_left(tool: ToolDefinition, manifest: Manifest) -> tuple[Check, ...]:
 
 def authorize(call: ProposedCall, tally: Tally, checks: tuple[Check, ...] | None = None) -> Verdict:
     """Judge a call. Pass FIRM_CHECKS for one a person has approved."""
-    for check in tally.state.checks.get(call.tool, CHECKS) if checks is None else checks:
+    for check in tally.state.derived.checks.get(call.tool, CHECKS) if checks is None else checks:
         verdict = check(call, tally)
         if verdict is not ALLOWED and not _is_only_noted(check, call, tally, verdict):
             return verdict
@@ -398,11 +400,20 @@ def _is_only_noted(check: Check, call: ProposedCall, tally: Tally, verdict: Verd
     """Record an objection of a boundary that only audits; whether it is one."""
     if tally.manifest.boundary.mode is not _AUDIT or check not in AUDITED:
         return False
-    # Where a person would have lifted a cap for this one call, nobody is asked, and it is lifted all the same.
+    # Where a person would have lifted a cap for this one call, no person is asked, and it is lifted all the same.
     releases = lifted_by_a_person(call, tally) if check is needs_no_approval else ()
     for dimension, amount in releases:
         tally.left[dimension] += amount
-    tally.rule(CallNoted(call.call_id, call.tool, verdict.judgement, verdict.code, verdict.reason, releases))
+    tally.rule(
+        CallNoted(
+            call_id=call.call_id,
+            tool=call.tool,
+            judgement=verdict.judgement,
+            code=verdict.code,
+            reason=verdict.reason,
+            releases=releases,
+        )
+    )
     return True
 
 

@@ -21,7 +21,7 @@ NO_FLAGS: Flags = ((), ())
 # Types of results that have no fields.
 _BARE = ("string", "integer", "number", "array", "null")
 _WHO = "who:"
-# How arguments call what names somebody: by itself, or with one of these behind it.
+# How arguments call what names a person: by itself, or with one of these behind it.
 _ENDS = ("", "id", "uid", "key", "no", "number", "ref")
 _SIGNS = regex(r"[^a-z0-9]")
 _DEPTH_MAX = 16
@@ -54,14 +54,14 @@ def settled_flags(tally: Tally, tool: ToolDefinition, raised: tuple[str, ...]) -
     others = tuple(flag for flag in raised if flag != TESTS_FAILED)
     if TESTS_FAILED not in raised:
         return others, (TESTS_FAILED,)
-    has_changed = any(trace.mutating and trace.rung is not Rung.INTENDED for trace in tally.state.calls.values())
+    has_changed = any(trace.mutating and trace.rung is not Rung.INTENDED for trace in tally.state.calls.made.values())
     return ((*others, TESTS_FAILED) if has_changed else others), ()
 
 
 def flags_now(tally: Tally) -> list[str]:
     """The flags that are up, those of this turn included."""
     lowered = set(tally.lowered)
-    return sorted({*tally.state.flags, *tally.raised} - lowered)
+    return sorted({*tally.state.calls.flags, *tally.raised} - lowered)
 
 
 def concerns_of(tool: ToolDefinition, boundary: Boundary) -> list[str]:
@@ -98,7 +98,7 @@ def _called(name: str, value: Any, called: frozenset[str], depth: int = 0) -> It
     plain = _SIGNS.sub("", name.lower())
     if isinstance(value, dict) and depth < _DEPTH_MAX:
         for key, inner in value.items():
-            # A record that is called after somebody is them by its own id; any other key speaks for itself.
+            # A record that is called after a person is them by its own id; any other key speaks for itself.
             own = plain + _SIGNS.sub("", str(key).lower())
             yield from _called(own if own in called else str(key), inner, called, depth + 1)
     elif isinstance(value, list) and depth < _DEPTH_MAX:
@@ -119,5 +119,5 @@ def _scalars(value: Any) -> Iterator[Any]:
 def purchased_so_far(tally: Tally) -> int:
     """What the purchases come to that were ordered, those of this turn included."""
     # What a resume sends was ordered before, and is counted.
-    new = (order for order in tally.orders if isinstance(order, CallTool) and order.id not in tally.state.open)
-    return tally.state.purchased + sum(order.amount for order in new)
+    new = (order for order in tally.orders if isinstance(order, CallTool) and order.id not in tally.state.commands.open)
+    return tally.state.effects.purchased + sum(order.amount for order in new)

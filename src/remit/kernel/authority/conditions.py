@@ -77,17 +77,17 @@ def _has_read_secret(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> 
 
 
 def _ungrounded(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[str]:
-    return list(tally.state.ungrounded if tally.ungrounded is None else tally.ungrounded)
+    return list(tally.state.result.ungrounded if tally.ungrounded is None else tally.ungrounded)
 
 
 def looks_for_claims(boundary: Boundary) -> bool:
-    """Whether a condition looks at what an answer presents as verified, so that somebody has to follow what was shown."""
+    """Whether a condition looks at what an answer presents as verified, so that what was shown has to be followed."""
     return any("ungrounded" in condition.when for condition in boundary.conditions)
 
 
 def _left_of(dimension: Dimension) -> Value:
     if dimension is Dimension.WALL_CLOCK_MS:
-        return lambda _, __, tally: tally.state.caps[dimension] - clock_ms_used(tally)
+        return lambda _, __, tally: tally.state.spending.caps[dimension] - clock_ms_used(tally)
     return lambda _, __, tally: tally.left[dimension]
 
 
@@ -158,7 +158,7 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "rejections": (
             _I,
             "calls that a person, or silence, has denied, in this run, above and beneath it",
-            lambda call, tool, tally: tally.state.rejections,
+            lambda call, tool, tally: tally.state.people.rejections,
         ),
         "bound": (
             _B,
@@ -191,13 +191,13 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "denials": (
             _I,
             "calls denied so far, in this run, above and beneath it",
-            lambda call, tool, tally: tally.state.denials,
+            lambda call, tool, tally: tally.state.counts.denials,
         ),
-        "effects_committed": (_I, "changes made so far", lambda call, tool, tally: tally.state.effects_committed),
+        "effects_committed": (_I, "changes made so far", lambda call, tool, tally: tally.state.effects.count),
         "failures_after_change": (
             _I,
             "calls that failed since the last change",
-            lambda call, tool, tally: tally.state.failures_after_change,
+            lambda call, tool, tally: tally.state.effects.failures_after_change,
         ),
         **{
             f"left_{dimension.name.lower()}": (_I, f"what is left of `{dimension.name.lower()}`", _left_of(dimension))
@@ -231,7 +231,7 @@ CONDITION_VIEW: Mapping[str, GuardType] = MappingProxyType({name: entry[0] for n
 
 
 def check_conditions(boundary: Boundary) -> None:
-    """Refuse a boundary with a condition that nobody could decide; a run must not find out at its first call."""
+    """Refuse a boundary with a condition that cannot be decided; a run must not find out at its first call."""
     if len(boundary.conditions) > CONDITIONS_MAX:
         message = f"boundary {boundary.name} has {len(boundary.conditions)} conditions, conditions_max={CONDITIONS_MAX}"
         raise RequestRejected(CONDITIONS_INVALID, message)

@@ -96,7 +96,7 @@ def check_tools(manifest: Manifest) -> None:
 
 def keeps_conditions(call: ProposedCall, tally: Tally) -> Verdict:
     """No condition holds that refuses the call or stops the run."""
-    for condition, is_decided in objecting(call, tally.state.tools[call.tool], tally, _FIRM):
+    for condition, is_decided in objecting(call, tally.state.derived.tools[call.tool], tally, _FIRM):
         code = Refusal.UNSAFE if condition.then is Then.STOP else Refusal.CONDITION_HELD
         return refuse(code, _why(condition.name, condition.message, is_decided=is_decided))
     return ALLOWED
@@ -104,7 +104,7 @@ def keeps_conditions(call: ProposedCall, tally: Tally) -> Verdict:
 
 def conditions_ask(call: ProposedCall, tally: Tally) -> Verdict:
     """No condition holds that leaves the call to a person."""
-    for condition, is_decided in objecting(call, tally.state.tools[call.tool], tally, _ASKING):
+    for condition, is_decided in objecting(call, tally.state.derived.tools[call.tool], tally, _ASKING):
         return ask(_why(condition.name, condition.message, is_decided=is_decided))
     return ALLOWED
 
@@ -116,7 +116,15 @@ def stopped_by(tally: Tally, tool: ToolDefinition, at: At) -> str:
     call = ProposedCall("", tool.name, "", b"")
     for condition, is_decided in objecting(call, tool, tally, (Then.STOP,), at):
         if tally.manifest.boundary.mode is BoundaryMode.AUDIT:
-            tally.rule(CallNoted("", tool.name, Judgement.REFUSE, Refusal.UNSAFE, _why_of(condition, is_decided)))
+            tally.rule(
+                CallNoted(
+                    call_id="",
+                    tool=tool.name,
+                    judgement=Judgement.REFUSE,
+                    code=Refusal.UNSAFE,
+                    reason=_why_of(condition, is_decided),
+                )
+            )
             continue
         return _why_of(condition, is_decided)
     return ""
@@ -146,11 +154,11 @@ def keeps_rate(call: ProposedCall, tally: Tally) -> Verdict:
     """The tool was not called too often within the time that its rates name, by this run or by all runs of its user."""
     if call.filtered.startswith(OVER_RATE):
         return refuse(Refusal.RATE_LIMITED, call.filtered)
-    for rate in rates_of(tally.state.tools[call.tool], tally.manifest.boundary):
+    for rate in rates_of(tally.state.derived.tools[call.tool], tally.manifest.boundary):
         if rate.whose is Whose.USER:
-            continue  # Whoever knows the other runs of the user has looked.
+            continue  # The shell, which knows the other runs of the user, has looked.
         since = tally.at_ms - rate.per_ms
-        moments = [at_ms for at_ms in tally.state.called_at.get(rate.tool, ()) if at_ms > since]
+        moments = [at_ms for at_ms in tally.state.calls.called_at.get(rate.tool, ()) if at_ms > since]
         now = sum(rate.tool in (tool, ANY_TOOL) for tool, _ in tally.repeats)
         if len(moments) + now >= rate.times_max:
             wait_ms = moments[0] + rate.per_ms - tally.at_ms if moments else rate.per_ms
@@ -167,8 +175,8 @@ def has_no_rate(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 def is_the_least_tool(call: ProposedCall, tally: Tally) -> Verdict:
     """No cheaper tool was declared as an alternative that the run may call and has not tried."""
-    state, tool = tally.state, tally.state.tools[call.tool]
-    other = state.tools.get(tool.alternative)
+    state, tool = tally.state, tally.state.derived.tools[call.tool]
+    other = state.derived.tools.get(tool.alternative)
     if other is None or _is_tried(tally, other.name) or not _is_open_to(tally.manifest, other):
         return ALLOWED
     return refuse(Refusal.LEAST_TOOL, f"try {other.name} first: {tool.name} is for what it cannot do")
@@ -181,7 +189,7 @@ def has_no_alternative(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 def _is_tried(tally: Tally, tool: str) -> bool:
     """Whether a tool was called in this run, or was proposed and refused: who may not call it has tried."""
-    return tool in tally.state.tried or any(name == tool for name, _ in tally.repeats)
+    return tool in tally.state.calls.tried or any(name == tool for name, _ in tally.repeats)
 
 
 def _is_open_to(manifest: Manifest, tool: ToolDefinition) -> bool:

@@ -37,7 +37,7 @@ from remit.kernel.tally import Tally
 INVALID = frozenset({ErrorCode.CONSTRAINT_SCHEMA_INVALID, ErrorCode.TOOL_NOT_FOUND})
 
 _COMMITTED = Rung.COMMITTED
-# What whoever approves a call is shown of the budget: what it could cost.
+# What the approver of a call is shown of the budget: what it could cost.
 _SHOWN = frozenset(
     map(
         int,
@@ -57,11 +57,11 @@ OPTIONS_MAX = 10
 def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
     """Order an authorized call, with a key of our own; what it reserves is promised from here on.
 
-    Of a tool that asks a person the question is ordered in its place, or the call refused when nobody may be asked any
+    Of a tool that asks a person the question is ordered in its place, or the call refused when no person may be asked any
     more; of one that delegates, the child.
     """
     state, name, arguments_hash = tally.state, call.tool, call.arguments_hash
-    tool = state.tools[name]
+    tool = state.derived.tools[name]
     if tool.asks_under is not None:
         _ask_for_the_model(tally, call, tool.asks_under)
         return
@@ -70,15 +70,15 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
         start_delegate(tally, call)
         return
     mutating = tool.effect in MUTATING
-    has_failed = state.failures_in_a_row or tally.failures_in_a_row
+    has_failed = state.counts.failures_in_a_row or tally.failures_in_a_row
     not_before_ms = cooled_at_ms(tally, tool) if has_failed and not approved_by else 0
     if mutating:
         tally.claim(name, arguments_hash, Rung.ATTEMPTED)
-        tally.is_weighty = True
     command_id, timeout_ms, rules = tally.next_id(), tool.timeout_ms, tally.graph.nodes[tally.node].rules
     if rules is not None and timeout_ms > rules.timeout_ms:
         timeout_ms = rules.timeout_ms
     tally.order(
+        # Without names, which take half as long again for the most frequent command.
         CallTool(
             command_id,
             call.call_id,
@@ -88,7 +88,7 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
             arguments_hash,
             key_of(state, tool, arguments_hash) or f"{state.run_id}:{command_id}",
             timeout_ms,
-            state.tool_charges[name],
+            state.derived.charges[name],
             mutating,
             approved_by,
             not_before_ms,
@@ -113,15 +113,15 @@ def key_of(state: RunState, tool: ToolDefinition, arguments_hash: bytes) -> str:
     if not tool.idempotent:
         return ""
     key = (tool.name, arguments_hash)
-    if kept := state.unknown.get(key) or state.denied.get(key, ""):
+    if kept := state.effects.unknown.get(key) or state.effects.denied.get(key, ""):
         return kept
     tried = [one.key for one in pinned(state).earlier if one.key and (one.tool, one.arguments_hash) == key]
     return "" if not tried or _has_done(state, key) else tried[0]
 
 
 def _has_done(state: RunState, key: CallKey) -> bool:
-    """Whether exactly this was done in this run, as far as anybody knows."""
-    same = [trace for trace in state.calls.values() if (trace.tool, trace.arguments_hash) == key]
+    """Whether exactly this was done in this run, as far as is known."""
+    same = [trace for trace in state.calls.made.values() if (trace.tool, trace.arguments_hash) == key]
     return any(trace.rung is _COMMITTED or trace.code == UNVERIFIED for trace in same)
 
 
@@ -133,7 +133,7 @@ def failed_as(code: str) -> str:
 def _ask_for_the_model(tally: Tally, call: ProposedCall, ending: Ending) -> None:
     """Ask a person what the model wants to know. The answer will be the result of the call, and is charged like one."""
     if lacking(tally, REVIEW) is not None:
-        reason = f"nobody may be asked any more: human_reviews_max={tally.state.caps[Dimension.HUMAN_REVIEWS]} is spent"
+        reason = f"nobody may be asked any more: human_reviews_max={tally.state.spending.caps[Dimension.HUMAN_REVIEWS]} is spent"
         refuse_call(tally, call, Refusal.BUDGET_EXHAUSTED, reason)
         return
     tally.repeats += ((call.tool, call.arguments_hash),)
@@ -147,20 +147,18 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     Calls that are held in one turn are one packet, and one review.
     """
     if not tally.group and lacking(tally, REVIEW) is not None:
-        reason = (
-            f"{call.tool} needs a person and human_reviews_max={tally.state.caps[Dimension.HUMAN_REVIEWS]} is spent"
-        )
+        reason = f"{call.tool} needs a person and human_reviews_max={tally.state.spending.caps[Dimension.HUMAN_REVIEWS]} is spent"
         refuse_call(tally, call, Refusal.BUDGET_EXHAUSTED, reason)
         return Refusal.BUDGET_EXHAUSTED
     state, manifest = tally.state, tally.manifest
-    tool = state.tools[call.tool]
+    tool = state.derived.tools[call.tool]
     packet = Packet(
-        call,
-        tool.version,
-        manifest.versions.boundary,
-        (*reasons_to_ask(call, tally), *attempts_at(state, call)),
+        call=call,
+        tool_version=tool.version,
+        boundary_version=manifest.versions.boundary,
+        reasons=(*reasons_to_ask(call, tally), *attempts_at(state, call)),
         # A person may let one call through where the budget has no room for it; the packet says that this is what they do.
-        lifted_by_a_person(call, tally),
+        releases=lifted_by_a_person(call, tally),
         source=source_of(state, call.tool),
         left=tuple((d, amount) for d, amount in enumerate(tally.left) if d in _SHOWN),
         blast_radius=tool.blast_radius,
@@ -187,8 +185,8 @@ def refuse_call(
     tally: Tally, call: ProposedCall, code: str, reason: str, *, unreleased: str = "", is_a_no: bool = False
 ) -> None:
     """Refuse a call and tell the model why; `unreleased` says which budget was not released for it, and ends the run."""
-    tool = tally.state.tools.get(call.tool)
-    # What a tool that nobody knows would have done counts as the worst; a call that is repaired later makes it good.
+    tool = tally.state.derived.tools.get(call.tool)
+    # What an unknown tool would have done counts as the worst; a call that is repaired later makes it good.
     mutating = tool is None or may_change(tool)
     bound = refusal_bound(code, reason)
     tally.last_error = code
@@ -196,16 +194,16 @@ def refuse_call(
         tally.unreleased = unreleased
     tally.rule(
         ToolCallRefused(
-            call.call_id,
-            call.tool,
-            code,
-            reason,
-            call.arguments_hash,
-            mutating,
-            bound,
-            unreleased,
-            is_a_no,
-            code == Refusal.CONDITION_HELD,
+            call_id=call.call_id,
+            tool=call.tool,
+            code=code,
+            reason=reason,
+            arguments_hash=call.arguments_hash,
+            mutating=mutating,
+            tokens_bound=bound,
+            unreleased=unreleased,
+            is_a_no=is_a_no,
+            is_denial=code == Refusal.CONDITION_HELD,
         )
     )
     tally.say(bound)
@@ -215,14 +213,14 @@ def refuse_call(
 
 def refused_as(state: RunState, tool: str, code: str) -> str:
     """Under which code the effect of a refused call is counted."""
-    if tool not in state.tools:
+    if tool not in state.derived.tools:
         return ErrorCode.TOOL_NOT_FOUND
     return ARGUMENTS_INVALID if code == ErrorCode.CONSTRAINT_SCHEMA_INVALID else code
 
 
 def _is_unverified(tally: Tally, key: CallKey) -> bool:
-    """Whether exactly this happened already, as far as anybody knows; that somebody wants it again changes nothing."""
-    return (tally.uncommitted.get(key) or tally.state.uncommitted.get(key)) == UNVERIFIED
+    """Whether exactly this happened already, as far as is known; a wish for it again changes nothing."""
+    return (tally.uncommitted.get(key) or tally.state.effects.uncommitted.get(key)) == UNVERIFIED
 
 
 def settle_call(
@@ -245,15 +243,15 @@ def settle_call(
         tally.committed += (command.tool,)
         for tool, digest in made_good(tally.state, command):
             tally.claim(tool, digest, None)
-        if tally.state.failures_in_a_row:
+        if tally.state.counts.failures_in_a_row:
             tally.fail(command.tool, None)
     elif code == UNVERIFIED:
         verifier = ""
         tally.fail(command.tool, None)
     else:
         verifier, tally.last_error = "", code
-        streak = tally.state.failures_in_a_row.get(command.tool)
-        tally.fail(command.tool, longer(streak, failed_as(code), tally.state.iterations))
+        streak = tally.state.counts.failures_in_a_row.get(command.tool)
+        tally.fail(command.tool, longer(streak, failed_as(code), tally.state.counts.iterations))
     if command.mutating:
         tally.claim(command.tool, command.arguments_hash, code)
         drop_inquiry(tally, command.id)
@@ -265,7 +263,7 @@ def settle_call(
 
 
 def source_of(state: RunState, tool: str) -> str:
-    """The digest of the code that a call of this tool would run, as far as anybody wrote it down."""
+    """The digest of the code that a call of this tool would run, as far as it was written down."""
     source = state.sources.get(tool)
     return "" if source is None else source.digest
 

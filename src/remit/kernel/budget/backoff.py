@@ -1,4 +1,4 @@
-"""Backing off: how long a run waits before it tries again what has failed, so that nobody is stormed.
+"""Backing off: how long a run waits before it tries again what has failed, so that no server is stormed.
 
 Rule 1: the pause doubles with every failure in a row and is spread, so that many runs do not return at once. The spread
         comes from a hash of who waits, since the kernel has no chance to draw from.
@@ -30,7 +30,7 @@ def backoff_ms(run_id: str, command_id: str, attempt: int) -> int:
 
 def cooled_at_ms(tally: Tally, tool: ToolDefinition) -> int:
     """The moment before which a tool is not called again; 0 where it has not failed, or not in a way worth trying again."""
-    streak = tally.failures_in_a_row.get(tool.name, tally.state.failures_in_a_row.get(tool.name))
+    streak = tally.failures_in_a_row.get(tool.name, tally.state.counts.failures_in_a_row.get(tool.name))
     if streak is None or (tool.effect in MUTATING and not tool.idempotent):
         return 0
     code = next((code for code in ERRORS if code == streak.code), None)
@@ -44,8 +44,8 @@ def cooled_at_ms(tally: Tally, tool: ToolDefinition) -> int:
 
 def _failed(tally: Tally, tool: str) -> str:
     """The call of a tool that failed last: in this turn, or before."""
-    answered = tally.state.open.get(tally.answering)
+    answered = tally.state.commands.open.get(tally.answering)
     if isinstance(answered, CallTool) and answered.tool == tool:
         return answered.id
-    failed = (key for key, trace in reversed(tally.state.calls.items()) if trace.tool == tool and trace.code)
+    failed = (key for key, trace in reversed(tally.state.calls.made.items()) if trace.tool == tool and trace.code)
     return next(failed, "")

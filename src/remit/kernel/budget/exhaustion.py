@@ -6,7 +6,7 @@ Rule 2: compressing shows earlier results by their digest; call and result stay 
 Rule 3: last words are asked for once, from what was kept back for them, with no tools at hand.
 Rule 4: a person who releases budget releases what the question says, and no more.
 Rule 5: a run that has no step or no time left and may ask for more stands still: what comes back is recorded, where it
-        would have gone is kept, and nothing is ordered until somebody has released more.
+        would have gone is kept, and nothing is ordered until a person has released more.
 """
 
 from collections.abc import Callable, Mapping
@@ -118,7 +118,7 @@ def may_freeze(tally: Tally, dimension: Dimension) -> bool:
 
 
 def freeze(tally: Tally, dimension: Dimension, wanted: int) -> None:
-    """Stand still until somebody has released more."""
+    """Stand still until a person has released more."""
     _ask_for_more(tally, dimension, wanted)
     tally.is_freezing = True
 
@@ -147,12 +147,12 @@ def compress(tally: Tally) -> bool:
     if tally.is_compressed:
         return False
     tally.is_compressed = True
-    results = [place for place, entry in enumerate(tally.state.context) if _is_result(tally, entry)]
+    results = [place for place, entry in enumerate(tally.state.talk.context) if _is_result(tally, entry)]
     places, saved = [], 0
     # A result that has just come is not in the context yet, and is the latest of them.
-    is_arriving = isinstance(tally.state.open.get(tally.answering), CallTool)
+    is_arriving = isinstance(tally.state.commands.open.get(tally.answering), CallTool)
     for place in results[: len(results) - RESULTS_KEPT + is_arriving]:
-        entry = tally.state.context[place]
+        entry = tally.state.talk.context[place]
         assert isinstance(entry, Message)
         if size_bytes(entry.content) > SHORTENED_BYTES_MAX:
             places.append(place)
@@ -168,12 +168,12 @@ def _is_result(tally: Tally, entry: object) -> bool:
     """Whether an entry is what a tool returned; what a person answered to a question of the model is no tool's."""
     if not isinstance(entry, Message) or entry.role is not Role.TOOL:
         return False
-    tool = tally.state.tools.get(entry.name)
+    tool = tally.state.derived.tools.get(entry.name)
     return tool is None or tool.asks_under is None
 
 
 def _downgrade(tally: Tally, dimension: Dimension) -> bool:
-    place = tally.state.model_index + tally.downgrades + 1
+    place = tally.state.talk.model_index + tally.downgrades + 1
     if place > tally.manifest.cheaper:
         return False
     tally.downgrades += 1
@@ -187,7 +187,7 @@ def _ask_for_more(tally: Tally, dimension: Dimension, wanted: int, kept: int = 0
     lacks, half = wanted + kept - left, tally.manifest.caps[dimension] // 2
     # Of time, what was overrun is gone already: the half comes after it.
     amount = lacks + half if dimension is Dimension.WALL_CLOCK_MS else max(lacks, half, 1)
-    name, given = FIELDS[dimension], tally.state.caps[dimension] + _released_now(tally, dimension)
+    name, given = FIELDS[dimension], tally.state.spending.caps[dimension] + _released_now(tally, dimension)
     told = f"{name} is spent: {given} were given"
     if left > 0 and dimension is not Dimension.WALL_CLOCK_MS:
         last_words = f", {kept} of them for last words" if kept else ""

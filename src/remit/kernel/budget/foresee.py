@@ -3,7 +3,7 @@
 Rule 1: the lower bound is computed: what the goal still requires, what every way through the graph still takes, and what
         the cheapest like run still needed after as many answers. No model has a say in it.
 Rule 2: the run is stopped when less is left of any dimension than the lower bound; what was left is what was saved.
-        A dimension that the boundary can widen, compress or make do without stops nobody early.
+        A dimension that the boundary can widen, compress or make do without stops no run early.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ _SAVED = (
 def floors_of(graph: CompiledGraph, manifest: Manifest) -> tuple[Charges, ...] | None:
     """What is still needed at least from each node on; None where nothing is foreseen for this run.
 
-    Only of a plan does the graph tell more than its steps: whoever chats may answer at any time.
+    Only of a plan does the graph tell more than its steps: a chat may answer at any time.
     """
     has_goal = manifest.goal is not None and bool(manifest.goal.required_actions)
     if not manifest.boundary.stops_early or not (has_goal or manifest.plan or manifest.foresight):
@@ -77,11 +77,11 @@ def _least(graph: CompiledGraph, counted: list[bool]) -> list[int]:
 
 def stop_early(tally: Tally, target: int) -> str | None:
     """The outcome that ends the run because it cannot finish with what is left, or None."""
-    assert tally.state.floors is not None, "only a run for which something is foreseen comes here"
+    assert tally.state.derived.floors is not None, "only a run for which something is foreseen comes here"
     if tally.is_wrapping:
-        # Whoever is at the last words finishes with them.
+        # A run at its last words finishes with them.
         return None
-    for dimension, needed in _needed(tally, target, tally.state.floors[target]).items():
+    for dimension, needed in _needed(tally, target, tally.state.derived.floors[target]).items():
         left = tally.left[dimension]
         if left < needed and policy_of(tally.manifest.boundary, dimension) is Exhaustion.STOP:
             saved = tuple((int(d), tally.left[d]) for d in _SAVED if tally.left[d] > 0)
@@ -95,12 +95,12 @@ def stop_early(tally: Tally, target: int) -> str | None:
 def _needed(tally: Tally, target: int, floor: Charges) -> dict[int, int]:
     """The lower bound per dimension: the largest of what the graph, the goal and like runs say.
 
-    Like runs are compared where they were about to ask their model: whoever has an answer needs no more of that.
+    Like runs are compared where they were about to ask their model: a run that has an answer needs no more of that.
     """
     needed = dict(floor)
     foresight = tally.manifest.foresight
     if foresight is not None and tally.graph.nodes[target].kind is NodeKind.MODEL:
-        for dimension, amount in needed_after(foresight, tally.state.iterations + tally.answers):
+        for dimension, amount in needed_after(foresight, tally.state.counts.iterations + tally.answers):
             needed[dimension] = max(amount, needed.get(dimension, 0))
     for dimension, amount in _required(tally).items():
         needed[dimension] = max(amount, needed.get(dimension, 0))
@@ -113,10 +113,10 @@ def _required(tally: Tally) -> dict[int, int]:
     goal, state = tally.manifest.goal, tally.state
     for action in goal.required_actions if goal is not None else ():
         under_way = sum(name == action.tool for name, _ in tally.repeats)
-        calls = [command for command in state.open.values() if getattr(command, "tool", "") == action.tool]
+        calls = [command for command in state.commands.open.values() if getattr(command, "tool", "") == action.tool]
         under_way += sum(not has_outcome(tally, call.id) for call in calls)
         times = action.times_min - times_committed(tally, action.tool) - under_way
-        for dimension, amount in state.tool_charges.get(action.tool, ()) if times > 0 else ():
+        for dimension, amount in state.derived.charges.get(action.tool, ()) if times > 0 else ():
             # Of what a person may lift call by call, having none is no reason to stop.
             if tally.manifest.caps[dimension]:
                 needed[dimension] = needed.get(dimension, 0) + times * amount

@@ -32,7 +32,7 @@ def lacking(tally: Tally, charges: Charges) -> Dimension | None:
 
 
 def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Charges | None:
-    """What a call reserves or cost, money included; None when it has a price nobody knows."""
+    """What a call reserves or cost, money included; None when its price is unknown."""
     price = model.price
     if price is None:
         return None
@@ -103,7 +103,7 @@ def _stop_for_excess(tally: Tally, command: Command, charged: Charges) -> str:
 
 def exhausted(tally: Tally, dimension: Dimension, wanted: int) -> str:
     """End the run because a dimension it needs cannot be reserved."""
-    cap, name = tally.state.caps[dimension], FIELDS[dimension]
+    cap, name = tally.state.spending.caps[dimension], FIELDS[dimension]
     spent = cap - tally.left[dimension]
     message = f"{name}: {spent} spent or reserved and {wanted} wanted exceed {name}_max={cap}"
     return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)

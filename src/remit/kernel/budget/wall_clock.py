@@ -19,19 +19,19 @@ from remit.kernel.tally import Tally
 
 def deadline_at_ms(tally: Tally) -> int:
     """The moment the run must stop, as it stands now."""
-    return tally.state.deadline_at_ms + tally.standing_ms + tally.extended_ms
+    return tally.state.clock.deadline_at_ms + tally.standing_ms + tally.extended_ms
 
 
 def deadline_beneath(state: RunState, at_ms: int, timeout_ms: int = 0) -> int:
     """The moment a child that begins now must stop: its run's deadline as it stands now, or its node's own time from now."""
-    standing_ms = at_ms - state.standing_since_ms if state.is_standing else 0
-    deadline = state.deadline_at_ms + standing_ms
+    standing_ms = at_ms - state.clock.standing_since_ms if state.clock.is_standing else 0
+    deadline = state.clock.deadline_at_ms + standing_ms
     return min(deadline, at_ms + timeout_ms) if timeout_ms else deadline
 
 
 def waited_by(state: RunState) -> int:
     """How long a run that has ended is known to have waited for people, for its parent to reckon with."""
-    return state.stood_ms - state.supposed_ms
+    return state.clock.stood_ms - state.clock.supposed_ms
 
 
 def is_past_deadline(tally: Tally) -> bool:
@@ -41,15 +41,15 @@ def is_past_deadline(tally: Tally) -> bool:
 
 def stop_for_time(tally: Tally) -> str:
     """Name the outcome that ends the run because its time is up."""
-    cap = tally.state.caps[Dimension.WALL_CLOCK_MS]
+    cap = tally.state.spending.caps[Dimension.WALL_CLOCK_MS]
     message = f"the deadline at {deadline_at_ms(tally)} ms has passed, wall_clock_ms_max={cap}"
     return head_for(tally, Ending.TIMEOUT, ErrorCode.CANCELLED_TIMEOUT, message)
 
 
 def wind_up(tally: Tally) -> None:
-    """Set the deadline's timer again when a clock that stood still starts to run and nobody set it meanwhile."""
+    """Set the deadline's timer again when a clock that stood still starts to run and it was not set meanwhile."""
     if tally.is_standing:
         return
-    timers = (command for command in tally.state.open.values() if isinstance(command, SetTimer))
+    timers = (command for command in tally.state.commands.open.values() if isinstance(command, SetTimer))
     if all(timer.purpose is not TimerPurpose.DEADLINE for timer in timers):
         tally.order(SetTimer(tally.next_id(), deadline_at_ms(tally), TimerPurpose.DEADLINE))

@@ -1,4 +1,4 @@
-"""apply(): fold one turn into the state. Only it changes a RunState, with folding.py and folding_calls.py for decisions.
+"""apply(): fold one turn into the state. Only it changes a RunState; decisions in fold_decisions.py and fold_calls.py.
 
 Rule 1: applying never judges: what a turn says is taken as it stands, so old journals survive new rules. The few things
         it asks of the rules (`blocks`, `longer`, `stops_loop`, `is_denial`, `INVALID`) say what words mean that stand in
@@ -29,7 +29,19 @@ from remit.kernel.results import notices
 from remit.kernel.results.doubt import LOST
 from remit.kernel.results.grounding import claims_of_child
 from remit.kernel.rules.human import no_answer
-from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState, pinned, waited_beyond
+from remit.kernel.state import (
+    CONTEXT_FAILED,
+    ChildTrace,
+    Counts,
+    People,
+    RunClock,
+    RunPlace,
+    RunState,
+    Spending,
+    Talk,
+    pinned,
+    waited_beyond,
+)
 
 
 def apply(state: RunState, turn: Turn, head: bytes) -> None:
@@ -37,11 +49,11 @@ def apply(state: RunState, turn: Turn, head: bytes) -> None:
     arrival = turn.arrival
     state.seq, state.at_ms, state.head = turn.seq, turn.at_ms, head
     hear = HEARD.get(type(arrival))
-    if hear is not None and state.ending is None:
+    if hear is not None and state.end.ending is None:
         hear(state, arrival)
     for decision in turn.decisions:
         APPLIED[type(decision)](state, decision, arrival)
-    if state.asking or state.paused or state.held or state.is_standing:
+    if state.people.asking or state.place.paused or state.children.held or state.clock.is_standing:
         _wind_clock(state)
 
 
@@ -50,33 +62,26 @@ def opened(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> Run
     manifest = arrival.manifest
     state = RunState.__new__(RunState) if into is None else into
     derived = derived_of(manifest)
+    assert derived.graph is not None, "a manifest holds a graph"
     deadline = at_ms + manifest.caps[Dimension.WALL_CLOCK_MS]
     RunState.__init__(
         state,
         run_id=manifest.run_id,
         at_ms=at_ms,
-        started_at_ms=at_ms,
         manifest=manifest,
-        graph=derived.graph,
-        tools=derived.tools,
-        tool_charges=derived.charges,
+        derived=derived,
+        place=RunPlace(visits=[0] * len(derived.graph.nodes)),
+        clock=RunClock(at_ms, min(deadline, manifest.deadline_at_ms or deadline)),
+        spending=Spending(list(manifest.caps), list(manifest.caps)),
+        people=People(rejections=manifest.denials.approvals, noes=manifest.denials.answers),
+        talk=Talk(
+            context=list(manifest.request.messages),
+            context_tokens=arrival.messages_tokens_bound,
+            offer_tokens=arrival.offer_tokens_bound,
+        ),
+        counts=Counts(denials=manifest.denials.by_boundary),
         session=dict(manifest.session.entries) if manifest.session is not None else {},
         sources={source.name: source for source in manifest.sources},
-        checks=derived.checks,
-        verifiers=derived.verifiers,
-        rated=derived.rated,
-        floors=derived.floors,
-        is_traced=derived.is_traced,
-        visits=[0] * len(derived.graph.nodes),
-        caps=list(manifest.caps),
-        left=list(manifest.caps),
-        deadline_at_ms=min(deadline, manifest.deadline_at_ms or deadline),
-        context=list(manifest.request.messages),
-        context_tokens=arrival.messages_tokens_bound,
-        offer_tokens=arrival.offer_tokens_bound,
-        denials=manifest.denials.by_boundary,
-        noes=manifest.denials.answers,
-        rejections=manifest.denials.approvals,
     )
     return state
 
@@ -92,27 +97,27 @@ def _wind_clock(state: RunState) -> None:
 
     A hold is counted by itself, as soon as its last child has ended: not all of it may have been waiting.
     """
-    own = 0 if state.ending is not None else state.asking + state.paused
-    is_standing, is_held = own > 0 or bool(state.held), bool(state.held)
-    if is_standing != state.is_standing or is_held != (state.hold is not None):
-        if state.is_standing:
+    own = 0 if state.end.ending is not None else state.people.asking + state.place.paused
+    is_standing, is_held = own > 0 or bool(state.children.held), bool(state.children.held)
+    if is_standing != state.clock.is_standing or is_held != (state.clock.hold is not None):
+        if state.clock.is_standing:
             _count_standing(state)
-        state.is_standing, state.standing_since_ms = is_standing, state.at_ms
-    state.hold = holding(state.hold, state.at_ms, own) if is_held else None
+        state.clock.is_standing, state.clock.standing_since_ms = is_standing, state.at_ms
+    state.clock.hold = holding(state.clock.hold, state.at_ms, own) if is_held else None
 
 
 def _count_standing(state: RunState) -> None:
-    stood_ms = state.at_ms - state.standing_since_ms
-    if state.hold is not None:
-        stood_ms = waited_ms(state.hold, state.at_ms)
-        state.supposed_ms += stood_ms - proven_ms(state.hold, state.at_ms)
-    state.stood_ms += stood_ms
-    state.deadline_at_ms += stood_ms
+    stood_ms = state.at_ms - state.clock.standing_since_ms
+    if state.clock.hold is not None:
+        stood_ms = waited_ms(state.clock.hold, state.at_ms)
+        state.clock.supposed_ms += stood_ms - proven_ms(state.clock.hold, state.at_ms)
+    state.clock.stood_ms += stood_ms
+    state.clock.deadline_at_ms += stood_ms
 
 
 def _say(state: RunState, message: Message, tokens_bound: int) -> None:
-    state.context.append(message)
-    state.context_tokens += tokens_bound
+    state.talk.context.append(message)
+    state.talk.context_tokens += tokens_bound
 
 
 def _hear_taken(state: RunState, arrival: arrivals.RunTaken) -> None:
@@ -123,84 +128,85 @@ def _hear_taken(state: RunState, arrival: arrivals.RunTaken) -> None:
 
 
 def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
-    text, calls = arrival.text, arrival.calls
-    if calls or text:
+    text, proposed = arrival.text, arrival.calls
+    talk, calls = state.talk, state.calls
+    if proposed or text:
         # An answer that says nothing is tried again; no model wants to be shown an empty message.
-        state.context.append(arrival)
-        state.context_tokens += arrival.tokens_bound
-    _hear_usage(state, arrival.usage)
-    state.iterations += 1
-    state.proposed, state.is_unjudged, state.unreleased = calls, len(calls) > 0, ""
-    state.filtered = 0
+        talk.context.append(arrival)
+        talk.context_tokens += arrival.tokens_bound
+    _hear_usage(talk, arrival.usage)
+    state.counts.iterations += 1
+    calls.proposed, calls.is_unjudged, calls.filtered = proposed, len(proposed) > 0, 0
+    state.people.unreleased = ""
     if text:
-        state.answer, state.answer_violations = text, arrival.violations
-        state.unsupported = arrival.unsupported
-        state.ungrounded = arrival.ungrounded
+        result = state.result
+        result.answer, result.violations = text, arrival.violations
+        result.unsupported, result.ungrounded = arrival.unsupported, arrival.ungrounded
 
 
 def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
-    _hear_usage(state, arrival.usage)
-    state.last_error = arrival.code
+    _hear_usage(state.talk, arrival.usage)
+    state.counts.last_error = arrival.code
 
 
-def _hear_usage(state: RunState, usage: TokenUsage) -> None:
-    state.prompt_tokens += usage.prompt_tokens
-    state.reasoning_tokens += usage.reasoning_tokens
-    state.output_tokens += usage.output_tokens
+def _hear_usage(talk: Talk, usage: TokenUsage) -> None:
+    talk.prompt_tokens += usage.prompt_tokens
+    talk.reasoning_tokens += usage.reasoning_tokens
+    talk.output_tokens += usage.output_tokens
 
 
 def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:
     if arrival.calls:
-        state.proposed, state.is_unjudged, state.unreleased = arrival.calls, True, ""
+        state.calls.proposed, state.calls.is_unjudged, state.people.unreleased = arrival.calls, True, ""
         if not arrival.is_filtered:
-            state.filtered = 0
+            state.calls.filtered = 0
 
 
 def _hear_proposal(state: RunState, arrival: arrivals.CallProposed) -> None:
-    state.proposed, state.unreleased = (arrival.call,), ""
+    state.calls.proposed, state.people.unreleased = (arrival.call,), ""
 
 
 def _hear_context(state: RunState, arrival: arrivals.ContextFound) -> None:
-    state.ephemeral, state.relevance_ppm = arrival.text, arrival.relevance_ppm
-    state.context_tokens += arrival.tokens_bound
+    state.talk.ephemeral, state.talk.relevance_ppm = arrival.text, arrival.relevance_ppm
+    state.talk.context_tokens += arrival.tokens_bound
 
 
 def _hear_no_context(state: RunState, arrival: arrivals.ContextFailed) -> None:
-    state.last_error = CONTEXT_FAILED
+    state.counts.last_error = CONTEXT_FAILED
 
 
 def _hear_feedback(state: RunState, arrival: arrivals.FeedbackGiven) -> None:
-    state.pending.append(user_message(arrival.text))
-    state.pending_tokens += arrival.tokens_bound
+    state.talk.pending.append(user_message(arrival.text))
+    state.talk.pending_tokens += arrival.tokens_bound
 
 
 def _hear_fork(state: RunState, arrival: arrivals.RunForked) -> None:
-    """Let the model know why there is a fork, before it is asked again. Whoever paused its origin has not paused it."""
-    state.is_copy, state.paused_by = True, ""
+    """Let the model know why there is a fork, before it is asked again. A pause of its origin is none of its own."""
+    state.place.is_copy, state.place.paused_by = True, ""
     origin = pinned(state).forked_from
     why = arrival.why if arrival.why is not None or origin is None else origin.why
     if why:
-        state.pending.append(user_message(why))
-        state.pending_tokens += notices.tokens_bound(why)
+        state.talk.pending.append(user_message(why))
+        state.talk.pending_tokens += notices.tokens_bound(why)
 
 
 def _hear_question_answered(state: RunState, arrival: arrivals.QuestionAnswered) -> None:
-    question = state.open[arrival.command_id]
+    question = state.commands.open[arrival.command_id]
     assert isinstance(question, AskHuman)
     if not question.call_id:
         _say(state, user_message(arrival.text), arrival.tokens_bound)
         return
-    trace = state.calls[question.id]
+    trace = state.calls.made[question.id]
     trace.rung, trace.content = Rung.OBSERVED, arrival.text
     _say(state, tool_message(question.call_id, question.tool, arrival.text), arrival.tokens_bound)
 
 
 def _hear_refusal(state: RunState, arrival: arrivals.ApprovalRefused) -> None:
     """Tell the model that a person does not answer what it asked; a held call is told about when it is refused."""
-    question = state.open[arrival.command_id]
+    question = state.commands.open[arrival.command_id]
     if isinstance(question, AskHuman) and question.call_id:
         message = no_answer(question, arrival.by, arrival.reason)
-        state.calls[question.id].code = Refusal.APPROVAL_REJECTED
+        state.calls.made[question.id].code = Refusal.APPROVAL_REJECTED
         _say(state, message, notices.whole_bound(message.content))
 
 
@@ -210,15 +216,15 @@ def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     _hear_from_child(state, arrival.command_id, arrival.text, arrival.tokens_bound, failed, arrival.stood_ms)
     _trace_child(state, child_trace(state, arrival))
     for tool, times in arrival.observed:
-        state.observed_below[tool] = state.observed_below.get(tool, 0) + times
-    state.denials += arrival.denials.by_boundary
-    state.noes += arrival.denials.answers
-    state.rejections += arrival.denials.approvals
+        state.effects.observed_below[tool] = state.effects.observed_below.get(tool, 0) + times
+    state.counts.denials += arrival.denials.by_boundary
+    state.people.noes += arrival.denials.answers
+    state.people.rejections += arrival.denials.approvals
     if arrival.left or arrival.refused:
         claims = claims_of_child(arrival)
-        state.uncommitted.update(claims)
+        state.effects.uncommitted.update(claims)
         # No key: nothing that this run calls is another attempt at it.
-        state.unknown.update({key: "" for key, code in claims.items() if code == OUTCOME_UNKNOWN})
+        state.effects.unknown.update({key: "" for key, code in claims.items() if code == OUTCOME_UNKNOWN})
 
 
 def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:
@@ -229,24 +235,24 @@ def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:
 
 def _trace_child(state: RunState, trace: ChildTrace) -> None:
     if trace.node:
-        state.children.append(trace)
+        state.children.ended.append(trace)
 
 
 def _hear_from_child(
     state: RunState, command_id: str, text: Text, tokens_bound: int, failed: str, stood_ms: int
 ) -> None:
-    command = state.open[command_id]
+    command = state.commands.open[command_id]
     assert isinstance(command, StartChild)
-    if state.held.pop(command_id, None) is not None and state.hold is not None:
-        state.hold = told(state.hold, waited_beyond(state, command_id, stood_ms))
-    del state.stood_before[command_id]
+    if state.children.held.pop(command_id, None) is not None and state.clock.hold is not None:
+        state.clock.hold = told(state.clock.hold, waited_beyond(state, command_id, stood_ms))
+    del state.children.stood_before[command_id]
     if command.kind.startswith(JUDGE_MARK):
         return
     if failed:
-        state.children_failed += 1
-        state.last_error = failed
+        state.children.failed += 1
+        state.counts.last_error = failed
     if command.call_id:
-        trace = state.calls[command_id]
+        trace = state.calls.made[command_id]
         trace.rung, trace.content, trace.code = Rung.OBSERVED, text, failed
         _say(state, tool_message(command.call_id, command.tool, text), tokens_bound)
     else:

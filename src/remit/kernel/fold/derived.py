@@ -1,42 +1,27 @@
 """What holds for a whole run, because it is derived from its manifest alone.
 
-Rule 1: nobody changes what stands here; it is shared by every state of the run.
-Rule 2: as a rule it is found out once, although a run is opened twice: to decide on its start, and to fold that turn.
+Rule 1: what stands here never changes; it is shared by every state of the run.
+Rule 2: as a rule it is derived once, although a run is opened twice: to decide on its start, and to fold that turn. Each
+        time takes a tenth of a short run.
 """
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from remit.core.limits.budget import Charges, lease_of
 from remit.core.limits.tools import ToolDefinition, may_leave_reading
 from remit.core.limits.verification import OBSERVED_ONLY, verifier_of
 from remit.core.run.manifest import Manifest
-from remit.kernel.authority.authorize import Check, checks_left
+from remit.kernel.authority.authorize import checks_left
 from remit.kernel.authority.conditions import looks_for_claims
 from remit.kernel.authority.policy import rates_of
 from remit.kernel.budget.foresee import floors_of
 from remit.kernel.budget.spend import tool_charges
 from remit.kernel.children import child_charges
-from remit.kernel.graph.compiled import CompiledGraph, compile_graph
+from remit.kernel.graph.compiled import compile_graph
+from remit.kernel.state import DerivedFacts
 
 # Runs that are opened at the same time; the others have done with it.
 _KEPT_MAX = 4
-
-
-class Derived(NamedTuple):
-    """The graph, and per tool: what it is, what a call reserves, which checks may object to one, what verifies it, rates.
-
-    `floors` is what is still needed at least from each node on, `is_traced` whether calls pass the gate of provenance.
-    """
-
-    graph: CompiledGraph
-    tools: dict[str, ToolDefinition]
-    charges: dict[str, Charges]
-    checks: dict[str, tuple[Check, ...]]
-    verifiers: dict[str, str]
-    rated: dict[str, tuple[tuple[str, int], ...]]
-    floors: tuple[Charges, ...] | None
-    is_traced: bool
 
 
 class _Key:
@@ -54,17 +39,17 @@ class _Key:
         return isinstance(other, _Key) and other.manifest is self.manifest
 
 
-def derived_of(manifest: Manifest) -> Derived:
+def derived_of(manifest: Manifest) -> DerivedFacts:
     """What follows from a manifest."""
     return _derived(_Key(manifest))
 
 
 # A pure memo: a manifest never changes.
 @lru_cache(maxsize=_KEPT_MAX)
-def _derived(key: _Key) -> Derived:
+def _derived(key: _Key) -> DerivedFacts:
     manifest = key.manifest
     graph = compile_graph(manifest.graph)
-    return Derived(
+    return DerivedFacts(
         graph=graph,
         tools={tool.name: tool for tool in manifest.tools},
         charges={tool.name: _charges_of(tool) for tool in manifest.tools},

@@ -1,7 +1,7 @@
 """Folding calls: what a tool call leaves in the state, from its order to its outcome.
 
 Rule 1: a call that was ordered is open and holds what it reserved; its settlement says what it cost and how far it got.
-Rule 2: whatever came of a call is told to the model, in the words of whoever told it.
+Rule 2: whatever came of a call is told to the model, in the words of the tool or the person who told it.
 """
 
 from remit.core.failure import Refusal
@@ -28,8 +28,8 @@ _ACCOUNTS = (ToolReconciled, OutcomeJudged)
 
 def open_command(state: RunState, command: commands.Command) -> None:
     """Keep a command until it has its outcome, and hold what it reserves."""
-    state.open[command.id] = command
-    left = state.left
+    state.commands.open[command.id] = command
+    left = state.spending.left
     for dimension, amount in command.reserved:
         left[dimension] -= amount
 
@@ -44,18 +44,19 @@ def recount(left: list[int], reserved: Charges, charged: Charges) -> None:
 
 def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
     """Give a call its outcome."""
-    command: commands.CallTool = state.open.pop(ruling.command_id)  # type: ignore[assignment]  # no other is settled so
+    under_way, calls = state.commands, state.calls
+    command: commands.CallTool = under_way.open.pop(ruling.command_id)  # type: ignore[assignment]  # no other is settled so
     # As a rule it is charged what it reserved, and where this turn was just taken, that is even the same object.
     if ruling.charged is not command.reserved:
-        recount(state.left, command.reserved, ruling.charged)
-    state.blocking -= 1
-    if state.doubted:
-        state.doubted.pop(command.id, None)
-    if state.withheld:
-        state.withheld.pop(command.id, None)
-    tool, rung, before = command.tool, ruling.rung, state.calls[command.id].reason
-    # To make it anew takes less time than to change five of its fields.
-    state.calls[command.id] = trace = CallTrace(
+        recount(state.spending.left, command.reserved, ruling.charged)
+    under_way.blocking -= 1
+    if under_way.doubted:
+        under_way.doubted.pop(command.id, None)
+    if under_way.withheld:
+        under_way.withheld.pop(command.id, None)
+    tool, rung, before = command.tool, ruling.rung, calls.made[command.id].reason
+    # To make it anew takes less time than to change five of its fields; names would take half as long again.
+    calls.made[command.id] = trace = CallTrace(
         command.call_id,
         tool,
         command.arguments_hash,
@@ -70,7 +71,7 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
     )
     if type(arrival) is not ToolReturned or rung is not _COMMITTED:
         trace.reason = _said_of(command, arrival, before)
-    state.invalid_in_a_row = 0
+    state.counts.invalid_in_a_row = 0
     if ruling.raised or ruling.lowered:
         _keep_flags(state, ruling, tool)
     if rung is _COMMITTED:
@@ -80,9 +81,9 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
     else:
         _count_failure(state, command, ruling.code)
         if type(arrival) in _ACCOUNTS and command.mutating:
-            state.unknown.pop((tool, command.arguments_hash), None)
-            state.denied[tool, command.arguments_hash] = command.key
-    if rung is not _ATTEMPTED and command.id not in state.replaced:
+            state.effects.unknown.pop((tool, command.arguments_hash), None)
+            state.effects.denied[tool, command.arguments_hash] = command.key
+    if rung is not _ATTEMPTED and command.id not in calls.replaced:
         # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
         # its place, that one's outcome is what the model hears.
         _hear_outcome(state, trace, arrival)
@@ -104,80 +105,89 @@ def outcome_came_late(state: RunState, command: commands.CallTool, arrival: Arri
     said = _said_of(command, arrival, "")
     if isinstance(arrival, ToolReturned):
         code = contradicted_by(arrival)
-        late = LateOutcome(state.seq, code, said, arrival.duration_ms, arrival.content, is_returned=True)
+        late = LateOutcome(
+            seq=state.seq,
+            code=code,
+            reason=said,
+            duration_ms=arrival.duration_ms,
+            content=arrival.content,
+            is_returned=True,
+        )
     elif isinstance(arrival, ToolFailed):
-        late = LateOutcome(state.seq, arrival.code, said, arrival.duration_ms)
+        late = LateOutcome(seq=state.seq, code=arrival.code, reason=said, duration_ms=arrival.duration_ms)
     else:
-        return  # Nothing else says more of a call in doubt than that nobody knows.
-    state.late[command.id] = late
+        return  # Nothing else says more of a call in doubt than that it is unknown.
+    state.end.late[command.id] = late
 
 
 def _keep_flags(state: RunState, ruling: CallSettled, tool: str) -> None:
     for flag in ruling.lowered:
-        state.flags.pop(flag, None)
+        state.calls.flags.pop(flag, None)
     for flag in ruling.raised:
-        state.flags.setdefault(flag, tool)
+        state.calls.flags.setdefault(flag, tool)
 
 
 def _commit(state: RunState, command: commands.CallTool) -> None:
     """An observation became task state."""
-    tool = command.tool
-    state.committed[tool] = state.committed.get(tool, 0) + 1
-    if state.uncommitted:
+    tool, effects = command.tool, state.effects
+    effects.committed[tool] = effects.committed.get(tool, 0) + 1
+    if effects.uncommitted:
         for key in made_good(state, command):
-            del state.uncommitted[key]
-    if state.failures_in_a_row:
-        state.failures_in_a_row.pop(tool, None)
+            del effects.uncommitted[key]
+    if state.counts.failures_in_a_row:
+        state.counts.failures_in_a_row.pop(tool, None)
     if command.mutating:
         _commit_effect(state, command)
 
 
 def _count_failure(state: RunState, command: commands.CallTool, code: str) -> None:
-    """A call failed; what it was to change is not changed, as far as anybody knows."""
+    """A call failed; what it was to change is not changed, as far as is known."""
     tool = command.tool
-    has_changed = state.effects_committed > 0 or UNVERIFIED in state.uncommitted.values()
-    state.failures_after_change += has_changed
-    state.failures_in_a_row[tool] = longer(state.failures_in_a_row.get(tool), failed_as(code), state.iterations)
-    state.calls_failed += 1
-    state.last_error = code
+    has_changed = state.effects.count > 0 or UNVERIFIED in state.effects.uncommitted.values()
+    state.effects.failures_after_change += has_changed
+    state.counts.failures_in_a_row[tool] = longer(
+        state.counts.failures_in_a_row.get(tool), failed_as(code), state.counts.iterations
+    )
+    state.counts.calls_failed += 1
+    state.counts.last_error = code
     if command.mutating:
-        state.uncommitted[tool, command.arguments_hash] = code
+        state.effects.uncommitted[tool, command.arguments_hash] = code
         if code == OUTCOME_UNKNOWN:
-            state.unknown[tool, command.arguments_hash] = command.key
+            state.effects.unknown[tool, command.arguments_hash] = command.key
 
 
 def _commit_effect(state: RunState, command: commands.CallTool) -> None:
-    state.effects_committed += 1
-    state.failures_after_change = 0
+    state.effects.count += 1
+    state.effects.failures_after_change = 0
     key = (command.tool, command.arguments_hash)
-    for kept in (state.uncommitted, state.unknown, state.denied):
+    for kept in (state.effects.uncommitted, state.effects.unknown, state.effects.denied):
         kept.pop(key, None)
-    state.repeats.clear()
+    state.calls.repeats.clear()
 
 
 def _leave_unverified(state: RunState, command: commands.CallTool) -> None:
-    """Something has changed as far as anybody knows: others may be called again, and this call stays counted."""
+    """Something has changed as far as is known: others may be called again, and this call stays counted."""
     key = (command.tool, command.arguments_hash)
-    state.uncommitted[key] = UNVERIFIED
-    state.unknown.pop(key, None)
-    state.denied.pop(key, None)
-    state.failures_after_change = 0
-    state.failures_in_a_row.pop(command.tool, None)
-    state.repeats = {key: state.repeats[key]} if key in state.repeats else {}
+    state.effects.uncommitted[key] = UNVERIFIED
+    state.effects.unknown.pop(key, None)
+    state.effects.denied.pop(key, None)
+    state.effects.failures_after_change = 0
+    state.counts.failures_in_a_row.pop(command.tool, None)
+    state.calls.repeats = {key: state.calls.repeats[key]} if key in state.calls.repeats else {}
 
 
 def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
-    """Put the outcome of a call into the context, in the words of whoever told it."""
+    """Put the outcome of a call into the context, in the words of the tool or the person who told it."""
     if type(arrival) is ToolReturned:
         trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
         if arrival.critical and trace.rung is _COMMITTED:
             for name, value in arrival.critical:
-                state.critical.setdefault(name, (value, trace.tool))
+                state.effects.critical.setdefault(name, (value, trace.tool))
         is_uncontradicted = trace.rung is _COMMITTED or trace.code == UNVERIFIED
-        if arrival.stop_loop and is_uncontradicted and stops_loop(arrival, state.tools[trace.tool]):
-            state.stopped, state.answer, state.unsupported = True, arrival.content, ()
-            state.answer_violations = arrival.answer_violations
+        if arrival.stop_loop and is_uncontradicted and stops_loop(arrival, state.derived.tools[trace.tool]):
+            state.result.stopped, state.result.answer, state.result.unsupported = True, arrival.content, ()
+            state.result.violations = arrival.answer_violations
     elif type(arrival) is ToolFailed:
         trace.duration_ms = arrival.duration_ms
         message, bound = notices.failure(trace.call_id, trace.tool, arrival.code, arrival.error), arrival.tokens_bound
@@ -189,8 +199,8 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
         message, bound = tool_message(trace.call_id, trace.tool, text), notices.tokens_bound(text)
     else:
         return
-    state.context.append(message)
-    state.context_tokens += bound
+    state.talk.context.append(message)
+    state.talk.context_tokens += bound
 
 
 def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arrival) -> None:
@@ -205,30 +215,30 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
         seq=state.seq,
         reason=ruling.reason,
     )
-    state.refused.append(trace)
-    state.tried[ruling.tool] = True
-    state.context.append(notices.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
-    state.context_tokens += ruling.tokens_bound
-    state.last_error = ruling.code
+    state.calls.refused.append(trace)
+    state.calls.tried[ruling.tool] = True
+    state.talk.context.append(notices.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
+    state.talk.context_tokens += ruling.tokens_bound
+    state.counts.last_error = ruling.code
     if isinstance(arrival, arrivals.ApprovalRefused) and _is_a_persons(state, arrival):
-        state.turned_away[ruling.tool, ruling.arguments_hash] = arrival.by
+        state.people.turned_away[ruling.tool, ruling.arguments_hash] = arrival.by
     if ruling.is_a_no:
-        state.noes += 1
-        state.no_to = state.iterations
+        state.people.noes += 1
+        state.people.no_to = state.counts.iterations
     if ruling.unreleased:
-        state.unreleased = ruling.unreleased
+        state.people.unreleased = ruling.unreleased
     if ruling.code in REJECTED:
-        state.rejections += 1
+        state.people.rejections += 1
     if is_denial(ruling):
-        state.denials += 1
-    elif ruling.code in INVALID and state.invalid_seq != state.seq:
-        state.invalid_in_a_row += 1
-        state.invalid_seq = state.seq
+        state.counts.denials += 1
+    elif ruling.code in INVALID and state.counts.invalid_seq != state.seq:
+        state.counts.invalid_in_a_row += 1
+        state.counts.invalid_seq = state.seq
     elif ruling.code == Refusal.REPEATED_CALL:
-        state.repeats_blocked += 1
+        state.counts.repeats_blocked += 1
     key = (ruling.tool, ruling.arguments_hash)
-    if ruling.mutating and state.uncommitted.get(key) != UNVERIFIED:
-        state.uncommitted[key] = refused_as(state, ruling.tool, ruling.code)
+    if ruling.mutating and state.effects.uncommitted.get(key) != UNVERIFIED:
+        state.effects.uncommitted[key] = refused_as(state, ruling.tool, ruling.code)
 
 
 def _is_a_persons(state: RunState, refused: arrivals.ApprovalRefused) -> bool:
@@ -239,69 +249,72 @@ def _is_a_persons(state: RunState, refused: arrivals.ApprovalRefused) -> bool:
 def call_noted(state: RunState, ruling: rulings.CallNoted, arrival: Arrival) -> None:
     """What a boundary that only audits let pass."""
     for dimension, amount in ruling.releases:
-        state.caps[dimension] += amount
-        state.left[dimension] += amount
+        state.spending.caps[dimension] += amount
+        state.spending.left[dimension] += amount
 
 
 def calls_filtered(state: RunState, ruling: rulings.CallsFiltered, arrival: Arrival) -> None:
     """The calls as a filter left them."""
     if isinstance(arrival, arrivals.CodeFailed):
         reason = f"filter {ruling.name} failed: {arrival.error}"
-        state.proposed = tuple([replace(call, filtered=call.filtered or reason) for call in state.proposed])
-    state.is_unjudged = False
-    state.filtered += 1
+        state.calls.proposed = tuple([replace(call, filtered=call.filtered or reason) for call in state.calls.proposed])
+    state.calls.is_unjudged = False
+    state.calls.filtered += 1
 
 
 def fallback_chosen(state: RunState, ruling: rulings.FallbackChosen, arrival: Arrival) -> None:
     """Another tool is called in place of this one."""
-    state.replaced[ruling.command_id] = ruling.tool
+    state.calls.replaced[ruling.command_id] = ruling.tool
 
 
 def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
-    """Nobody knows what became of a call."""
-    trace = state.calls[ruling.command_id]
-    state.doubted[ruling.command_id] = trace.code = ruling.reason
-    state.withheld.pop(ruling.command_id, None)
+    """It is unknown what became of a call."""
+    trace = state.calls.made[ruling.command_id]
+    state.commands.doubted[ruling.command_id] = trace.code = ruling.reason
+    state.commands.withheld.pop(ruling.command_id, None)
     if type(arrival) is ToolFailed and arrival.command_id == ruling.command_id:
         trace.reason = arrival.error
     elif type(arrival) is ToolReturned and arrival.command_id == ruling.command_id:
         trace.reason, trace.content, trace.duration_ms = unfit_result(arrival), arrival.content, arrival.duration_ms
     for flag in ruling.raised:
-        state.flags.setdefault(flag, trace.tool)
-    state.last_error = ruling.reason
+        state.calls.flags.setdefault(flag, trace.tool)
+    state.counts.last_error = ruling.reason
 
 
 def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
     """A call was ordered."""
     tool, arguments_hash, mutating = command.tool, command.arguments_hash, command.mutating
     count_call(state, tool, arguments_hash)
-    if state.turned_away:
-        state.turned_away.pop((tool, arguments_hash), None)
-    state.calls[command.id] = CallTrace(command.call_id, tool, arguments_hash, _ATTEMPTED, mutating, command.arguments)
+    if state.people.turned_away:
+        state.people.turned_away.pop((tool, arguments_hash), None)
+    # Without names, which take half as long again.
+    state.calls.made[command.id] = CallTrace(
+        command.call_id, tool, arguments_hash, _ATTEMPTED, mutating, command.arguments
+    )
     if mutating:
-        state.uncommitted[tool, arguments_hash] = Rung.ATTEMPTED
+        state.effects.uncommitted[tool, arguments_hash] = Rung.ATTEMPTED
     if command.amount:
-        state.purchased += command.amount
-    if state.tools[tool].fallback:
-        state.provenances[command.id] = _provenance_of(state, command)
-    state.blocking += 1
+        state.effects.purchased += command.amount
+    if state.derived.tools[tool].fallback:
+        state.calls.provenances[command.id] = _provenance_of(state, command)
+    state.commands.blocking += 1
     open_command(state, command)
 
 
 def count_call(state: RunState, tool: str, arguments_hash: bytes) -> None:
     """Count a call that was ordered, whether the tool performs it, a child does, or a person is asked."""
-    key = (tool, arguments_hash)
-    state.repeats[key] = state.repeats.get(key, 0) + 1
-    state.last_tool = tool
-    state.tried[tool] = True
-    if tool in state.rated:
+    key, calls = (tool, arguments_hash), state.calls
+    calls.repeats[key] = calls.repeats.get(key, 0) + 1
+    calls.last_tool = tool
+    calls.tried[tool] = True
+    if tool in state.derived.rated:
         _keep_moment(state, tool)
 
 
 def _keep_moment(state: RunState, tool: str) -> None:
     """Remember when a tool was called that has a rate, as far back as the rate counts."""
-    for name, kept in state.rated[tool]:
-        moments = state.called_at.setdefault(name, [])
+    for name, kept in state.derived.rated[tool]:
+        moments = state.calls.called_at.setdefault(name, [])
         moments.append(state.at_ms)
         del moments[:-kept]
 
@@ -309,5 +322,5 @@ def _keep_moment(state: RunState, tool: str) -> None:
 def _provenance_of(state: RunState, command: commands.CallTool) -> Provenance:
     """What the gate found about exactly this call; of another under the same id it says nothing."""
     is_like = (command.call_id, command.tool, command.arguments_hash)
-    found = (c.provenance for c in state.proposed if (c.call_id, c.tool, c.arguments_hash) == is_like)
+    found = (c.provenance for c in state.calls.proposed if (c.call_id, c.tool, c.arguments_hash) == is_like)
     return next(found, Provenance.UNTRACED)

@@ -1,7 +1,7 @@
 """Folding decisions: what each ruling and each command leaves in the state.
 
 Rule 1: a command that is open holds what it reserved; its settlement releases that and charges what it cost. What
-        calls of tools leave beyond that stands in folding_calls.py.
+        calls of tools leave beyond that stands in fold_calls.py.
 Rule 2: nothing here judges, compares anything with a limit, or looks at the clock.
 """
 
@@ -49,17 +49,18 @@ _PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 def _open(state: RunState, command: Command, arrival: Arrival) -> None:
     open_command(state, command)
     if blocks(command):
-        state.blocking += 1
+        state.commands.blocking += 1
 
 
 def _settle(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
     """Release what a command reserved and charge what it cost."""
-    command = state.open.pop(ruling.command_id)
-    recount(state.left, command.reserved, ruling.charged)
-    if state.withheld:
-        state.withheld.pop(ruling.command_id, None)
+    under_way = state.commands
+    command = under_way.open.pop(ruling.command_id)
+    recount(state.spending.left, command.reserved, ruling.charged)
+    if under_way.withheld:
+        under_way.withheld.pop(ruling.command_id, None)
     if type(command) in WAITED_FOR or blocks(command):
-        state.blocking -= 1
+        under_way.blocking -= 1
 
 
 def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
@@ -67,106 +68,107 @@ def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
 
 
 def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) -> None:
-    graph = state.graph
+    graph = state.derived.graph
     assert graph is not None, "the first turn pins the graph"
-    state.node = index = graph.index[ruling.node]
-    state.entered_at_ms = state.at_ms
+    place = state.place
+    place.node = index = graph.index[ruling.node]
+    place.entered_at_ms = state.at_ms
     kind = graph.nodes[index].kind
     if kind is _TERMINAL:
         return
-    state.visits[index] += 1
-    state.left[_STEPS] -= 1
-    state.is_unjudged = False
-    state.sent_back = ()
+    place.visits[index] += 1
+    state.spending.left[_STEPS] -= 1
+    state.calls.is_unjudged = False
+    state.result.sent_back = ()
     if kind is _TOOL:
-        state.stopped = False
-    elif state.children_failed and kind in _PARENTS:
-        state.children_failed = 0
+        state.result.stopped = False
+    elif state.children.failed and kind in _PARENTS:
+        state.children.failed = 0
 
 
 def _count_approval(state: RunState, ruling: rulings.ApprovalCounted, arrival: Arrival) -> None:
-    state.approvals[ruling.command_id] = (*state.approvals.get(ruling.command_id, ()), ruling.by)
+    state.people.approvals[ruling.command_id] = (*state.people.approvals.get(ruling.command_id, ()), ruling.by)
 
 
 def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: Arrival) -> None:
-    question = state.open[ruling.command_id]
+    question = state.commands.open[ruling.command_id]
     assert isinstance(question, AskHuman)
     _settle(state, CommandSettled(question.id, question.reserved), arrival)
-    state.asking -= 1
-    if state.approvals:
-        state.approvals.pop(question.id, None)
+    state.people.asking -= 1
+    if state.people.approvals:
+        state.people.approvals.pop(question.id, None)
     for dimension, amount in ruling.releases:
-        state.caps[dimension] += amount
-        state.left[dimension] += amount
+        state.spending.caps[dimension] += amount
+        state.spending.left[dimension] += amount
         if dimension == _CLOCK:
-            state.deadline_at_ms += amount
+            state.clock.deadline_at_ms += amount
     if ruling.releases and freezes(question):
-        state.parked = None
-    for timer in [c for c in state.open.values() if isinstance(c, SetTimer) and c.about == question.id]:
-        del state.open[timer.id]
+        state.place.parked = None
+    for timer in [c for c in state.commands.open.values() if isinstance(c, SetTimer) and c.about == question.id]:
+        del state.commands.open[timer.id]
     if question.packet is not None and not question.packet.about:
-        state.uncommitted.pop((question.packet.call.tool, question.packet.call.arguments_hash), None)
+        state.effects.uncommitted.pop((question.packet.call.tool, question.packet.call.arguments_hash), None)
 
 
 def _plan_retry(state: RunState, ruling: rulings.RetryPlanned, arrival: Arrival) -> None:
-    state.last_error = ruling.code
+    state.counts.last_error = ruling.code
 
 
 def _begin_wrap_up(state: RunState, ruling: rulings.WrapUpBegun, arrival: Arrival) -> None:
-    state.is_wrapping = True
-    state.context.append(user_message(notices.WRAP_UP))
-    state.context_tokens += ruling.tokens_bound
+    state.talk.is_wrapping = True
+    state.talk.context.append(user_message(notices.WRAP_UP))
+    state.talk.context_tokens += ruling.tokens_bound
 
 
 def _downgrade(state: RunState, ruling: rulings.ModelDowngraded, arrival: Arrival) -> None:
-    state.model_index += 1
+    state.talk.model_index += 1
 
 
 def _compress(state: RunState, ruling: rulings.ContextCompressed, arrival: Arrival) -> None:
     for place in ruling.messages:
-        entry = state.context[place]
+        entry = state.talk.context[place]
         assert isinstance(entry, Message), "only results are compressed"
-        state.context[place] = replace(entry, content=notices.shortened(entry.content))
-    state.context_tokens -= ruling.tokens_saved
-    state.compressions += 1
+        state.talk.context[place] = replace(entry, content=notices.shortened(entry.content))
+    state.talk.context_tokens -= ruling.tokens_saved
+    state.talk.compressions += 1
 
 
 def _fail_check(state: RunState, ruling: rulings.CheckFailed, arrival: Arrival) -> None:
-    state.context.append(notices.correction(ruling.problems))
-    state.context_tokens += ruling.tokens_bound
-    state.repairs += 1
+    state.talk.context.append(notices.correction(ruling.problems))
+    state.talk.context_tokens += ruling.tokens_bound
+    state.counts.repairs += 1
     # Of a time when it had no code, it was no error.
-    state.last_error = ruling.code or state.last_error
-    state.sent_back = ruling.problems
-    state.problems.clear()
-    state.objections.clear()
-    state.warnings.clear()
+    state.counts.last_error = ruling.code or state.counts.last_error
+    state.result.sent_back = ruling.problems
+    state.result.problems.clear()
+    state.result.objections.clear()
+    state.result.warnings.clear()
     # What was counted was the answer that goes back; the next one is counted anew.
-    state.checks_passed = state.checks_failed = 0
+    state.result.checks_passed = state.result.checks_failed = 0
 
 
 def _hear_validator(state: RunState, ruling: rulings.ValidatorHeard, arrival: Arrival) -> None:
-    heard = state.objections if ruling.name.startswith(JUDGE_MARK) else state.problems
+    heard = state.result.objections if ruling.name.startswith(JUDGE_MARK) else state.result.problems
     heard.extend(ruling.problems)
-    state.warnings.extend(ruling.warnings)
-    state.is_final = state.is_final or ruling.is_final
-    state.checks_passed += ruling.checks_passed
-    state.checks_failed += ruling.checks_failed
+    state.result.warnings.extend(ruling.warnings)
+    state.result.is_final = state.result.is_final or ruling.is_final
+    state.result.checks_passed += ruling.checks_passed
+    state.result.checks_failed += ruling.checks_failed
 
 
 def _finish_step(state: RunState, ruling: rulings.StepFinished, arrival: Arrival) -> None:
     text = _passed_on(state, ruling.step) if ruling.is_passed_on else _output_in(arrival)
-    state.outputs[ruling.step] = Output(ruling.kind, text, ruling.command_id)
-    state.answer, state.answer_violations = text, ()
-    state.unsupported = ()
+    state.result.outputs[ruling.step] = Output(ruling.kind, text, ruling.command_id)
+    state.result.answer, state.result.violations = text, ()
+    state.result.unsupported = ()
 
 
 def _passed_on(state: RunState, step: str) -> Text:
-    graph = state.graph
+    graph = state.derived.graph
     assert graph is not None, "the first turn pins the graph"
     feed = graph.nodes[graph.index[step]].feed
     assert feed is not None, "only a step of a plan hands on what it was fed"
-    return state.outputs[feed.source].text if feed.source else feed.value
+    return state.result.outputs[feed.source].text if feed.source else feed.value
 
 
 def _output_in(arrival: Arrival) -> Text:
@@ -182,67 +184,68 @@ def _output_in(arrival: Arrival) -> Text:
 
 
 def _count_vote(state: RunState, ruling: rulings.VoteCounted, arrival: Arrival) -> None:
-    winner = next(child for child in state.children if child.command_id == ruling.winner)
-    state.answer, state.answer_violations = winner.text, ()
-    state.unsupported = ()
-    state.confidence_ppm = ruling.confidence_ppm
+    winner = next(child for child in state.children.ended if child.command_id == ruling.winner)
+    state.result.answer, state.result.violations = winner.text, ()
+    state.result.unsupported = ()
+    state.result.confidence_ppm = ruling.confidence_ppm
 
 
 def _park(state: RunState, ruling: rulings.OutcomeParked, arrival: Arrival) -> None:
-    state.parked = ruling
+    state.place.parked = ruling
 
 
 def _pause(state: RunState, ruling: rulings.RunPaused, arrival: Arrival) -> None:
-    state.paused = True
-    # Whoever asks for a pause that a halt has made already wants it to last longer than the halt.
-    state.halted = ruling if ruling.what else None
-    state.paused_by = ruling.by if type(arrival) is PauseRequested else ""
+    state.place.paused = True
+    # A pause that is asked for while a halt holds the run is to last longer than the halt.
+    state.place.halted = ruling if ruling.what else None
+    state.place.paused_by = ruling.by if type(arrival) is PauseRequested else ""
 
 
 def _withhold(state: RunState, ruling: rulings.CommandsWithheld, arrival: Arrival) -> None:
-    state.withheld |= dict.fromkeys(ruling.command_ids, True)
+    state.commands.withheld |= dict.fromkeys(ruling.command_ids, True)
 
 
 def _take_call(state: RunState, ruling: rulings.CallTaken, arrival: Arrival) -> None:
-    state.withheld.pop(ruling.command_id, None)
+    state.commands.withheld.pop(ruling.command_id, None)
 
 
 def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:
-    for command_id in state.stood_before:
-        if state.is_copy or command_id in state.withheld:
-            # That child begins only now: it has waited for nobody while the clock stood until here.
-            state.stood_before[command_id] = stood_by_now(state)
-    state.paused, state.parked, state.halted = False, None, None
-    state.paused_by, state.is_copy = "", False
+    place, children = state.place, state.children
+    for command_id in children.stood_before:
+        if place.is_copy or command_id in state.commands.withheld:
+            # That child begins only now: it has waited for no person while the clock stood until here.
+            children.stood_before[command_id] = stood_by_now(state)
+    place.paused, place.parked, place.halted = False, None, None
+    place.paused_by, place.is_copy = "", False
     if pinned(state).host is None:
-        state.withheld.clear()  # Else they wait for whoever makes them elsewhere.
+        state.commands.withheld.clear()  # Else they wait for the agent that makes them elsewhere.
 
 
 def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
-    state.held[ruling.command_id] = ruling.waiting_for
+    state.children.held[ruling.command_id] = ruling.waiting_for
 
 
 def _release_child(state: RunState, ruling: rulings.ChildReleased, arrival: Arrival) -> None:
-    state.held.pop(ruling.command_id, None)
+    state.children.held.pop(ruling.command_id, None)
     # The child of the run that this is a copy of does not say here how long it waited.
-    state.hold = None if state.hold is None else told(state.hold, UNTOLD)
+    state.clock.hold = None if state.clock.hold is None else told(state.clock.hold, UNTOLD)
 
 
 def _settle_delegation(state: RunState, ruling: rulings.DelegationSettled, arrival: Arrival) -> None:
     for key in ruling.made_good:
-        state.uncommitted.pop(key, None)
+        state.effects.uncommitted.pop(key, None)
     if ruling.code:
         key = (ruling.name, place_of_child(ruling.command_id))
-        state.uncommitted[key] = ruling.code
+        state.effects.uncommitted[key] = ruling.code
         if ruling.code == rulings.OUTCOME_UNKNOWN:
             # No key: nothing that this run calls is another attempt at it.
-            state.unknown[key] = ""
+            state.effects.unknown[key] = ""
 
 
 def _keep_entry(state: RunState, ruling: rulings.SessionEntryKept, arrival: Arrival) -> None:
     state.session[ruling.key] = ruling.value
-    if state.ending is not None:
-        state.addenda += 1
+    if state.end.ending is not None:
+        state.end.addenda += 1
 
 
 def _replace_sources(state: RunState, ruling: rulings.SourcesReplaced, arrival: Arrival) -> None:
@@ -251,64 +254,65 @@ def _replace_sources(state: RunState, ruling: rulings.SourcesReplaced, arrival: 
 
 def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arrival) -> None:
     """The outcome of a call in doubt came after the ending: it is no longer open, it is kept, and nothing else changes."""
-    state.addenda += 1
-    if ruling.about in state.doubted:
-        del state.doubted[ruling.about]
-        command = state.open[ruling.about]
+    state.end.addenda += 1
+    if ruling.about in state.commands.doubted:
+        del state.commands.doubted[ruling.about]
+        command = state.commands.open[ruling.about]
         outcome_came_late(state, command, arrival)  # type: ignore[arg-type]  # only calls are in doubt
         _settle(state, CommandSettled(ruling.about, command.reserved), arrival)
 
 
 def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
-    state.ending, state.error, state.message = ruling.ending, ruling.error, ruling.message
-    state.ended_seq, state.ended_in_doubt = state.seq, ruling.doubted
-    state.paused, state.parked, state.asking, state.halted = False, None, 0, None
-    state.paused_by, state.is_copy = "", False
-    state.withheld.clear()
-    if state.held and state.hold is not None:
+    state.end.ending, state.end.error, state.end.message = ruling.ending, ruling.error, ruling.message
+    state.end.seq, state.end.doubted = state.seq, ruling.doubted
+    state.place.paused, state.place.parked, state.people.asking, state.place.halted = False, None, 0, None
+    state.place.paused_by, state.place.is_copy = "", False
+    state.commands.withheld.clear()
+    if state.children.held and state.clock.hold is not None:
         # A child that is cut off does not say how long it waited.
-        state.hold = told(state.hold, UNTOLD)
-    state.held.clear()
-    state.stood_before.clear()
-    for command_id in [command_id for command_id in state.open if command_id not in state.doubted]:
+        state.clock.hold = told(state.clock.hold, UNTOLD)
+    state.children.held.clear()
+    state.children.stood_before.clear()
+    for command_id in [command_id for command_id in state.commands.open if command_id not in state.commands.doubted]:
         _settle(state, CommandSettled(command_id), arrival)
 
 
 def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) -> None:
-    if state.pending:
-        state.context.extend(state.pending)
-        state.context_tokens += state.pending_tokens
-        state.pending.clear()
-        state.pending_tokens = 0
-    if len(state.context) != command.messages_count:
-        message = f"command {command.id} shows {command.messages_count} messages and the run has {len(state.context)}"
+    talk = state.talk
+    if talk.pending:
+        talk.context.extend(talk.pending)
+        talk.context_tokens += talk.pending_tokens
+        talk.pending.clear()
+        talk.pending_tokens = 0
+    if len(talk.context) != command.messages_count:
+        message = f"command {command.id} shows {command.messages_count} messages and the run has {len(talk.context)}"
         raise InvariantBroken("CONTEXT_MISCOUNTED", message)
-    state.attempt = command.attempt
-    state.blocking += 1
+    state.counts.attempt = command.attempt
+    state.commands.blocking += 1
     open_command(state, command)
 
 
 def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
-    state.asking += 1
+    state.people.asking += 1
     if command.packet is not None and not command.packet.about:
         call = command.packet.call
-        if state.tools[call.tool].effect.is_mutating:
-            state.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
+        if state.derived.tools[call.tool].effect.is_mutating:
+            state.effects.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
     if command.call_id:
         _trace_question(state, command, is_asked_again=command.silences > 0 or type(arrival) is RunForked)
     _open(state, command, arrival)
 
 
 def _trace_question(state: RunState, command: AskHuman, *, is_asked_again: bool) -> None:
-    """A call of a tool that asks a person is traced under its question, and under the next one when nobody answered."""
+    """A call of a tool that asks a person is traced under its question, and under the next one where that had no answer."""
     if is_asked_again:
-        before = next(key for key, trace in state.calls.items() if _is_unanswered(state, key, trace, command))
-        state.calls[command.id] = state.calls.pop(before)
+        before = next(key for key, trace in state.calls.made.items() if _is_unanswered(state, key, trace, command))
+        state.calls.made[command.id] = state.calls.made.pop(before)
         return
     # Other arguments than were proposed are a person's, who stands in the arrival; they are not repeated here.
-    arguments = (call.arguments for call in state.proposed if call.arguments_hash == command.arguments_hash)
+    arguments = (call.arguments for call in state.calls.proposed if call.arguments_hash == command.arguments_hash)
     count_call(state, command.tool, command.arguments_hash)
-    state.calls[command.id] = CallTrace(
+    state.calls.made[command.id] = CallTrace(
         command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, arguments=next(arguments, "")
     )
 
@@ -320,27 +324,27 @@ def _is_unanswered(state: RunState, key: str, trace: CallTrace, command: AskHuma
         command.tool,
         command.arguments_hash,
     )
-    return is_same and trace.rung is _ATTEMPTED and not trace.code and key not in state.open
+    return is_same and trace.rung is _ATTEMPTED and not trace.code and key not in state.commands.open
 
 
 def _warn_of_grounding(state: RunState, ruling: rulings.GroundingViolated, arrival: Arrival) -> None:
     if ruling.only_warns:
-        state.warnings.extend(ruling.claims)
+        state.result.warnings.extend(ruling.claims)
 
 
 def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival) -> None:
     if command.call_id:
         count_call(state, command.tool, command.arguments_hash)
-        state.calls[command.id] = CallTrace(
+        state.calls.made[command.id] = CallTrace(
             command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, arguments=command.prompt
         )
-    state.stood_before[command.id] = stood_by_now(state)
-    state.beneath[command.id] = command.run_id
+    state.children.stood_before[command.id] = stood_by_now(state)
+    state.children.runs[command.id] = command.run_id
     _open(state, command, arrival)
 
 
 def _part(state: RunState, command: Command, arrival: Arrival) -> None:
-    state.parting.append(command)
+    state.commands.parting.append(command)
 
 
 APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {

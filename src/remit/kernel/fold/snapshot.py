@@ -1,31 +1,32 @@
 """Snapshots: a state as bytes, so that a long run can be taken up without folding all its turns.
 
 Rule 1: a snapshot is a cache. Delete it, fold the turns, and the same state is back.
-Rule 2: every field of RunState is kept but those that follow from the manifest, which are made anew; what a field is
-        written as follows from its type, so a new field is kept without anybody thinking of it.
-Rule 3: a snapshot begins with the mark of whoever wrote it: of its format, of the rules, and of the name and the shape
-        of every field. Under any other mark it is not read at all.
-Rule 4: nothing here asks whether the bytes can be trusted; whoever loads them has asked.
+Rule 2: every field of RunState and of its groups is kept but what follows from the manifest, which is made anew; what a
+        field is written as follows from its type, so a new field is kept without a change here.
+Rule 3: a snapshot begins with the mark of the version that wrote it: of its format, of the rules, and of the name and
+        the shape of every field. Under any other mark it is not read at all.
+Rule 4: nothing here asks whether the bytes can be trusted; the loader has asked.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import is_dataclass
 from functools import cache
 from hashlib import sha256
+from operator import attrgetter
 from types import GenericAlias, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.turn import KERNEL_VERSION
-from remit.kernel.fold.apply import opened
+from remit.kernel.fold.derived import derived_of
 from remit.kernel.state import RunState
 
 # Raised when the fold of a turn leaves something else in a state than before and no type and no rule shows it.
-FORMAT = 1
+FORMAT = 2
 
-# What follows from the manifest alone: opened() makes it.
-DERIVED = ("graph", "tools", "tool_charges", "checks", "verifiers", "rated", "floors", "is_traced")
+# The group that follows from the manifest alone: derived_of() makes it.
+DERIVED = "derived"
 
 _MARK_BYTES = 32
 
@@ -33,7 +34,7 @@ _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
 class Field(NamedTuple):
-    """A field of a state, the type it is written as, and the way there and back."""
+    """A field of a state or of one of its groups ("place.node"), the type it is written as, and the way there and back."""
 
     name: str
     written_as: Any
@@ -53,7 +54,7 @@ def snapshot_of(state: RunState) -> bytes | None:
     """A state that has started, as bytes; equal states give equal bytes. None if a sum outgrew every number format."""
     layout = layout_of(RunState)
     try:
-        return layout.mark + _encode([field.packed(getattr(state, field.name)) for field in layout.fields])
+        return layout.mark + _encode([field.packed(attrgetter(field.name)(state)) for field in layout.fields])
     except OverflowError:
         return None
 
@@ -69,12 +70,11 @@ def state_from(data: bytes) -> RunState | None:
         return None
     kept = RunState()
     for field, value in zip(layout.fields, values, strict=True):
-        setattr(kept, field.name, field.unpacked(value))
+        group, _, name = field.name.rpartition(".")
+        setattr(getattr(kept, group) if group else kept, name, field.unpacked(value))
     if kept.manifest is None:
         return None
-    fresh = opened(RunStarted(kept.manifest, 0), 0)
-    for name in DERIVED:
-        setattr(kept, name, getattr(fresh, name))
+    kept.derived = derived_of(kept.manifest)
     return kept
 
 
@@ -82,12 +82,19 @@ def state_from(data: bytes) -> RunState | None:
 @cache
 def layout_of(kind: type) -> Layout:
     """How states of a class are written. It takes milliseconds, so it is found out when the first one is."""
-    hints = get_type_hints(kind)
-    fields = tuple(_field(name, hints[name]) for name in hints if name not in DERIVED)
+    fields = tuple(_fields(kind))
     written_as = GenericAlias(tuple, tuple(field.written_as for field in fields))
     shape = msgspec.json.encode(msgspec.json.schema(written_as), order="deterministic")
     named = repr((FORMAT, KERNEL_VERSION, [field.name for field in fields])).encode()
     return Layout(sha256(named + shape).digest(), fields, msgspec.msgpack.Decoder(written_as).decode)
+
+
+def _fields(kind: type, group: str = "") -> Iterator[Field]:
+    for name, hint in get_type_hints(kind).items():
+        if is_dataclass(hint) and name != DERIVED:
+            yield from _fields(hint, f"{name}.")  # type: ignore[arg-type]  # a hint is a class
+        elif name != DERIVED:
+            yield _field(group + name, hint)
 
 
 def _field(name: str, hint: Any) -> Field:

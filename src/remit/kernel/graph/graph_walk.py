@@ -89,7 +89,17 @@ def lay_out(graph: Graph) -> Layout:
     moves = [_moves_from(*each, exits, ends) for each in zip(graph.nodes, targets, sure, strict=True)]
     start = index.get(graph.start, -1)
     reached_from = reach(moves, (start,) if start >= 0 else ())
-    return Layout(graph, index, edges, targets, sure, asking, exits, moves, reached_from)
+    return Layout(
+        graph=graph,
+        index=index,
+        edges=edges,
+        targets=targets,
+        sure=sure,
+        asking=asking,
+        exits=exits,
+        moves=moves,
+        reached_from=reached_from,
+    )
 
 
 def _moves_from(

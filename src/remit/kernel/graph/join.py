@@ -29,15 +29,15 @@ def joined(tally: Tally, content: Text = "") -> str | None:
         return None
     node = tally.graph.nodes[tally.node]
     if node.kind is _HOST:
-        return None  # Whoever makes the calls elsewhere says when it is done.
-    if node.kind is _TOOL and (unreleased := tally.unreleased or tally.state.unreleased):
+        return None  # The agent that makes the calls elsewhere says when it is done.
+    if node.kind is _TOOL and (unreleased := tally.unreleased or tally.state.people.unreleased):
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=unreleased)
     if (node.kind is _TOOL or tally.child is not None) and (denied := stop_for_denials(tally)) is not None:
         return denied
     if node.feed is not None:
         return _conclude(tally, node, node.feed, content)
     if node.kind is _TOOL:
-        has_failures = tally.state.failures_in_a_row or tally.failures_in_a_row
+        has_failures = tally.state.counts.failures_in_a_row or tally.failures_in_a_row
         return (_stop_for_failures(tally) if has_failures else None) or (_STOPPED if tally.stopped else _SETTLED)
     if node.kind is NodeKind.VALIDATE:
         return conclude(tally, node)
@@ -57,8 +57,8 @@ def _conclude(tally: Tally, node: Node, feed: Feed, content: Text) -> str:
 
 
 def _stop_for_failures(tally: Tally) -> str | None:
-    retries_max = tally.state.caps[_RETRIES]
-    for tool, streak in {**tally.state.failures_in_a_row, **tally.failures_in_a_row}.items():
+    retries_max = tally.state.spending.caps[_RETRIES]
+    for tool, streak in {**tally.state.counts.failures_in_a_row, **tally.failures_in_a_row}.items():
         if streak is not None and streak.times > retries_max:
             unavailable = streak.code == ErrorCode.TOOL_UNAVAILABLE
             ending = Ending.UNAVAILABLE_DEP if unavailable else Ending.REPEATED_FAILURE
@@ -68,7 +68,7 @@ def _stop_for_failures(tally: Tally) -> str | None:
 
 
 def _join_children(tally: Tally, node: Node) -> str:
-    failed = tally.state.children_failed + tally.children_failed
+    failed = tally.state.children.failed + tally.children_failed
     answered = max(node.children, 1) - failed
     enough = {
         JoinRule.ALL: failed == 0,

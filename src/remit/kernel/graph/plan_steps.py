@@ -1,7 +1,7 @@
 """Steps of a plan: what a node is fed, and what it leaves for those that come after it.
 
 Rule 1: a step works on the value that the plan gives it, or on the output of the step it names as its source.
-Rule 2: an output is written once, with the outcome it came of; whoever resumes the run finds it there.
+Rule 2: an output is written once, with the outcome it came of; a resumed run finds it there.
 Rule 3: a value of a kind that the step cannot work on ends the plan, before anything of the step was ordered.
 Rule 4: a tool step gives a result only when its call was committed, or returned and nothing could verify it, or a child
         that it asked for has answered. What was refused or failed gives nothing.
@@ -64,7 +64,7 @@ def _mismatched(tally: Tally, message: str) -> Fed:
 def _output_of(tally: Tally, step: str) -> Output | None:
     if tally.finished is not None and tally.finished[0] == step:
         return tally.finished[1]
-    return tally.state.outputs.get(step)
+    return tally.state.result.outputs.get(step)
 
 
 def finish(tally: Tally, node: Node, kind: ValueKind, text: Text, command_id: str) -> None:
@@ -76,7 +76,7 @@ def finish(tally: Tally, node: Node, kind: ValueKind, text: Text, command_id: st
 
 
 def take_value(tally: Tally, node: Node, said: CodeReturned) -> str | None:
-    """Keep what the code of a step returned, or name the outcome that ends the plan where nobody could read it."""
+    """Keep what the code of a step returned, or name the outcome that ends the plan where it is unreadable."""
     if said.kind not in _KINDS:
         message = (
             f"step {node.name} gave a value of kind {said.kind[:80]!r}, which is not one of {', '.join(ValueKind)}"
@@ -97,7 +97,7 @@ def pass_on(tally: Tally, node: Node, command_id: str) -> None:
 
 def conclude_step(tally: Tally, node: Node) -> str:
     """Pass what a validate step looked at, send it back to where it was made, or fail the plan."""
-    problems = (*tally.state.problems, *tally.problems)
+    problems = (*tally.state.result.problems, *tally.problems)
     if not problems:
         pass_on(tally, node, tally.answering)
         return NodeOutcome.PASSED
@@ -112,8 +112,8 @@ def conclude_step(tally: Tally, node: Node) -> str:
 
 
 def _may_send_back(tally: Tally, node: Node) -> bool:
-    visits = tally.state.visits[tally.node] + tally.visits.count(tally.node)
-    is_final = tally.is_final or tally.state.is_final
+    visits = tally.state.place.visits[tally.node] + tally.visits.count(tally.node)
+    is_final = tally.is_final or tally.state.result.is_final
     is_used_up = node.visits_max and visits >= node.visits_max
     # Without an edge of its own the outcome would take the unconditional one, as if nothing were wrong.
     return not (is_final or is_used_up) and tally.graph.has_edge_for(tally.node, NodeOutcome.REPAIRABLE)

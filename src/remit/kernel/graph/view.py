@@ -27,7 +27,7 @@ def view_of(tally: Tally, outcome: str, names: Iterable[str] = GUARD_VIEW) -> di
 
 def clock_ms_used(tally: Tally) -> int:
     """How much of the wall clock is used; it stands still while a person is waited for."""
-    return tally.at_ms - tally.state.started_at_ms - tally.state.stood_ms - tally.standing_ms
+    return tally.at_ms - tally.state.clock.started_at_ms - tally.state.clock.stood_ms - tally.standing_ms
 
 
 def _node(tally: Tally) -> Node:
@@ -45,7 +45,7 @@ def _failed_now(tally: Tally) -> int:
 
 def _children_open(tally: Tally) -> int:
     ended = [decision.command_id for decision in tally.decisions if isinstance(decision, CommandSettled)]
-    children = (c for c in (*tally.state.open.values(), *tally.decisions) if isinstance(c, StartChild))
+    children = (c for c in (*tally.state.commands.open.values(), *tally.decisions) if isinstance(c, StartChild))
     return sum(child.id not in ended for child in children)
 
 
@@ -59,29 +59,31 @@ VALUES: Mapping[str, Value] = MappingProxyType(
         "node": lambda tally, _: _node(tally).name,
         "lifecycle": lambda tally, _: _node(tally).lifecycle.value,
         "loop_state": lambda tally, _: label_of(tally.manifest.role, _node(tally)).value,
-        "visits": lambda tally, _: tally.state.visits[tally.node] + tally.visits.count(tally.node),
-        "iterations": lambda tally, _: tally.state.iterations + tally.answers,
-        "attempt": lambda tally, _: tally.state.repairs + 1,
+        "visits": lambda tally, _: tally.state.place.visits[tally.node] + tally.visits.count(tally.node),
+        "iterations": lambda tally, _: tally.state.counts.iterations + tally.answers,
+        "attempt": lambda tally, _: tally.state.counts.repairs + 1,
         "turns": lambda tally, _: tally.state.seq + 1,
         "answer": lambda tally, _: tally.answer if isinstance(tally.answer, str) else "",
         "answer_bytes": lambda tally, _: size_bytes(tally.answer),
         "proposed_calls": lambda tally, _: len(tally.proposed),
-        "refused_calls": lambda tally, _: len(tally.state.refused) + _refused_now(tally),
-        "failed_calls": lambda tally, _: tally.state.calls_failed + _failed_now(tally),
-        "committed_observations": lambda tally, _: sum(tally.state.committed.values()) + len(tally.committed),
+        "refused_calls": lambda tally, _: len(tally.state.calls.refused) + _refused_now(tally),
+        "failed_calls": lambda tally, _: tally.state.counts.calls_failed + _failed_now(tally),
+        "committed_observations": lambda tally, _: sum(tally.state.effects.committed.values()) + len(tally.committed),
         "uncommitted_effects": lambda tally, _: len(unproven_effects(tally)),
         "approvals_pending": lambda tally, _: tally.asking,
         "children_open": lambda tally, _: _children_open(tally),
-        "children_failed": lambda tally, _: tally.state.children_failed + tally.children_failed,
+        "children_failed": lambda tally, _: tally.state.children.failed + tally.children_failed,
         "depth": lambda tally, _: tally.manifest.depth,
         "wall_clock_ms_used": lambda tally, _: clock_ms_used(tally),
-        "last_tool": lambda tally, _: tally.state.last_tool,
-        "last_error": lambda tally, _: tally.last_error or tally.state.last_error,
+        "last_tool": lambda tally, _: tally.state.calls.last_tool,
+        "last_error": lambda tally, _: tally.last_error or tally.state.counts.last_error,
         "ending": lambda tally, _: "" if tally.ending is None else tally.ending.value,
-        "repaired": lambda tally, _: tally.state.repairs > 0,
+        "repaired": lambda tally, _: tally.state.counts.repairs > 0,
         "has_schema": lambda tally, _: tally.manifest.request.output.schema is not None,
         **{f"left_{dimension.name.lower()}": _left_of(dimension) for dimension in Dimension},
         # The clock is not charged like the rest; it runs.
-        "left_wall_clock_ms": lambda tally, _: tally.state.caps[Dimension.WALL_CLOCK_MS] - clock_ms_used(tally),
+        "left_wall_clock_ms": lambda tally, _: (
+            tally.state.spending.caps[Dimension.WALL_CLOCK_MS] - clock_ms_used(tally)
+        ),
     }
 )

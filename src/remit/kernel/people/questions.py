@@ -1,8 +1,8 @@
 """Asking people: a question is a command with an expiry, and silence is refusal.
 
 Rule 1: every question costs one human review, reserved when it is asked; nothing else is reserved while waiting.
-Rule 2: every question has a timer. What expires goes to whom the boundary names next; when there is nobody left it is a
-        no, and an outcome nobody could tell ends the run for review.
+Rule 2: every question has a timer. What expires goes to whom the boundary names next; when there is no next person it is a
+        no, and an outcome that stays unknown ends the run for review.
 Rule 3: every question says who receives authority by it.
 """
 
@@ -38,37 +38,37 @@ def ask(
 
     Questions of one group are one review: the first of them, which is a group of itself, pays for all.
     """
-    command_id = tally.next_id()
-    asked_by = ("", "", b"") if call is None else (call.call_id, call.tool, call.arguments_hash)
+    boundary = tally.manifest.boundary
     # The call of a tool that asks is charged like any other call, beside the review.
-    reserved = REVIEW if call is None else charges_of((*REVIEW, *tally.state.tool_charges[call.tool]))
+    reserved = REVIEW if call is None else charges_of((*REVIEW, *tally.state.derived.charges[call.tool]))
     asked = AskHuman(
-        command_id,
-        purpose,
-        ending,
-        tally.at_ms + tally.manifest.boundary.approval_wait_ms_max,
-        packet,
-        question,
-        () if group else reserved,
-        escalation_of(trigger or TRIGGER_OF[ending], tally.manifest.boundary.queues, is_grave=_is_grave(tally, packet)),
-        group,
-        options,
-        releases,
-        0,
-        *asked_by,
-        answer,
+        id=tally.next_id(),
+        purpose=purpose,
+        ending=ending,
+        expires_at_ms=tally.at_ms + boundary.approval_wait_ms_max,
+        packet=packet,
+        question=question,
+        reserved=() if group else reserved,
+        escalation=escalation_of(trigger or TRIGGER_OF[ending], boundary.queues, is_grave=_is_grave(tally, packet)),
+        group=group,
+        options=options,
+        releases=releases,
+        call_id="" if call is None else call.call_id,
+        tool="" if call is None else call.tool,
+        arguments_hash=b"" if call is None else call.arguments_hash,
+        answer=answer,
     )
     _put(tally, asked)
-    return command_id
+    return asked.id
 
 
 def _is_grave(tally: Tally, packet: Packet | None) -> bool:
     """Whether what is asked about destroys something."""
-    return packet is not None and tally.state.tools[packet.call.tool].destructive
+    return packet is not None and tally.state.derived.tools[packet.call.tool].destructive
 
 
 def ask_the_next(tally: Tally, question: AskHuman) -> bool:
-    """Pass a question on that nobody answered, to the next queue that the boundary names; whether there is one."""
+    """Pass an unanswered question on, to the next queue that the boundary names; whether there is one."""
     queues = tally.manifest.boundary.on_silence
     if not has_next(tally, question):
         return False
@@ -99,7 +99,7 @@ def ask_anew(tally: Tally, question: AskHuman, packet: Packet | None, expires_at
 
 
 def has_next(tally: Tally, question: AskHuman) -> bool:
-    """Whether there is somebody left to ask, and asking once more fits the budget beside what the first asking cost."""
+    """Whether there is a next person to ask, and asking once more fits the budget beside what the first asking cost."""
     is_left = question.silences < len(tally.manifest.boundary.on_silence)
     return is_left and lacking(tally, _price_of_asking_again(tally, question)) is None
 
@@ -120,7 +120,6 @@ def _price_of_asking_again(tally: Tally, question: AskHuman) -> Charges:
 def _put(tally: Tally, question: AskHuman) -> None:
     tally.order(question)
     tally.asking += 1
-    tally.is_weighty = True
     tally.order(SetTimer(tally.next_id(), question.expires_at_ms, TimerPurpose.APPROVAL, question.id))
 
 

@@ -75,16 +75,16 @@ def conclude(tally: Tally, node: Node) -> str | None:
     goal = tally.manifest.goal
     found = [*_problems(tally), *(_criteria_problems(tally, goal) if goal is not None else ())]
     found += [Problem(ErrorCode.VALIDATION_RULE_FAILED, text) for text in _heard(tally)]
-    objections = (*tally.state.objections, *tally.objections)
+    objections = (*tally.state.result.objections, *tally.objections)
     found += [Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text) for text in objections]
     if not found:
         return _reviewed(tally)
     if goal is not None and (why := given_up(tally, goal)):
         return head_for(tally, Ending.IMPOSSIBLE, message=why)
     texts = tuple(problem.text for problem in found)
-    visits = tally.state.visits[tally.node] + tally.visits.count(tally.node)
+    visits = tally.state.place.visits[tally.node] + tally.visits.count(tally.node)
     may_repair = tally.manifest.request.output.repair_allowed or not any(p.code in _STRUCTURAL for p in found)
-    is_final = tally.is_final or tally.state.is_final
+    is_final = tally.is_final or tally.state.result.is_final
     if may_repair and not is_final and (not node.visits_max or visits < node.visits_max):
         bound = correction_bound(texts)
         tally.last_error = found[0].code
@@ -99,7 +99,7 @@ def conclude(tally: Tally, node: Node) -> str | None:
 
 
 def _reviewed(tally: Tally) -> str | None:
-    """Pass an answer that nobody has to look at; one that is unsure or of high stakes is for a reviewer to let stand."""
+    """Pass an answer that needs no reviewer; one that is unsure or of high stakes is for a reviewer to let stand."""
     doubt, stakes = _doubt(tally), _stakes(tally)
     if not doubt and not stakes:
         return NodeOutcome.PASSED
@@ -133,8 +133,8 @@ def confidence_ppm_of(tally: Tally) -> int:
 
     An answer for which nothing speaks has no confidence at all.
     """
-    state, confidence_ppm = tally.state, tally.state.confidence_ppm
-    passed, failed = state.checks_passed, state.checks_failed
+    state, confidence_ppm = tally.state, tally.state.result.confidence_ppm
+    passed, failed = state.result.checks_passed, state.result.checks_failed
     # What this turn has heard is not in the state yet.
     for decision in tally.decisions:
         if isinstance(decision, VoteCounted):
@@ -143,7 +143,7 @@ def confidence_ppm_of(tally: Tally) -> int:
             passed, failed = passed + decision.checks_passed, failed + decision.checks_failed
     if confidence_ppm >= 0:
         return confidence_ppm
-    return passed * _PPM // (passed + failed) if passed + failed else max(state.relevance_ppm, 0)
+    return passed * _PPM // (passed + failed) if passed + failed else max(state.talk.relevance_ppm, 0)
 
 
 def refuse_unaccepted(tally: Tally, node: Node) -> str | None:
@@ -169,7 +169,7 @@ def refuse_unaccepted(tally: Tally, node: Node) -> str | None:
 def _has_passed_a_check(tally: Tally) -> bool:
     """Whether the run passed a validate node, which could have judged its goal; that of a plan's step judges its own."""
     checks = (n for n, node in enumerate(tally.graph.nodes) if node.kind is NodeKind.VALIDATE and node.feed is None)
-    return any(tally.state.visits[n] + tally.visits.count(n) for n in checks)
+    return any(tally.state.place.visits[n] + tally.visits.count(n) for n in checks)
 
 
 def _unjudged_criteria(tally: Tally, goal: Goal) -> Iterator[Problem]:
@@ -183,7 +183,7 @@ def _unjudged_criteria(tally: Tally, goal: Goal) -> Iterator[Problem]:
 
 
 def _heard(tally: Tally) -> tuple[str, ...]:
-    return (*tally.state.problems, *tally.problems)
+    return (*tally.state.result.problems, *tally.problems)
 
 
 def _problems(tally: Tally) -> Iterator[Problem]:
@@ -210,10 +210,10 @@ def _contract_problems(tally: Tally) -> Iterator[Problem]:
 
 def _choice_problems(tally: Tally) -> Iterator[Problem]:
     choice = tally.manifest.request.tool_choice
-    if choice.mode is ToolChoiceMode.REQUIRED and not tally.state.calls:
+    if choice.mode is ToolChoiceMode.REQUIRED and not tally.state.calls.made:
         yield Problem(ErrorCode.VALIDATION_RULE_FAILED, "a tool call is required before answering")
     elif choice.mode is ToolChoiceMode.FUNCTION and all(
-        call.tool != choice.function_name for call in tally.state.calls.values()
+        call.tool != choice.function_name for call in tally.state.calls.made.values()
     ):
         yield Problem(ErrorCode.VALIDATION_RULE_FAILED, f"tool {choice.function_name} must be called before answering")
 
@@ -223,7 +223,7 @@ def _goal_problems(tally: Tally, goal: Goal) -> Iterator[Problem]:
         times = times_committed(tally, action.tool)
         if times < action.times_min:
             text = f"required action {action.tool}: observed {times} of {action.times_min} times"
-            if tally.state.verifiers.get(action.tool, OBSERVED_ONLY) == "":
+            if tally.state.derived.verifiers.get(action.tool, OBSERVED_ONLY) == "":
                 text = f"required action {action.tool}: verified {times} of {action.times_min} times; it declares no `verify`"
             yield Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text)
 

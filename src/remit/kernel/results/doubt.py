@@ -1,7 +1,7 @@
-"""Doubt: mutating calls whose outcome nobody knows. They are never repeated and never assumed.
+"""Doubt: mutating calls whose outcome is unknown. They are never repeated and never assumed.
 
 Rule 1: a call in doubt stays open until its late outcome, its tool's own account, or a person settles it.
-Rule 2: its tool is asked first, if it can be; then a person. When nobody can be asked, the run ends for review.
+Rule 2: its tool is asked first, if it can be; then a person. When neither can be asked, the run ends for review.
 Rule 3: while the run is paused nothing is asked; the resume asks.
 """
 
@@ -36,17 +36,21 @@ def doubt(tally: Tally, command: CallTool, reason: str, said: str = "", raised: 
     tally.last_error = reason
     if raised:
         tally.raised = raised
-        if why := stopped_by(tally, tally.state.tools[command.tool], At.OBSERVATION):
+        if why := stopped_by(tally, tally.state.derived.tools[command.tool], At.OBSERVATION):
             return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{command.tool}: {why}")
     return None if tally.paused else inquire(tally, command, said)
 
 
 def inquire(tally: Tally, command: CallTool, said: str = "") -> str | None:
     """Ask the tool, if it keeps accounts; else a person."""
-    tool = tally.state.tools[command.tool]
+    tool = tally.state.derived.tools[command.tool]
     if not tool.reconcilable:
         return ask_about(tally, command, said)
-    tally.order(ReconcileTool(tally.next_id(), command.id, command.tool, command.key, tool.timeout_ms))
+    tally.order(
+        ReconcileTool(
+            id=tally.next_id(), about=command.id, tool=command.tool, key=command.key, timeout_ms=tool.timeout_ms
+        )
+    )
     return None
 
 
@@ -58,15 +62,17 @@ def ask_about(tally: Tally, command: CallTool, said: str = "") -> str | None:
         )
     call = ProposedCall(command.call_id, command.tool, command.arguments, command.arguments_hash)
     reasons = [f"the outcome of {command.tool} ({command.key}) is not known"]
-    if tally.state.doubted.get(command.id) == WITHHELD:
+    if tally.state.commands.doubted.get(command.id) == WITHHELD:
         reasons = [
             f"{HELD_BACK} ({command.tool}, {command.key}); the run that this is a fork of may have made it since"
         ]
-    if said := said or tally.state.calls[command.id].reason:
+    if said := said or tally.state.calls.made[command.id].reason:
         reasons.append(f"it said: {said[:ARGUMENTS_CHARS_MAX]}")
     reasons += [*attempts_at(tally.state, call, command.id), *_told_by_the_origin(tally, command)]
     boundary = tally.manifest.versions.boundary
-    packet = Packet(call, command.version, boundary, tuple(reasons), about=command.id)
+    packet = Packet(
+        call=call, tool_version=command.version, boundary_version=boundary, reasons=tuple(reasons), about=command.id
+    )
     ask(tally, AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, packet=packet)
     return None
 
@@ -79,9 +85,9 @@ def _told_by_the_origin(tally: Tally, command: CallTool) -> tuple[str, ...]:
 
 
 def inquire_all(tally: Tally) -> str | None:
-    """Ask about every call in doubt that nobody is being asked about yet."""
-    for command_id in tally.state.doubted:
-        command = tally.state.open[command_id]
+    """Ask about every call in doubt that is not being asked about yet."""
+    for command_id in tally.state.commands.doubted:
+        command = tally.state.commands.open[command_id]
         assert isinstance(command, CallTool)
         if not any(inquiries(tally.state, command_id)) and (outcome := inquire(tally, command)) is not None:
             return outcome

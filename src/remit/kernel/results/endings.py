@@ -3,7 +3,7 @@
 Rule 1: every ending is reached through a terminal of the graph; head_for() names the outcome that leads there.
 Rule 2: SUCCESS is earned: nothing the run proposed to change may be left uncommitted.
 Rule 3: whatever is still open when a run ends is cancelled; a mutating call that was cut off stays in doubt.
-Rule 4: an ending that leaves an effect in doubt names it and hands it to somebody, whatever its code.
+Rule 4: an ending that leaves an effect in doubt names it and hands it to a person, whatever its code.
 """
 
 from collections.abc import Collection, Mapping
@@ -39,7 +39,7 @@ from remit.kernel.results.grounding import UNDONE, claim_of, has_changed_anythin
 from remit.kernel.state import CallKey, CallTrace, RunState, pinned
 from remit.kernel.tally import Tally
 
-# One denial may be a slip; from the second on somebody should look.
+# One denial may be a slip; from the second on a person should look.
 DENIALS_NOTED = 2
 # Three refusals for want of permission, by the boundary or by people, look like an attack, not like a mistake.
 DENIALS_MAX = 3
@@ -116,7 +116,7 @@ def enter_terminal(tally: Tally, node: Node) -> None:
         tally.message = what_is_missing(unproven)
     _leave_nothing_open(tally)
     doubted = claims_in(_left_in_doubt(tally))
-    # Nobody will be asked what became of them any more, so whoever is asked otherwise is told.
+    # No question about them follows any more, so a person who is asked otherwise is told.
     trigger = _trigger_of(tally, ending) or (TRIGGER_OF[Ending.REVIEW_REQUIRED] if doubted else None)
     queues = tally.manifest.boundary.queues
     escalation = None if trigger is None else escalation_of(trigger, queues, is_grave=bool(doubted))
@@ -146,10 +146,10 @@ def named(names: Collection[str]) -> str:
 
 
 def _left_in_doubt(tally: Tally) -> Mapping[CallKey, str]:
-    """The effects of which nobody knows whether they happened when the run ends here."""
+    """The effects of which it is unknown whether they happened when the run ends here."""
     now = [ruling.command_id for ruling in tally.decisions if isinstance(ruling, OutcomeDoubted)]
-    doubted = [command_id for command_id in (*tally.state.doubted, *now) if not has_outcome(tally, command_id)]
-    traces = [tally.state.calls[command_id] for command_id in doubted]
+    doubted = [command_id for command_id in (*tally.state.commands.doubted, *now) if not has_outcome(tally, command_id)]
+    traces = [tally.state.calls.made[command_id] for command_id in doubted]
     keys = dict.fromkeys([(trace.tool, trace.arguments_hash) for trace in traces], OUTCOME_UNKNOWN)
     return {**keys, **unknown_effects(tally)}
 
@@ -157,8 +157,8 @@ def _left_in_doubt(tally: Tally) -> Mapping[CallKey, str]:
 def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:
     """What an ending hands on: a confirmation that never came is about its call, and one denial is no pattern yet."""
     if ending is Ending.CONFIRM_REQUIRED:
-        tools = [tool for tool, _ in unproven_effects(tally) if tool in tally.state.tools]
-        return trigger_of_call(tally.state.tools[tools[0]]) if tools else TRIGGER_OF[ending]
+        tools = [tool for tool, _ in unproven_effects(tally) if tool in tally.state.derived.tools]
+        return trigger_of_call(tally.state.derived.tools[tools[0]]) if tools else TRIGGER_OF[ending]
     if ending is Ending.PERMISSION_DENIED:
         denials = times_denied(tally) + times_turned_away(tally)
         return TRIGGER_OF[ending] if denials >= DENIALS_NOTED else None
@@ -173,12 +173,12 @@ def is_denial(refused: ToolCallRefused) -> bool:
 def times_denied(tally: Tally) -> int:
     """How many calls the boundary has denied, this turn included: here, above and beneath."""
     now = sum(isinstance(ruling, ToolCallRefused) and is_denial(ruling) for ruling in tally.decisions)
-    return tally.state.denials + now + tally.denied_below.by_boundary
+    return tally.state.counts.denials + now + tally.denied_below.by_boundary
 
 
 def times_turned_away(tally: Tally) -> int:
     """Of how many answers people have turned calls away, this turn included: here, above and beneath."""
-    return tally.state.noes + tally.is_a_no + tally.denied_below.answers
+    return tally.state.people.noes + tally.is_a_no + tally.denied_below.answers
 
 
 def stop_for_denials(tally: Tally) -> str | None:
@@ -201,7 +201,11 @@ def denied_by(state: RunState) -> Denials:
     if manifest.request.tool_choice.mode is ToolChoiceMode.NONE:
         return NO_DENIALS
     above = manifest.denials
-    return denials_of(state.denials - above.by_boundary, state.noes - above.answers, state.rejections - above.approvals)
+    return denials_of(
+        state.counts.denials - above.by_boundary,
+        state.people.noes - above.answers,
+        state.people.rejections - above.approvals,
+    )
 
 
 def _ending_at(tally: Tally, terminal: EndingClass) -> Ending:
@@ -228,7 +232,7 @@ def _refuse_success(tally: Tally, unproven: Mapping[CallKey, str], decisive: Col
 def _why_refused(tally: Tally) -> str:
     """The reason of the latest refusal of a call that would have changed something."""
     now = [ruling.reason for ruling in tally.decisions if isinstance(ruling, ToolCallRefused) and _is_decisive(ruling)]
-    before = [trace.reason for trace in tally.state.refused if _is_decisive(trace)]
+    before = [trace.reason for trace in tally.state.calls.refused if _is_decisive(trace)]
     reasons = [*before, *now]
     return f" ({reasons[-1]})" if reasons else ""
 
@@ -238,9 +242,9 @@ def _is_decisive(refused: ToolCallRefused | CallTrace) -> bool:
 
 
 def _leave_nothing_open(tally: Tally) -> None:
-    """Take back what this turn ordered but nobody has been told, and cancel everything still open."""
+    """Take back what this turn ordered but no executor has been told, and cancel everything still open."""
     tally.take_back_orders()
-    for command in tally.state.open.values():
+    for command in tally.state.commands.open.values():
         if not has_outcome(tally, command.id):
             _cancel(tally, command)
 
@@ -265,7 +269,7 @@ def _cancel(tally: Tally, command: Command) -> None:
     elif command.id in tally.unbegun:
         # It is known not to have happened, and cost nothing.
         tally.rule(CallSettled(command.id, Rung.OBSERVED, code=ErrorCode.CANCELLED_SIGNAL))
-    elif not command.mutating or command.id in tally.state.withheld:
+    elif not command.mutating or command.id in tally.state.commands.withheld:
         tally.rule(CallSettled(command.id, Rung.ATTEMPTED, command.reserved, code=ErrorCode.CANCELLED_SIGNAL))
     elif not _is_doubted(tally, command.id):
         tally.rule(OutcomeDoubted(command.id, ErrorCode.CANCELLED_SIGNAL))
@@ -274,4 +278,4 @@ def _cancel(tally: Tally, command: Command) -> None:
 def _is_doubted(tally: Tally, command_id: str) -> bool:
     """Whether a call is in doubt already, since an earlier turn or this one."""
     doubted = (decision.command_id for decision in tally.decisions if isinstance(decision, OutcomeDoubted))
-    return command_id in tally.state.doubted or command_id in doubted
+    return command_id in tally.state.commands.doubted or command_id in doubted

@@ -127,11 +127,13 @@ def given_up(tally: Tally, goal: Goal) -> str:
 
 def _why_lost(tally: Tally, tool: str) -> str:
     refused = [
-        trace.reason for trace in tally.state.refused if trace.tool == tool and trace.code == Refusal.APPROVAL_REJECTED
+        trace.reason
+        for trace in tally.state.calls.refused
+        if trace.tool == tool and trace.code == Refusal.APPROVAL_REJECTED
     ]
     if refused:
         return f"a person turned it away ({refused[-1]})"
-    codes = [trace.code for trace in tally.state.calls.values() if trace.tool == tool]
+    codes = [trace.code for trace in tally.state.calls.made.values() if trace.tool == tool]
     if codes and codes[-1] == ErrorCode.TOOL_UNAVAILABLE:
         return "the tool is unavailable"
     return ""

@@ -6,7 +6,7 @@ Rule 1: only a verified observation is committed: it returned, kept its result s
 Rule 2: intended, attempted and observed effects are not facts. Assumed ones do not exist.
 Rule 3: an effect the run proposed and never committed is a claim without proof.
 Rule 4: a delegation whose lease has side effects is such a proposal: refused, failed or lost, what it was to change counts
-        as left. Of a lost one nobody knows what it has changed.
+        as left. Of a lost one it is unknown what it has changed.
 Rule 5: what was left is made good by what was done in its place, and by no words: a tool that a child left, by a later
         committed call of that tool, here or beneath; a delegation, by a later one of its tool that succeeds and beneath
         which an effect was committed. Exactly the same delegation makes both good by succeeding. What was refused for
@@ -46,7 +46,7 @@ UNDONE = MENDABLE | {REFUSED_IN_CHILD}
 _TOO_DEAR = frozenset({Refusal.BUDGET_EXHAUSTED, Refusal.RATE_LIMITED})
 # Of what a child was refused: what authority or a person has objected to, and not what there was no budget for.
 _AUTHORITY = frozenset({*Refusal, REFUSED_IN_CHILD}) - _TOO_DEAR - {Refusal.REPEATED_CALL}
-# What happened as far as anybody knows, or may have: nothing that is done later takes its place.
+# What happened as far as is known, or may have: nothing that is done later takes its place.
 _BEYOND_MENDING = frozenset({UNVERIFIED, OUTCOME_UNKNOWN})
 NO_ARGUMENTS = digest_of(b"{}")
 # What stands for the arguments of an effect that a child left: this, and the command that started it; where it was
@@ -54,7 +54,7 @@ NO_ARGUMENTS = digest_of(b"{}")
 _CHILD, _HASH = b"child:", b"#"
 # As many effects of a child as its parent is told of.
 LEFT_MAX = 10
-# What a child leaves of an effect: undone, done as far as anybody knows, or unknown to everybody.
+# What a child leaves of an effect: undone, done as far as is known, or unknown.
 _LEFT = (LEFT_BY_CHILD, UNVERIFIED, OUTCOME_UNKNOWN)
 
 _OBSERVED, _COMMITTED = Rung.OBSERVED, Rung.COMMITTED
@@ -87,21 +87,23 @@ def stops_loop(arrival: ToolReturned, tool: ToolDefinition) -> bool:
 
 def unproven_effects(tally: Tally) -> Mapping[CallKey, str]:
     """Effects that were proposed and never committed, with the code that says why."""
-    claims = {**tally.state.uncommitted, **tally.uncommitted}
+    claims = {**tally.state.effects.uncommitted, **tally.uncommitted}
     return {key: code for key, code in claims.items() if code}
 
 
 def unknown_effects(tally: Tally) -> Mapping[CallKey, str]:
-    """Effects whose tool failed within and that nobody has heard of since: whether they happened, nobody knows."""
-    before = [key for key in tally.state.unknown if tally.uncommitted.get(key) not in ("", UNVERIFIED)]
+    """Effects whose tool failed within and that were not heard of since: it is unknown whether they happened."""
+    before = [key for key in tally.state.effects.unknown if tally.uncommitted.get(key) not in ("", UNVERIFIED)]
     now = [key for key, code in tally.uncommitted.items() if code == OUTCOME_UNKNOWN]
     return dict.fromkeys([*before, *now], OUTCOME_UNKNOWN)
 
 
 def effects_in_doubt(state: RunState) -> Mapping[CallKey, str]:
-    """The effects of which nobody knows whether they happened: calls in doubt, and calls whose tool failed within."""
-    doubted = [state.calls[command_id] for command_id in state.doubted]
-    return dict.fromkeys([*((trace.tool, trace.arguments_hash) for trace in doubted), *state.unknown], OUTCOME_UNKNOWN)
+    """The effects of which it is unknown whether they happened: calls in doubt, and calls whose tool failed within."""
+    doubted = [state.calls.made[command_id] for command_id in state.commands.doubted]
+    return dict.fromkeys(
+        [*((trace.tool, trace.arguments_hash) for trace in doubted), *state.effects.unknown], OUTCOME_UNKNOWN
+    )
 
 
 def claim_of(tool: str, digest: bytes, code: str) -> str:
@@ -126,10 +128,10 @@ def made_good(state: RunState, command: CallTool) -> list[CallKey]:
     child was refused is made good by exactly the same call.
     """
     tool, arguments_hash = command.tool, command.arguments_hash
-    beside = {(call.tool, call.arguments_hash) for call in state.proposed}
+    beside = {(call.tool, call.arguments_hash) for call in state.calls.proposed}
     return [
         key
-        for key, code in state.uncommitted.items()
+        for key, code in state.effects.uncommitted.items()
         if (
             code in MENDABLE
             and key not in beside
@@ -148,7 +150,7 @@ def left_by(state: RunState) -> tuple[tuple[str, str], ...]:
     unknown = effects_in_doubt(state)
     left = {
         (key[0], 2 if key in unknown else int(code == UNVERIFIED))
-        for key, code in state.uncommitted.items()
+        for key, code in state.effects.uncommitted.items()
         if key in unknown or code not in _AUTHORITY
     }
     gravest = sorted(left, key=lambda one: (-one[1], one[0]))[:LEFT_MAX]
@@ -160,7 +162,7 @@ def refused_by(state: RunState) -> tuple[CallKey, ...]:
     unknown = effects_in_doubt(state)
     refused = {
         (tool, _hash_in(place) if code == REFUSED_IN_CHILD else place)
-        for (tool, place), code in state.uncommitted.items()
+        for (tool, place), code in state.effects.uncommitted.items()
         if code in _AUTHORITY and (tool, place) not in unknown
     }
     return tuple(sorted(refused)[:LEFT_MAX])
@@ -189,7 +191,7 @@ def _hash_in(place: bytes) -> bytes:
 def left_with(command: StartChild, node: Node | None, ending: str) -> str:
     """Under which code the effect of a delegation is left, now that its child has ended so; empty where it is not.
 
-    A child that its node declares was proposed by nobody, and tells itself what it proposed, as long as it is there.
+    A child that its node declares was not proposed, and tells itself what it proposed, as long as it is there.
     """
     is_lost = ending not in _ENDINGS
     if dict(command.lease).get(_SIDE_EFFECTS, 0) == 0 or ending in ANSWERED:
@@ -206,7 +208,7 @@ def made_good_beneath(
 
     What was proposed, or started, beside it was not meant in its place.
     """
-    proposed = [(call.tool, call.arguments_hash) for call in state.proposed] if command.call_id else []
+    proposed = [(call.tool, call.arguments_hash) for call in state.calls.proposed] if command.call_id else []
     own: CallKey | tuple[str, Text] = (command.tool, command.arguments_hash)
     if command.call_id:
         beside = {key for key in proposed if key != own or proposed.count(key) > 1}
@@ -214,7 +216,7 @@ def made_good_beneath(
         own, beside = (command.node, command.prompt), set()
     has_changed = has_succeeded and any(_is_effect(state, tool) for tool in observed)
     good = []
-    for key, code in state.uncommitted.items():
+    for key, code in state.effects.uncommitted.items():
         asked = _asked_for(state, key)
         if code in _BEYOND_MENDING or (asked in beside and key != own) or _began_with(key, command):
             continue
@@ -230,9 +232,9 @@ def _asked_for(state: RunState, left: CallKey) -> CallKey | tuple[str, Text] | N
     if not left[1].startswith(_CHILD):
         return left
     before = _child_in(left[1])
-    if (asked := state.calls.get(before)) is not None:
+    if (asked := state.calls.made.get(before)) is not None:
         return asked.tool, asked.arguments_hash
-    return next(((child.node, child.prompt) for child in state.children if child.command_id == before), None)
+    return next(((child.node, child.prompt) for child in state.children.ended if child.command_id == before), None)
 
 
 def _began_with(left: CallKey, command: StartChild) -> bool:
@@ -248,19 +250,19 @@ def _is_like(left: CallKey, code: str, command: StartChild) -> bool:
 
 
 def _is_effect(state: RunState, tool: str) -> bool:
-    return tool in state.tools and state.tools[tool].effect.is_mutating
+    return tool in state.derived.tools and state.derived.tools[tool].effect.is_mutating
 
 
 def has_changed_anything(tally: Tally) -> bool:
-    """Whether any effect of the run, or of one beneath it, was committed, or happened as far as anybody knows."""
-    if tally.state.effects_committed > 0 or "" in tally.uncommitted.values():
+    """Whether any effect of the run, or of one beneath it, was committed, or happened as far as is known."""
+    if tally.state.effects.count > 0 or "" in tally.uncommitted.values():
         return True
-    if any(_is_effect(tally.state, name) for name in (*tally.state.observed_below, *tally.observed_below)):
+    if any(_is_effect(tally.state, name) for name in (*tally.state.effects.observed_below, *tally.observed_below)):
         return True
-    return UNVERIFIED in tally.uncommitted.values() or UNVERIFIED in tally.state.uncommitted.values()
+    return UNVERIFIED in tally.uncommitted.values() or UNVERIFIED in tally.state.effects.uncommitted.values()
 
 
 def times_committed(tally: Tally, tool: str) -> int:
     """How many observations of a tool were committed, here and in runs beneath."""
-    below = tally.state.observed_below.get(tool, 0) + tally.observed_below.get(tool, 0)
-    return tally.state.committed.get(tool, 0) + tally.committed.count(tool) + below
+    below = tally.state.effects.observed_below.get(tool, 0) + tally.observed_below.get(tool, 0)
+    return tally.state.effects.committed.get(tool, 0) + tally.committed.count(tool) + below

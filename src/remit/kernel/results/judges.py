@@ -61,7 +61,24 @@ def on_verdict(tally: Tally, command: StartChild, arrival: ChildEnded | ChildLos
     passed = not problems
     goal = tally.manifest.goal
     if goal is not None and any(criterion.only_warns for criterion in goal.criteria if criterion.name == name):
-        tally.rule(ValidatorHeard(command.id, command.kind, (), int(passed), int(not passed), problems))
+        tally.rule(
+            ValidatorHeard(
+                command_id=command.id,
+                name=command.kind,
+                problems=(),
+                checks_passed=int(passed),
+                checks_failed=int(not passed),
+                warnings=problems,
+            )
+        )
         return
     tally.objections += problems
-    tally.rule(ValidatorHeard(command.id, command.kind, problems, int(passed), int(not passed)))
+    tally.rule(
+        ValidatorHeard(
+            command_id=command.id,
+            name=command.kind,
+            problems=problems,
+            checks_passed=int(passed),
+            checks_failed=int(not passed),
+        )
+    )

@@ -25,7 +25,7 @@ _ERRORS = ("error", "errors")
 _IDENTIFIER = regex(r"(?=[^\s,;]*\d)[\w@.+-]{3,}")
 _NAME_CHARS_MIN = 2
 _TRAILING = ".-"
-# What a key calls somebody, or somebody's account; such a word by itself names nobody.
+# What a key calls a person, or a person's account; such a word by itself names no person.
 _NOUNS = frozenset(
     [
         "account",
@@ -70,8 +70,10 @@ def telling(state: RunState, task: Task) -> list[CallTrace]:
     """The committed calls whose observations can tell what the task asks for, in their order."""
     done = [
         trace
-        for trace in state.calls.values()
-        if trace.rung is Rung.COMMITTED and can_ground(state.tools[trace.tool], task) and not tells_error(trace.content)
+        for trace in state.calls.made.values()
+        if trace.rung is Rung.COMMITTED
+        and can_ground(state.derived.tools[trace.tool], task)
+        and not tells_error(trace.content)
     ]
     words = [*_words(state)] if task.task_class is TaskClass.ACCOUNT_STATUS else []
     texts = [text for text in words if isinstance(text, str)]
@@ -87,7 +89,7 @@ def telling(state: RunState, task: Task) -> list[CallTrace]:
         is_at_hand = isinstance(trace.arguments, str) and isinstance(trace.content, str)
         if not is_at_hand or (task.grounds and not given) or _names_account(given, told, said, known):
             found.append(trace)
-            # Who looks somebody up by a name may get an id back, and look on with that.
+            # A look-up by a name may give an id back, and look on with that.
             known |= {value.text for value in told if value.is_who or not isinstance(result, dict)}
     return found
 
@@ -100,11 +102,11 @@ def tells_error(content: Text) -> bool:
 
 def _words(state: RunState) -> Iterator[Text]:
     """What people have said: with the request, before it, and when the model asked them."""
-    for entry in state.context:
+    for entry in state.talk.context:
         if isinstance(entry, Message) and entry.role in (Role.USER, Role.SYSTEM) and not _is_told(entry.content):
             yield entry.content
-    for trace in state.calls.values():
-        if state.tools[trace.tool].asks_under is not None:
+    for trace in state.calls.made.values():
+        if state.derived.tools[trace.tool].asks_under is not None:
             yield trace.content
 
 
@@ -128,7 +130,7 @@ def _stands_in(name: str, said: str) -> bool:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """What a value may name somebody with: the whole, or parts of a query or a path."""
+    """What a value may name a person with: the whole, or parts of a query or a path."""
     yield text
     for match in _QUOTED.finditer(text):
         yield match[1] or match[2]
@@ -138,7 +140,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _values(value: Any, *, is_who: bool = False) -> Iterator[Value]:
-    """Every plain value within a value; what only says yes or no names nobody."""
+    """Every plain value within a value; what only says yes or no names no person."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _values(inner, is_who=_is_who(str(key)))

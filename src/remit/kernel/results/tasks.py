@@ -66,8 +66,8 @@ def _is_grounded(tally: Tally, task: Task) -> bool:
     if telling(state, task):
         return True
     # What this turn settled, and what runs beneath have seen, is known by its tool alone.
-    names = {*tally.committed, *state.observed_below, *tally.observed_below}
-    if any(can_ground(state.tools[name], task) for name in names if name in state.tools):
+    names = {*tally.committed, *state.effects.observed_below, *tally.observed_below}
+    if any(can_ground(state.derived.tools[name], task) for name in names if name in state.derived.tools):
         return True
     grounds = task.grounds or GROUNDS[task.task_class]
-    return bool(state.ephemeral) and ToolCategory.RETRIEVAL in grounds
+    return bool(state.talk.ephemeral) and ToolCategory.RETRIEVAL in grounds

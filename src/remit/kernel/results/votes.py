@@ -60,7 +60,7 @@ def on_counted(tally: Tally, ballot: Ballot, arrival: CodeReturned) -> str:
 
 def replicas_of(tally: Tally, ballot: Ballot) -> list[ChildTrace]:
     """The children that have ended so far, in the order in which they did."""
-    ended = (*tally.state.children, *(() if tally.child is None else (tally.child,)))
+    ended = (*tally.state.children.ended, *(() if tally.child is None else (tally.child,)))
     return [child for child in ended if child.node == ballot.source]
 
 
@@ -92,7 +92,7 @@ def _to_come(tally: Tally, ballot: Ballot, replicas: list[ChildTrace]) -> int:
     if missing <= 0 or not tally.graph.has_edge_for(tally.node, NodeOutcome.UNDECIDED):
         return 0
     source = tally.graph.index[ballot.source]
-    visits = tally.state.visits[source] + tally.visits.count(source)
+    visits = tally.state.place.visits[source] + tally.visits.count(source)
     # A visit that could not start its replica is used up all the same.
     return min(missing, tally.graph.nodes[source].visits_max - visits)
 

@@ -55,12 +55,12 @@ def enter_child(tally: Tally, node: Node) -> str | None:
 def _problems_now(tally: Tally) -> tuple[str, ...]:
     """What a validator has just found wrong, when the run comes back here because of it, perhaps after a pause."""
     found = (decision.problems for decision in tally.decisions if isinstance(decision, CheckFailed))
-    return next(found, tally.state.sent_back)
+    return next(found, tally.state.result.sent_back)
 
 
 def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     """Settle the lease with what was spent; the child itself has cost one child run, and a call if it was one."""
-    command = tally.state.open[arrival.command_id]
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, StartChild)
     charged = dict(command.reserved)
     for dimension, amount in command.lease:
@@ -83,16 +83,16 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
 
 
 def on_child_suspended(tally: Tally, arrival: ChildSuspended) -> None:
-    """Let the clock stand still: a person is waited for, although this run has asked nobody."""
-    if arrival.command_id in tally.state.held:
+    """Let the clock stand still: a person is waited for, although this run has asked no person."""
+    if arrival.command_id in tally.state.children.held:
         message = f"child {arrival.command_id} of run {tally.state.run_id} is known to wait"
         raise IllegalArrival(ArrivalFault.DUPLICATE, message)
     tally.rule(ChildHeld(arrival.command_id, arrival.waiting_for))
 
 
 def on_child_lost(tally: Tally, arrival: ChildLost) -> str | None:
-    """Settle the lease in full: nobody knows what the child spent."""
-    command = tally.state.open[arrival.command_id]
+    """Settle the lease in full: it is unknown what the child spent."""
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, StartChild)
     tally.child = child_trace(tally.state, arrival)
     _answer_for(tally, command, LOST, ())

@@ -75,7 +75,7 @@ def on_code_returned(tally: Tally, arrival: CodeReturned) -> str | None:
         return _heard(tally, arrival)
     if node.kind is NodeKind.TOOL:
         return on_filtered(tally, arrival)
-    settle(tally, tally.state.open[arrival.command_id], ())
+    settle(tally, tally.state.commands.open[arrival.command_id], ())
     if node.ballot is not None:
         return on_counted(tally, node.ballot, arrival)
     if arrival.calls:
@@ -87,7 +87,7 @@ def on_code_returned(tally: Tally, arrival: CodeReturned) -> str | None:
 
 def on_code_failed(tally: Tally, arrival: CodeFailed) -> str | None:
     """A validator that failed did not agree; any other code that failed fails its node."""
-    command = tally.state.open[arrival.command_id]
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallCode)
     if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE:
         problem = arrival.error if command.kind else f"validator {command.name} failed"
@@ -102,7 +102,7 @@ def on_code_failed(tally: Tally, arrival: CodeFailed) -> str | None:
 
 def on_context_found(tally: Tally, arrival: ContextFound) -> str | None:
     """Keep the evidence for this exchange. It is no message of the history."""
-    settle(tally, tally.state.open[arrival.command_id], ())
+    settle(tally, tally.state.commands.open[arrival.command_id], ())
     tally.context_tokens += arrival.tokens_bound
     return NodeOutcome.FOUND
 
@@ -110,16 +110,25 @@ def on_context_found(tally: Tally, arrival: ContextFound) -> str | None:
 def on_context_failed(tally: Tally, arrival: ContextFailed) -> str | None:
     """Go on without evidence; the failure is on record."""
     tally.last_error = CONTEXT_FAILED
-    settle(tally, tally.state.open[arrival.command_id], ())
+    settle(tally, tally.state.commands.open[arrival.command_id], ())
     return NodeOutcome.FOUND
 
 
 def _heard(tally: Tally, said: CodeReturned) -> str | None:
-    command = tally.state.open[said.command_id]
+    command = tally.state.commands.open[said.command_id]
     assert isinstance(command, CallCode)
     settle(tally, command, ())
     tally.problems += said.problems
     tally.is_final = tally.is_final or said.is_final
-    counted = (said.checks_passed, said.checks_failed)
-    tally.rule(ValidatorHeard(command.id, command.name, said.problems, *counted, said.warnings, said.is_final))
+    tally.rule(
+        ValidatorHeard(
+            command_id=command.id,
+            name=command.name,
+            problems=said.problems,
+            checks_passed=said.checks_passed,
+            checks_failed=said.checks_failed,
+            warnings=said.warnings,
+            is_final=said.is_final,
+        )
+    )
     return joined(tally)

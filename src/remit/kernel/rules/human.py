@@ -4,7 +4,7 @@ Rule 1: an approval is used once, for the bytes in its packet, and is judged aga
 Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
 Rule 4: who asked for a run does not approve it unless its boundary lets them, and is never one of several who must. To
-        say no, to answer in words and to say what became of a call is anybody's.
+        say no, to answer in words and to say what became of a call is open to all.
 Rule 5: a yes that releases budget, with a call or without, is of those whom the boundary names for that. A no or silence
         to it ends the run, after what is under way; a cap of 0 forbids a call and was not spent, so a no is to the call.
 Rule 6: a call of an agent elsewhere that can no longer be made stays held. One that is approved while that agent does not
@@ -66,13 +66,13 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     _admit_approval(tally, question, arrival)
     if question.packet is None:
         return _agreed(tally, question, arrival.by)
-    if len(tally.state.approvals.get(question.id, ())) + 1 < question.packet.approvals_needed:
+    if len(tally.state.people.approvals.get(question.id, ())) + 1 < question.packet.approvals_needed:
         tally.rule(ApprovalCounted(question.id, arrival.by))
         return None
     held = question.packet.call
     call = held
     if arrival.modified is not None:
-        # What had been read by then was read, whoever gives the arguments.
+        # What had been read by then was read, wherever the arguments come from.
         labels = held.labels
         call = msgspec.structs.replace(arrival.modified, call_id=held.call_id, tool=held.tool, labels=labels)
         tally.claim(held.tool, held.arguments_hash, None)
@@ -84,7 +84,7 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
         raise IllegalArrival(ArrivalFault.CALL_NOT_ALLOWED, message, {"refusal": verdict.code})
     settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=verdict is ALLOWED)
     if verdict is ALLOWED:
-        by = (*tally.state.approvals.get(question.id, ()), arrival.by)
+        by = (*tally.state.people.approvals.get(question.id, ()), arrival.by)
         order_call(tally, call, approved_by=", ".join(by))
         if tally.manifest.host is not None and not arrival.is_awaited:
             tally.rule(CommandsWithheld((tally.orders[-1].id,)))
@@ -98,7 +98,7 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
 def _within_packet(tally: Tally, call: ProposedCall, packet: Packet) -> Verdict:
     """Whether the call fits the budget with what its packet releases: a yes releases what was shown, and no more."""
     released = dict(packet.releases)
-    charges = tally.state.tool_charges[call.tool]
+    charges = tally.state.derived.charges[call.tool]
     beyond = lacking(tally, tuple((d, amount - released.get(d, 0)) for d, amount in charges))
     if beyond is None:
         return ALLOWED
@@ -135,7 +135,7 @@ def _admit_person(tally: Tally, question: AskHuman, by: str) -> None:
             f"a boundary with self_approval: true would let them"
         )
         raise IllegalArrival(ArrivalFault.SELF_APPROVAL, message)
-    earlier = tally.state.approvals.get(question.id, ())
+    earlier = tally.state.people.approvals.get(question.id, ())
     releasing = manifest.boundary.release_by if released_by(question) else ()
     if other := look_alike(by, (*askers, *earlier, *releasing)):
         message = f"the name {by!r} can be read for {other!r}, which question {question.id} knows; use another"
@@ -154,11 +154,11 @@ def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: App
             f"question {question.id} holds packet {packet_version(packet)[:12]}, not {arrival.packet[:12]}; look again"
         )
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
-    # A packet that names no source binds none: nobody wrote one down, or it is of a time when packets had none.
+    # A packet that names no source binds none: none was written down, or it is of a time when packets had none.
     if packet.source and packet.source != source_of(tally.state, packet.call.tool):
         message = f"the code of {packet.call.tool} has changed since question {question.id} was asked; reject it"
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
-    if is_among(arrival.by, tally.state.approvals.get(question.id, ())):
+    if is_among(arrival.by, tally.state.people.approvals.get(question.id, ())):
         message = f"{arrival.by} has approved question {question.id} already; {packet.approvals_needed} people must"
         raise IllegalArrival(ArrivalFault.ALREADY_APPROVED, message)
     if arrival.modified is not None and packet.approvals_needed > 1:
@@ -205,7 +205,7 @@ def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
         return _say_no(tally, NodeOutcome.REJECTED, Ending.PERMISSION_DENIED, message)
     reason = f"rejected by {arrival.by}" + (f": {arrival.reason}" if arrival.reason else "")
     # What is held together is one no, and a queue that is full says none.
-    tally.is_a_no = tally.state.no_to != tally.state.iterations and not arrival.by.startswith(QUEUE_MARK)
+    tally.is_a_no = tally.state.people.no_to != tally.state.counts.iterations and not arrival.by.startswith(QUEUE_MARK)
     return _turn_down(tally, question.packet, Refusal.APPROVAL_REJECTED, reason, f"{arrival.by} released nothing")
 
 
@@ -271,7 +271,7 @@ def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:
     question = _question(tally, arrival.command_id, arrival.by, AskPurpose.OUTCOME)
     settle_question(tally, question, Answer.ANSWERED, by=arrival.by)
     assert question.packet is not None, "a question about an outcome names the call"
-    command = tally.state.open[question.packet.about]
+    command = tally.state.commands.open[question.packet.about]
     assert isinstance(command, CallTool)
     if arrival.happened is Happened.UNKNOWN:
         return head_for(tally, Ending.REVIEW_REQUIRED, message=f"{arrival.by} cannot tell what became of {command.key}")
@@ -295,11 +295,11 @@ def on_question_answered(tally: Tally, arrival: QuestionAnswered) -> str | None:
 
 
 def _question(tally: Tally, command_id: str, by: str, *purposes: AskPurpose) -> AskHuman:
-    question = tally.state.open[command_id]
+    question = tally.state.commands.open[command_id]
     assert isinstance(question, AskHuman)
     if not by:
         raise IllegalArrival(
-            ArrivalFault.WRONG_PACKET, f"the answer to question {command_id} names nobody who gives it"
+            ArrivalFault.WRONG_PACKET, f"the answer to question {command_id} does not name the person who gives it"
         )
     if question.purpose not in purposes:
         message = f"question {command_id} asks for {question.purpose}; this answers {' or '.join(purposes)}"

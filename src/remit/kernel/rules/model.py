@@ -2,9 +2,9 @@
 
 Rule 1: a call is ordered only when its worst case fits every dimension; the output is cut to what is left.
 Rule 2: an answer proposes; nothing in it is a fact.
-Rule 3: an answer with a secret of the house ends the run: the model knows what nobody may have told it.
-Rule 4: a failure worth trying again is tried again after a pause, as often in a row as the budget allows. Whoever asked
-        to be left alone is left alone for as long; where that goes beyond the run's deadline, nothing is tried again.
+Rule 3: an answer with a secret of the house ends the run: the model knows what it may not have been told.
+Rule 4: a failure worth trying again is tried again after a pause, as often in a row as the budget allows. A server
+        that asked to be left alone is left alone for as long; where that goes beyond the run's deadline, nothing is tried again.
 """
 
 from collections.abc import Mapping
@@ -49,8 +49,8 @@ def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
     """Ask the model with the context as it stands: reserve the worst case, or name the outcome that stops the run."""
     state, manifest = tally.state, tally.manifest
     exhaustion = manifest.boundary.exhaustion
-    model = manifest.models[state.model_index + tally.downgrades if exhaustion else state.model_index]
-    input_tokens = tally.context_tokens + state.pending_tokens + state.offer_tokens
+    model = manifest.models[state.talk.model_index + tally.downgrades if exhaustion else state.talk.model_index]
+    input_tokens = tally.context_tokens + state.talk.pending_tokens + state.talk.offer_tokens
     wanted = manifest.request.hints.max_tokens
     if (ask := node.ask) is not None:
         input_tokens += tally.graph.instruction_tokens[tally.node]
@@ -79,7 +79,7 @@ def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)
     if (dimension := lacking(tally, _sum(charges, kept_back) if kept_back else charges)) is not None:
         return _relieve(tally, node, attempt, dimension, dict(charges)[dimension], kept_back)
-    messages_count = tally.messages_count + len(state.pending)
+    messages_count = tally.messages_count + len(state.talk.pending)
     tally.order(CallModel(tally.next_id(), model.name, messages_count, max_tokens, MODEL_TIMEOUT_MS, charges, attempt))
     return None
 
@@ -102,15 +102,16 @@ def _sum(charges: Charges, others: Charges) -> Charges:
 def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     """Settle the call and say whether the model answered or wants tools."""
     state, calls, text = tally.state, arrival.calls, arrival.text
-    command: CallModel = state.open[arrival.command_id]  # type: ignore[assignment]  # weigh() has looked
+    command: CallModel = state.commands.open[arrival.command_id]  # type: ignore[assignment]  # weigh() has looked
     tally.answers += 1
-    charged = usage_charges(tally.manifest.models[state.model_index], arrival.usage, command)
+    tally.filtered = 0
+    charged = usage_charges(tally.manifest.models[state.talk.model_index], arrival.usage, command)
     tally.proposed, tally.is_unjudged = calls, len(calls) > 0
     if text:
         tally.answer, tally.answer_violations = text, arrival.violations
-        if arrival.unsupported or state.unsupported:
+        if arrival.unsupported or state.result.unsupported:
             tally.unsupported = arrival.unsupported
-        if arrival.ungrounded or state.ungrounded:
+        if arrival.ungrounded or state.result.ungrounded:
             tally.ungrounded = arrival.ungrounded
     if calls or text:
         tally.messages_count += 1
@@ -119,7 +120,7 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
         return outcome
     if arrival.exposed:
         return head_for(tally, Ending.UNSAFE_DETECTION, message=_exposed(command, arrival.exposed))
-    if state.is_wrapping:
+    if state.talk.is_wrapping:
         return head_for(
             tally, Ending.BUDGET_EXHAUSTED, message="the budget was spent; the answer is the run's last words"
         )
@@ -137,7 +138,7 @@ def _exposed(command: CallModel, secret: str) -> str:
 
 def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:
     """Settle the call; try again or give up."""
-    command = tally.state.open[arrival.command_id]
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallModel)
     tally.last_error = arrival.code
     if (outcome := settle(tally, command, _charges_of_failure(tally, arrival, command))) is not None:
@@ -149,12 +150,12 @@ def _charges_of_failure(tally: Tally, arrival: ModelFailed, command: CallModel) 
     """A call that was cut off may have cost all it reserved; one that never got through cost nothing."""
     if not arrival.was_cut and not arrival.usage.total_tokens:
         return ()
-    reported = usage_charges(tally.manifest.models[tally.state.model_index], arrival.usage, command)
+    reported = usage_charges(tally.manifest.models[tally.state.talk.model_index], arrival.usage, command)
     return at_least(command.reserved, reported) if arrival.was_cut else reported
 
 
 def _try_again(tally: Tally, command: CallModel, code: ErrorCode, message: str, retry_after_ms: int = 0) -> str | None:
-    retries_max = tally.state.caps[_RETRIES]
+    retries_max = tally.state.spending.caps[_RETRIES]
     is_late = retry_after_ms > 0 and tally.at_ms + retry_after_ms >= deadline_at_ms(tally)
     if ERRORS[code].retryable is not Retryable.YES or command.attempt > retries_max or is_late:
         ending = ENDING_OF.get(code, Ending.UNAVAILABLE_DEP)

@@ -1,15 +1,15 @@
-"""Signals: someone outside wants the run to stop, stand still, go on, hear something, or be tried again.
+"""Signals: a person or a program outside wants the run to stop, stand still, go on, hear something, or be tried again.
 
 Rule 1: cancel takes effect at once; pause and feedback at the next checkpoint, which is the next turn.
 Rule 2: a paused run orders nothing and records what returns; the resume goes where the run would have gone.
 Rule 3: an ended run never reopens: retry orders a fork of it. Who wants a run tried again that succeeded says why.
-Rule 4: a fork begins paused. What its origin had asked of its model nobody has asked in its name, so the model is asked
+Rule 4: a fork begins paused. What its origin had asked of its model was not asked in its name, so the model is asked
         anew when the fork goes on, and is told why there is a fork. What people were being asked they are asked again.
         What else was open is sent when the fork goes on, and not before. Its children are its own and have yet to
         begin, so none of them waits for a person.
 Rule 5: a halt of dispatch pauses the run. What it withheld stays open, is in no doubt, and is sent by the resume.
-Rule 6: a pause that nobody asked for, of a halt or of a fork that is being made, is no reason not to hear one that
-        somebody asks for: it holds until somebody resumes the run.
+Rule 6: a pause that no person asked for, of a halt or of a fork that is being made, is no reason not to hear one that
+        a person asks for: it holds until the run is resumed.
 Rule 7: an entry of the session decides nothing, so it is kept whether or not the run is over.
 """
 
@@ -68,8 +68,8 @@ def on_cancel(tally: Tally, arrival: CancelRequested) -> str:
 
 
 def on_pause(tally: Tally, arrival: PauseRequested) -> None:
-    """Order nothing from here on, until somebody says resume."""
-    if by := tally.state.paused_by:
+    """Order nothing from here on, until a resume arrives."""
+    if by := tally.state.place.paused_by:
         raise IllegalArrival(ArrivalFault.ALREADY_PAUSED, f"run {tally.state.run_id} is paused already, by {by}")
     tally.rule(RunPaused(arrival.by))
     tally.paused = True
@@ -78,8 +78,8 @@ def on_pause(tally: Tally, arrival: PauseRequested) -> None:
 def on_halted(tally: Tally, arrival: RunHalted) -> None:
     """Order nothing from here on, and keep what was withheld for the resume."""
     state = tally.state
-    known = (*state.withheld, *state.doubted)
-    withheld = tuple(name for name in arrival.withheld if name in state.open and name not in known)
+    known = (*state.commands.withheld, *state.commands.doubted)
+    withheld = tuple(name for name in arrival.withheld if name in state.commands.open and name not in known)
     if not withheld and (arrival.withheld or tally.paused):
         raise IllegalArrival(ArrivalFault.DUPLICATE, f"run {state.run_id} stands still for that already")
     if withheld:
@@ -96,22 +96,24 @@ def on_resume(tally: Tally, arrival: ResumeRequested) -> str | None:
     tally.rule(RunResumed(arrival.by))
     tally.paused = False
     # They were ordered before, under the same ids: they are sent, and nothing is reserved for them a second time.
-    tally.orders += [tally.state.open[command_id] for command_id in tally.state.withheld]
-    if tally.state.is_copy:
-        tally.orders += [command for command in tally.state.open.values() if is_safe_to_repeat(tally.state, command)]
+    tally.orders += [tally.state.commands.open[command_id] for command_id in tally.state.commands.withheld]
+    if tally.state.place.is_copy:
+        tally.orders += [
+            command for command in tally.state.commands.open.values() if is_safe_to_repeat(tally.state, command)
+        ]
     _ask_about_changes(tally, tally.state.sources.values())
     if (outcome := inquire_all(tally)) is not None:
         return outcome
-    if tally.is_frozen and tally.state.parked is not None:
+    if tally.is_frozen and tally.state.place.parked is not None:
         # It still waits for steps or time, so where it was going stays kept.
-        tally.rule(tally.state.parked)
+        tally.rule(tally.state.place.parked)
         return None
     return unpark(tally)
 
 
 def unpark(tally: Tally) -> str | None:
     """The outcome that was kept while the run stood still, with what it was heading for; None where nothing was."""
-    parked = tally.state.parked
+    parked = tally.state.place.parked
     if parked is None:
         return None
     tally.ending, tally.error, tally.message = parked.ending, parked.error, parked.message
@@ -126,20 +128,20 @@ def on_feedback(tally: Tally, arrival: FeedbackGiven) -> None:
 def on_retry(tally: Tally, arrival: RetryRequested) -> None:
     """Order a fork of an ended run from its last turn before the ending. To doubt a success takes a reason."""
     state = tally.state
-    if state.ending is None:
+    if state.end.ending is None:
         message = f"run {state.run_id} is still open; only an ended run can be tried again, an open one can be forked"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
     if tally.manifest.host is not None:
         message = f"the calls of run {state.run_id} are made elsewhere; only who makes them can try again, in a new run"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
-    if state.ending in _SUCCEEDED and not arrival.reason.strip():
-        message = f"run {state.run_id} ended as {state.ending}; say why it is to be tried again all the same"
+    if state.end.ending in _SUCCEEDED and not arrival.reason.strip():
+        message = f"run {state.run_id} ended as {state.end.ending}; say why it is to be tried again all the same"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
-    if state.ended_seq == 0:
+    if state.end.seq == 0:
         message = f"run {state.run_id} ended in its first turn, so there is nothing to go on from; submit it anew"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
     tally.rule(AddendumNoted(f"retry by {arrival.by}"))
-    command_id, at_seq = tally.next_id(), state.ended_seq - 1
+    command_id, at_seq = tally.next_id(), state.end.seq - 1
     tally.order(ForkRun(command_id, derived_id(state.run_id, command_id), at_seq, arrival.by, why=arrival.reason))
 
 
@@ -152,14 +154,14 @@ def on_forked(tally: Tally, arrival: RunForked) -> None:
     if not tally.paused:
         tally.rule(RunPaused(arrival.by))
         tally.paused = True
-    for command in [command for command in state.open.values() if isinstance(command, CallModel)]:
+    for command in [command for command in state.commands.open.values() if isinstance(command, CallModel)]:
         settle(tally, command, ())
         tally.rule(OutcomeParked(RELEASED))
-    for withheld in [state.open[command_id] for command_id in state.withheld]:
+    for withheld in [state.commands.open[command_id] for command_id in state.commands.withheld]:
         if isinstance(withheld, CallTool) and withheld.mutating:
             # It was not sent. The origin may make it once the halt is lifted, and then the fork must not.
             doubt(tally, withheld, WITHHELD)
-    for command_id in state.held:
+    for command_id in state.children.held:
         tally.rule(ChildReleased(command_id))
     for question in list(questions(state)):
         _ask_in_the_fork(tally, question, origin)
@@ -175,7 +177,7 @@ def _ask_in_the_fork(tally: Tally, question: AskHuman, origin: Origin) -> None:
 
 
 def on_taken(tally: Tally, arrival: RunTaken) -> None:
-    """Decide nothing: that the turn stands there is enough to refuse the next turn of whoever drove the run before."""
+    """Decide nothing: that the turn stands there is enough to refuse the next turn of the driver before."""
 
 
 def on_session_noted(tally: Tally, arrival: SessionNoted) -> None:
@@ -188,9 +190,9 @@ def on_session_noted(tally: Tally, arrival: SessionNoted) -> None:
 
 
 def on_sources_accepted(tally: Tally, arrival: SourcesAccepted) -> None:
-    """Rely on code that has changed, since a person says so; whoever was asked about a call of it is asked anew.
+    """Rely on code that has changed, since a person says so; a person who was asked about a call of it is asked anew.
 
-    While the run is paused nobody is asked; the resume asks, and until then the old question cannot be approved.
+    While the run is paused no person is asked; the resume asks, and until then the old question cannot be approved.
     """
     tally.rule(SourcesReplaced(arrival.by, arrival.sources))
     if not tally.paused:

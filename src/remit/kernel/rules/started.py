@@ -31,7 +31,7 @@ def on_started(tally: Tally, arrival: RunStarted) -> str:
         check_conditions(boundary)
     if boundary.exhaustion:
         check_exhaustion(boundary)
-    deadline = tally.state.deadline_at_ms
+    deadline = tally.state.clock.deadline_at_ms
     tally.rule(RunAccepted(deadline))
     tally.order(SetTimer(tally.next_id(), deadline, TimerPurpose.DEADLINE))
     if why := impossible_from_the_start(tally.manifest):

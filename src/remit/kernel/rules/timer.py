@@ -15,7 +15,7 @@ AGAIN = "again"
 
 def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
     """Do what the timer was set for."""
-    timer = tally.state.open[arrival.command_id]
+    timer = tally.state.commands.open[arrival.command_id]
     assert isinstance(timer, SetTimer)
     settle(tally, timer, ())
     if arrival.unbegun:
@@ -23,13 +23,13 @@ def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
     if timer.purpose is TimerPurpose.RETRY:
         return AGAIN
     if timer.purpose is TimerPurpose.APPROVAL:
-        question = tally.state.open[timer.about]
+        question = tally.state.commands.open[timer.about]
         assert isinstance(question, AskHuman)
         is_due = tally.at_ms >= timer.due_at_ms
         if is_due and not (tally.paused and has_next(tally, question)):
             return on_expired(tally, question)
-        # A clock that was set back lets a timer fire too soon; whoever is asked keeps the time they were promised. And a
-        # paused run asks nobody: the next one is asked when it goes on, a wait later.
+        # A clock that was set back lets a timer fire too soon; the person asked keeps the time they were promised. And a
+        # paused run asks no person: the next one is asked when it goes on, a wait later.
         due_at_ms = tally.at_ms + tally.manifest.boundary.approval_wait_ms_max if is_due else timer.due_at_ms
         tally.order(SetTimer(tally.next_id(), due_at_ms, TimerPurpose.APPROVAL, question.id))
         return None

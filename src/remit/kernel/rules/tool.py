@@ -2,7 +2,7 @@
 
 Rule 1: calls of one answer are judged one after the other; each sees what the ones before it were promised.
 Rule 2: a refused call is told to the model; refusals that lead nowhere end the run.
-Rule 3: an error is an observation. A mutating call whose outcome nobody knows is never settled by guessing.
+Rule 3: an error is an observation. A mutating call whose outcome is unknown is never settled by guessing.
 Rule 4: the node is left when every call has its outcome.
 """
 
@@ -83,7 +83,7 @@ def enter_tool(tally: Tally, node: Node) -> str | None:
             refuse_call(tally, call, verdict.code, verdict.reason)
             codes.append(verdict.code)
             # A cap of 0 forbids the call; only one that was spent can stop the run.
-            if verdict.dimension >= 0 and tally.state.caps[verdict.dimension] > 0:
+            if verdict.dimension >= 0 and tally.state.spending.caps[verdict.dimension] > 0:
                 spent, spent_dimension = verdict.reason, verdict.dimension
     if codes and (outcome := _stop_after(tally, codes)) is not None:
         return outcome
@@ -107,11 +107,11 @@ def _may_wrap_up(tally: Tally, dimension: int) -> bool:
 
 def on_filtered(tally: Tally, arrival: CodeReturned | CodeFailed) -> str:
     """Go on with the calls as a filter left them. One that failed has let nothing through."""
-    command = tally.state.open[arrival.command_id]
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallCode)
     settle(tally, command, ())
     name = command.name.removeprefix(FILTER_MARK)
-    before = tally.state.proposed
+    before = tally.state.calls.proposed
     if isinstance(arrival, CodeFailed):
         reason = f"filter {name} failed: {arrival.error}"
         after = tuple([replace(call, filtered=call.filtered or reason) for call in before])
@@ -144,10 +144,10 @@ def _stop_after(tally: Tally, codes: list[str]) -> str | None:
             tally, Ending.PERMISSION_DENIED, message=f"{denials} calls were denied, denials_max={DENIALS_MAX}"
         )
     invalid = [code for code in codes if code in INVALID]
-    if invalid and state.invalid_in_a_row + 1 > ARGUMENT_REPAIRS_MAX:
+    if invalid and state.counts.invalid_in_a_row + 1 > ARGUMENT_REPAIRS_MAX:
         message = f"the model could not repair its calls, argument_repairs_max={ARGUMENT_REPAIRS_MAX}"
         return head_for(tally, Ending.VALIDATION_FAIL, ErrorCode(invalid[0]), message)
-    if Refusal.REPEATED_CALL in codes and state.repeats_blocked + 1 > REPEATS_BLOCKED_MAX:
+    if Refusal.REPEATED_CALL in codes and state.counts.repeats_blocked + 1 > REPEATS_BLOCKED_MAX:
         message = f"the model repeats itself, repeats_blocked_max={REPEATS_BLOCKED_MAX}"
         return head_for(tally, Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_ITERATION_LIMIT, message)
     return None
@@ -155,9 +155,9 @@ def _stop_after(tally: Tally, codes: list[str]) -> str | None:
 
 def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     """Keep the observation; commit it when it is verified. A change that nothing could refute stays observed."""
-    command: CallTool = tally.state.open[arrival.command_id]  # type: ignore[assignment]  # weigh() has looked
-    tool = tally.state.tools[command.tool]
-    rung, code, verifier = rung_reached(arrival), "", tally.state.verifiers[command.tool]
+    command: CallTool = tally.state.commands.open[arrival.command_id]  # type: ignore[assignment]  # weigh() has looked
+    tool = tally.state.derived.tools[command.tool]
+    rung, code, verifier = rung_reached(arrival), "", tally.state.derived.verifiers[command.tool]
     if rung is not _COMMITTED:
         code = contradicted_by(arrival)
         if command.mutating and not arrival.refuted:
@@ -186,7 +186,7 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
 def _conflict(tally: Tally, tool: str, critical: tuple[tuple[str, str], ...]) -> str:
     """What an observation contradicts of what was observed before; empty when they agree."""
     for name, value in critical:
-        before, source = tally.state.critical.get(name, (value, tool))
+        before, source = tally.state.effects.critical.get(name, (value, tool))
         if before != value:
             return f"sources conflict on {name}: {source} says {before}, {tool} says {value}"
     return ""
@@ -194,11 +194,11 @@ def _conflict(tally: Tally, tool: str, critical: tuple[tuple[str, str], ...]) ->
 
 def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     """Keep the failure as an observation; a mutating call that ran out of time, or broke within, is in doubt instead."""
-    command = tally.state.open[arrival.command_id]
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallTool)
-    tool = tally.state.tools[command.tool]
+    tool = tally.state.derived.tools[command.tool]
     if tally.manifest.host is not None:
-        # Nobody here could reconcile it or call another tool; who wants it again is told that it may have happened.
+        # It cannot be reconciled here, nor another tool called; who wants it again is told that it may have happened.
         return settle_failed(tally, command, arrival)
     is_open = command.mutating and leaves_open(arrival)
     if is_open and (arrival.code is ErrorCode.TOOL_TIMEOUT or tool.reconcilable or not tool.idempotent):
@@ -214,7 +214,7 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
 
 def settle_failed(tally: Tally, command: CallTool, arrival: ToolFailed) -> str | None:
     """Settle a call that failed. One whose effect is open goes on as such: its tool may be called again with the same key."""
-    tool = tally.state.tools[command.tool]
+    tool = tally.state.derived.tools[command.tool]
     code = OUTCOME_UNKNOWN if command.mutating and leaves_open(arrival) else arrival.code
     flags = _flags(tally, tool, arrival)
     settle_call(tally, command, Rung.OBSERVED, code, arrival.evidence, flags=flags)
@@ -233,7 +233,7 @@ def _flags(tally: Tally, tool: ToolDefinition, arrival: ToolFailed | ToolReturne
 
 
 def leaves_open(arrival: ToolFailed) -> bool:
-    """Whether nobody knows what a call has changed before it failed."""
+    """Whether it is unknown what a call has changed before it failed."""
     return arrival.code is ErrorCode.TOOL_TIMEOUT or arrival.is_unknown
 
 
@@ -242,7 +242,7 @@ def _fallback(tally: Tally, command: CallTool, arrival: ToolFailed) -> ProposedC
 
     What was approved was approved for this tool; where its equivalent needs a person too, none is chosen.
     """
-    tool = tally.state.tools[command.tool]
+    tool = tally.state.derived.tools[command.tool]
     if arrival.code is not ErrorCode.TOOL_UNAVAILABLE or not tool.fallback or tally.paused or arrival.exposed:
         return None
     call = _instead(tally, command, tool.fallback)
@@ -251,14 +251,14 @@ def _fallback(tally: Tally, command: CallTool, arrival: ToolFailed) -> ProposedC
 
 def _instead(tally: Tally, command: CallTool, tool: str) -> ProposedCall:
     """The call as another tool would get it: what was read before it and what is known of its arguments stay the same."""
-    known = [call for call in tally.state.proposed if call.call_id == command.call_id]
+    known = [call for call in tally.state.calls.proposed if call.call_id == command.call_id]
     same = [call for call in known if (call.tool, call.arguments_hash) == (command.tool, command.arguments_hash)]
     return ProposedCall(
         command.call_id,
         tool,
         command.arguments,
         command.arguments_hash,
-        provenance=tally.state.provenances.get(command.id, Provenance.UNTRACED),
+        provenance=tally.state.calls.provenances.get(command.id, Provenance.UNTRACED),
         labels=tuple(dict.fromkeys(label for call in known for label in call.labels)),
         abridged=same[0].abridged if same else "",
     )
@@ -266,7 +266,7 @@ def _instead(tally: Tally, command: CallTool, tool: str) -> ProposedCall:
 
 def on_outcome_lost(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
     """A crash left a mutating call without an outcome: it is in doubt. What may be repeated is no loss."""
-    command = tally.state.open[arrival.command_id]
+    command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallTool)
     if is_safe_to_repeat(tally.state, command):
         message = f"command {command.id} may be performed again, so its outcome cannot be lost"
@@ -276,10 +276,10 @@ def on_outcome_lost(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
 
 def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
     """Settle a call in doubt with what its tool says became of it, or ask a person when the tool cannot say."""
-    inquiry = tally.state.open[arrival.command_id]
+    inquiry = tally.state.commands.open[arrival.command_id]
     assert isinstance(inquiry, ReconcileTool)
     settle(tally, inquiry, inquiry.reserved)
-    command = tally.state.open[inquiry.about]
+    command = tally.state.commands.open[inquiry.about]
     assert isinstance(command, CallTool)
     if arrival.happened is Happened.YES:
         # A tool that keeps accounts could have said no. That its result is not known, or does not fit, undoes nothing.
@@ -289,6 +289,6 @@ def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
         settle_call(tally, command, Rung.OBSERVED, NOT_DONE)
         tally.say(tokens_bound(NOT_HAPPENED))
     else:
-        said = "; ".join(text for text in (tally.state.calls[command.id].reason, arrival.why) if text)
+        said = "; ".join(text for text in (tally.state.calls.made[command.id].reason, arrival.why) if text)
         return None if tally.paused else ask_about(tally, command, said)
     return joined(tally, arrival.content)

@@ -98,7 +98,7 @@ def _likeness(*parts: str | int) -> str:
 def course_of(steps: Iterable[tuple[Turn, RunState]]) -> Course:
     """What a run that succeeded needed, from its turns with the state after each; nothing of one that did not."""
     moments, ended = _moments(steps)
-    if ended is None or ended.ending is not Ending.SUCCESS:
+    if ended is None or ended.end.ending is not Ending.SUCCESS:
         return ()
     first: dict[int, _Moment] = {}
     last: dict[int, _Moment] = {}
@@ -107,7 +107,7 @@ def course_of(steps: Iterable[tuple[Turn, RunState]]) -> Course:
         last[moment.answers] = moment
     return tuple(
         Milestone(
-            least=_positive((d, last[answers].left[d] - ended.left[d]) for d in _COUNTED),
+            least=_positive((d, last[answers].left[d] - ended.spending.left[d]) for d in _COUNTED),
             most=_positive((d, ended.used[d] - first[answers].used[d]) for d in _COUNTED),
         )
         for answers in range(min(len(last), MILESTONES_MAX))
@@ -129,12 +129,12 @@ def foresight_of(courses: Iterable[Course], *, runs_min: int = RUNS_MIN) -> Fore
 def needs_of(state: RunState) -> tuple[Need, ...]:
     """The interval of what an open run still needs, per counter; none where too little is known.
 
-    Like runs say both ends of it; whoever made the plan may widen the upper one, and nothing else.
+    Like runs say both ends of it; the maker of the plan may widen the upper one, and nothing else.
     """
     manifest = pinned(state)
-    if state.ending is not None:
+    if state.end.ending is not None:
         return ()
-    milestone = None if manifest.foresight is None else milestone_after(manifest.foresight, state.iterations)
+    milestone = None if manifest.foresight is None else milestone_after(manifest.foresight, state.counts.iterations)
     least, most = (dict(milestone.least), dict(milestone.most)) if milestone is not None else ({}, {})
     for name, amount in manifest.plan.estimate if manifest.plan is not None else ():
         dimension = FIELDS.index(name)
@@ -172,19 +172,19 @@ def _moments(steps: Iterable[tuple[Turn, RunState]]) -> tuple[list[_Moment], Run
         for place, decision in enumerate(turn.decisions):
             if isinstance(decision, CallModel):
                 moments.append(_moment(turn, state, place, decision))
-        if state.ending is not None:
+        if state.end.ending is not None:
             # What comes after an ending changes nothing, and is none of its cost.
             return moments, state
     return moments, None
 
 
 def _moment(turn: Turn, state: RunState, place: int, call: CallModel) -> _Moment:
-    left = list(state.left)
+    left = list(state.spending.left)
     # It was judged before it entered the node that asks, unless it tries again there.
     left[_STEPS] += any(type(decision) is NodeEntered for decision in turn.decisions[:place])
     for dimension, amount in call.reserved:
         left[dimension] += amount
-    return _Moment(turn.seq, state.iterations, tuple(left), tuple(state.used))
+    return _Moment(turn.seq, state.counts.iterations, tuple(left), tuple(state.used))
 
 
 def _positive(amounts: Iterable[tuple[int, int]]) -> Charges:

@@ -1,10 +1,10 @@
 """The log of tool calls that a caller is given: what was proposed, in its order, and what became of it.
 
-Rule 1: a call says how far it got and no further; one whose outcome nobody knows says that, and one whose outcome came
+Rule 1: a call says how far it got and no further; one whose outcome is unknown says that, and one whose outcome came
         after the ending says what it was, and that it came late.
 Rule 2: calls stand in the order in which they were ordered or refused, those of children among them; those of one turn as the
         model proposed them. Where two began in the same millisecond, what a child called stands where the child was started.
-Rule 3: a long text is given in full by whoever has it at hand, else by its digest.
+Rule 3: a long text is given in full where it is at hand, else by its digest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ STATUS_OF: dict[Rung, CallStatus] = {
     Rung.VERIFIED: CallStatus.OBSERVED,
     Rung.COMMITTED: CallStatus.COMMITTED,
 }
-# Why nobody knows the outcome of a call, where its tool said nothing.
+# Why the outcome of a call is unknown, where its tool said nothing.
 _WHY_UNKNOWN: Mapping[str, str] = MappingProxyType(
     {
         ErrorCode.CANCELLED_SIGNAL: "the run ended while the call was under way",
@@ -49,7 +49,7 @@ _CALL, _OF_CHILD = 0, 1
 
 
 class Begun(NamedTuple):
-    """A call, and when it was ordered or refused; 0 where nobody looked that up."""
+    """A call, and when it was ordered or refused; 0 where that was not looked up."""
 
     at_ms: int
     call: ToolCallMade
@@ -71,16 +71,16 @@ def place_of(command_id: str) -> tuple[int, int]:
 
 def long_texts(state: RunState) -> Iterator[BlobRef]:
     """The arguments and results of a run's calls that live in Blobs."""
-    for trace in state.calls.values():
+    for trace in state.calls.made.values():
         yield from (text for text in (trace.arguments, trace.content) if isinstance(text, BlobRef))
-    yield from (late.content for late in state.late.values() if isinstance(late.content, BlobRef))
-    if state.refused:
+    yield from (late.content for late in state.end.late.values() if isinstance(late.content, BlobRef))
+    if state.calls.refused:
         yield from (text for text in _proposed(state).values() if isinstance(text, BlobRef))
 
 
 def children_of(state: RunState) -> tuple[str, ...]:
     """The commands that started a child of this run: those of nodes and those of calls that delegate."""
-    return tuple(sorted(state.beneath, key=place_of))
+    return tuple(sorted(state.children.runs, key=place_of))
 
 
 def calls_made(state: RunState) -> tuple[ToolCallMade, ...]:
@@ -96,14 +96,14 @@ def calls_begun(
 ) -> tuple[Begun, ...]:
     """Every call that was proposed. `texts` are the long ones by their digest, `times` those of turns by their number."""
     order, took = _order(state), {child.command_id: child.duration_ms for child in children}
-    places = {key: (*_place(key, trace, order), _CALL) for key, trace in state.calls.items()}
+    places = {key: (*_place(key, trace, order), _CALL) for key, trace in state.calls.made.items()}
     made: list[tuple[_Place, tuple[Begun, ...]]] = []
-    for key, trace in state.calls.items():
+    for key, trace in state.calls.made.items():
         call = _call_made(state, key, trace, texts, took.get(key, 0))
         made.append((places[key], (Begun(times.get(places[key][0], 0), call),)))
-    if state.refused:
+    if state.calls.refused:
         proposed = _proposed(state)
-        for trace in state.refused:
+        for trace in state.calls.refused:
             at = (trace.seq, order.get(_key(trace), 0), _CALL)
             made.append((at, (Begun(times.get(trace.seq, 0), _call_refused(trace, proposed, texts)),)))
     for child in children:
@@ -123,7 +123,7 @@ def _key(trace: CallTrace) -> _Key:
 
 def _order(state: RunState) -> dict[_Key, int]:
     """The place of each call in the answer that proposed it."""
-    answers = (entry.calls for entry in state.context if isinstance(entry, ModelAnswered))
+    answers = (entry.calls for entry in state.talk.context if isinstance(entry, ModelAnswered))
     return {(c.call_id, c.tool, c.arguments_hash): place for calls in answers for place, c in enumerate(calls)}
 
 
@@ -134,11 +134,11 @@ def _place(command_id: str, trace: CallTrace, order: Mapping[_Key, int]) -> tupl
 
 def _proposed(state: RunState) -> dict[tuple[str, bytes], Text]:
     """The arguments of proposals, by the tool and their hash, and by the tool and the id of the call."""
-    said = [call for entry in state.context if isinstance(entry, ModelAnswered) for call in entry.calls]
+    said = [call for entry in state.talk.context if isinstance(entry, ModelAnswered) for call in entry.calls]
     proposed = {(call.tool, call.call_id.encode()): call.arguments for call in said}
     proposed |= {(call.tool, call.arguments_hash): call.arguments for call in said}
     # A step of a plan proposes its call itself.
-    own = [call for call in state.proposed if (call.tool, call.call_id.encode()) not in proposed]
+    own = [call for call in state.calls.proposed if (call.tool, call.call_id.encode()) not in proposed]
     return proposed | {(call.tool, call.arguments_hash): call.arguments for call in own}
 
 
@@ -159,12 +159,12 @@ def _call_refused(
 def _call_made(
     state: RunState, command_id: str, trace: CallTrace, texts: Mapping[bytes, str], child_ms: int
 ) -> ToolCallMade:
-    if (late := state.late.get(command_id)) is not None:
+    if (late := state.end.late.get(command_id)) is not None:
         return _call_told_late(trace, late, texts)
     status = STATUS_OF[trace.rung]
     # A call that the ending cut off has no outcome either, whatever its effect.
-    is_cut_off = trace.rung is Rung.ATTEMPTED and command_id not in state.open
-    if is_cut_off or command_id in state.doubted or trace.code == OUTCOME_UNKNOWN:
+    is_cut_off = trace.rung is Rung.ATTEMPTED and command_id not in state.commands.open
+    if is_cut_off or command_id in state.commands.doubted or trace.code == OUTCOME_UNKNOWN:
         status = CallStatus.OUTCOME_UNKNOWN
     elif trace.rung is Rung.OBSERVED and trace.code and trace.code != UNVERIFIED:
         status = CallStatus.FAILED

@@ -2,6 +2,8 @@
 
 Rule 1: these are views; nothing is kept here that the state does not say.
 Rule 2: an open run has a response too: what it waits for, and what there is of an answer.
+Rule 3: the checks that are counted are those of the answer as it stands; what was said of answers that went back stands in
+        the journal. A schema is one check, a rule or a judge that was heard is one each; a goal without either is one.
 """
 
 from collections.abc import Mapping
@@ -20,17 +22,19 @@ from remit.core.failure import (
     stakes_of,
 )
 from remit.core.journal.arrivals import ModelAnswered
-from remit.core.journal.codec import from_json, read_json
+from remit.core.journal.codec import from_json, plain, read_json
 from remit.core.limits.tools import ToolChoiceMode
-from remit.core.record import Text, replace
+from remit.core.record import JsonObject, Text, replace
 from remit.core.run.contract import (
     ConfidenceSource,
     ExecutionContext,
     ExecutionState,
     HaltedBy,
+    Mode,
     SystemError,  # noqa: A004  # the contract's own name for it
     SystemResponse,
     ToolCallMade,
+    ValidationResult,
     WaitingFor,
 )
 from remit.core.run.signals import packet_id
@@ -43,7 +47,6 @@ from remit.kernel.results.votes import in_order
 from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
 from remit.observe.views.calls_made import calls_made, place_of
 from remit.observe.views.late_outcomes import NOTHING_BELOW, Below, in_doubt
-from remit.observe.views.validation import details_of, repaired, validation_of
 
 _PPM = 1_000_000
 
@@ -52,9 +55,9 @@ def execution_state(state: RunState) -> ExecutionState:
     """Where a run stands in its lifecycle. Of a plan, its own steps are counted; of any other run, the nodes entered."""
     return ExecutionState(
         current=lifecycle(state),
-        entered_at_ms=state.entered_at_ms,
+        entered_at_ms=state.place.entered_at_ms,
         attempt=attempt_of(state),
-        total_steps=len(state.outputs) if _is_plan(state) else state.steps,
+        total_steps=len(state.result.outputs) if _is_plan(state) else state.steps,
         last_error=error_of(state) or last_error_of(state),
         last_step=_last_step(state),
     )
@@ -63,21 +66,21 @@ def execution_state(state: RunState) -> ExecutionState:
 def attempt_of(state: RunState) -> int:
     """Which attempt a run is at: of a plan, how often the step was begun that was begun most often."""
     if not _is_plan(state):
-        return state.repairs + 1
-    visits = zip(compiled(state).nodes, state.visits, strict=True)
+        return state.counts.repairs + 1
+    visits = zip(compiled(state).nodes, state.place.visits, strict=True)
     return max((times for node, times in visits if node.feed is not None), default=1) or 1
 
 
 def _is_plan(state: RunState) -> bool:
-    return state.graph is not None and any(node.feed is not None for node in state.graph.nodes)
+    return state.derived.graph is not None and any(node.feed is not None for node in state.derived.graph.nodes)
 
 
 def _last_step(state: RunState) -> str:
     """The step of a plan that was finished last; of any other run, the node it stands at."""
     if _is_plan(state):
         # One that was sent back and done again is finished later than its place among the steps says.
-        return max(state.outputs, key=lambda step: place_of(state.outputs[step].command_id), default="")
-    return standing_at(state).name if state.node >= 0 else ""
+        return max(state.result.outputs, key=lambda step: place_of(state.result.outputs[step].command_id), default="")
+    return standing_at(state).name if state.place.node >= 0 else ""
 
 
 def execution_context(state: RunState) -> ExecutionContext:
@@ -88,7 +91,7 @@ def execution_context(state: RunState) -> ExecutionContext:
         session_id=request.session_id,
         trace_id=request.trace_id,
         mode=request.mode,
-        started_at_ms=state.started_at_ms,
+        started_at_ms=state.clock.started_at_ms,
         state=execution_state(state),
         selected_tools=selected_tools(state),
         candidates=_candidates(state),
@@ -101,13 +104,13 @@ def _candidates(state: RunState) -> tuple[Candidate, ...]:
     sources = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
     if not sources:
         return _judged(state) or _evidence(state)
-    replicas = in_order([child for child in state.children if child.node in sources])
-    share = max(state.confidence_ppm, 0) / _PPM
+    replicas = in_order([child for child in state.children.ended if child.node in sources])
+    share = max(state.result.confidence_ppm, 0) / _PPM
     return tuple(
         Candidate(
             child.text,
-            state.beneath[child.command_id],
-            share if state.confidence_ppm >= 0 and child.text == state.answer else 0.0,
+            state.children.runs[child.command_id],
+            share if state.result.confidence_ppm >= 0 and child.text == state.result.answer else 0.0,
             ScoreMaker.VOTE,
             {"replica": number},
         )
@@ -120,15 +123,15 @@ def _judged(state: RunState) -> tuple[Candidate, ...]:
     """The answer as judges left it: 1.0 when none of them objects, 0.0 when one does."""
     goal = pinned(state).goal
     judges = [criterion.name for criterion in goal.criteria if criterion.judge] if goal is not None else []
-    if not judges or not state.children:
+    if not judges or not state.children.ended:
         return ()
-    score = 0.0 if state.objections else 1.0
-    return (Candidate(state.answer, state.run_id, score, ScoreMaker.JUDGE, {"judges": judges}),)
+    score = 0.0 if state.result.objections else 1.0
+    return (Candidate(state.result.answer, state.run_id, score, ScoreMaker.JUDGE, {"judges": judges}),)
 
 
 def _evidence(state: RunState) -> tuple[Candidate, ...]:
     """The candidates that a step of a plan gave last, where they are at hand."""
-    found = [output for output in state.outputs.values() if output.kind is ValueKind.CANDIDATES]
+    found = [output for output in state.result.outputs.values() if output.kind is ValueKind.CANDIDATES]
     latest = max(found, key=lambda output: place_of(output.command_id), default=None)
     if latest is None or not isinstance(latest.text, str):
         return ()
@@ -138,7 +141,7 @@ def _evidence(state: RunState) -> tuple[Candidate, ...]:
 def selected_tools(state: RunState) -> tuple[str, ...]:
     """The tools the run may call: offered, and not ruled out by what the boundary lets it do."""
     manifest = pinned(state)
-    return tuple(name for name in offered_tools(state) if not why_disallowed(state.tools[name], manifest))
+    return tuple(name for name in offered_tools(state) if not why_disallowed(state.derived.tools[name], manifest))
 
 
 def offered_tools(state: RunState) -> tuple[str, ...]:
@@ -159,24 +162,24 @@ def offered_tools(state: RunState) -> tuple[str, ...]:
 def usage_of(state: RunState) -> TokenUsage:
     """What the run and its declared children used of their models: counts add up, context and window are the largest."""
     # Failed calls are in the sums and in no answer; of the gauges and the time only answers tell.
-    answered = sum_usage(entry.usage for entry in state.context if isinstance(entry, ModelAnswered))
+    answered = sum_usage(entry.usage for entry in state.talk.context if isinstance(entry, ModelAnswered))
     own = replace(
         answered,
-        prompt_tokens=state.prompt_tokens,
-        reasoning_tokens=state.reasoning_tokens,
-        output_tokens=state.output_tokens,
+        prompt_tokens=state.talk.prompt_tokens,
+        reasoning_tokens=state.talk.reasoning_tokens,
+        output_tokens=state.talk.output_tokens,
     )
-    return sum_usage((own, *(child.usage for child in state.children)))
+    return sum_usage((own, *(child.usage for child in state.children.ended)))
 
 
 def confidence_of(state: RunState) -> tuple[float | None, ConfidenceSource | None]:
     """How surely the answer stands, and what says so: a vote before checks that were counted, those before evidence."""
-    if state.confidence_ppm >= 0:
-        return state.confidence_ppm / _PPM, ConfidenceSource.VOTING
-    if checks := state.checks_passed + state.checks_failed:
-        return state.checks_passed / checks, ConfidenceSource.VALIDATION
-    if state.relevance_ppm >= 0:
-        return state.relevance_ppm / _PPM, ConfidenceSource.RETRIEVAL
+    if state.result.confidence_ppm >= 0:
+        return state.result.confidence_ppm / _PPM, ConfidenceSource.VOTING
+    if checks := state.result.checks_passed + state.result.checks_failed:
+        return state.result.checks_passed / checks, ConfidenceSource.VALIDATION
+    if state.talk.relevance_ppm >= 0:
+        return state.talk.relevance_ppm / _PPM, ConfidenceSource.RETRIEVAL
     return None, None
 
 
@@ -189,7 +192,7 @@ def response_of(
 ) -> SystemResponse:
     """What the caller is told. `content` is the text of the run's answer, wherever it lives.
 
-    `outputs` are those of a plan's steps, by their name, as far as it came; `made` is the log of calls, where somebody
+    `outputs` are those of a plan's steps, by their name, as far as it came; `made` is the log of calls, where the caller
     has read the texts and the children that it tells of; `below` is what runs beneath it left in doubt.
     """
     request = pinned(state).request
@@ -199,7 +202,7 @@ def response_of(
         request_id=request.request_id,
         session_id=request.session_id,
         run_id=state.run_id,
-        terminal_code=state.ending,
+        terminal_code=state.end.ending,
         waiting_for=_waiting_for(state),
         content="" if _is_withheld(state) else content,
         structured_output=outputs or (_structured(state, content) if has_schema else None),
@@ -217,26 +220,28 @@ def response_of(
 def raw_answer(state: RunState) -> Text:
     """What the model said where its answer had to be repaired; empty where it stands as it was said."""
     said = (
-        entry for entry in reversed(state.context) if isinstance(entry, ModelAnswered) and entry.text == state.answer
+        entry
+        for entry in reversed(state.talk.context)
+        if isinstance(entry, ModelAnswered) and entry.text == state.result.answer
     )
     return next((entry.raw for entry in said), "")
 
 
 def error_of(state: RunState) -> SystemError | None:
     """Why the run failed, if it did."""
-    failure = None if state.ending is None else failure_of(state.ending, state.error)
+    failure = None if state.end.ending is None else failure_of(state.end.ending, state.end.error)
     if failure is None:
         return None
-    message = state.message or f"the run ended as {state.ending}"
+    message = state.end.message or f"the run ended as {state.end.ending}"
     return SystemError(failure.code, failure.category, _is_retryable(state, failure), message, details_of(state))
 
 
 def last_error_of(state: RunState) -> SystemError | None:
     """The last thing that went wrong, whether or not the run recovered from it."""
-    if not state.last_error:
+    if not state.counts.last_error:
         return None
-    failure = _failure_named(state.last_error)
-    message = f"{state.last_error} is the last failure of {state.steps} steps; the run went on"
+    failure = _failure_named(state.counts.last_error)
+    message = f"{state.counts.last_error} is the last failure of {state.steps} steps; the run went on"
     return SystemError(failure.code, failure.category, _is_retryable(state, failure), message)
 
 
@@ -256,7 +261,7 @@ def _is_retryable(state: RunState, failure: Failure) -> bool:
     """Submitting again is safe for a tool's failure only when every tool that was called may be called again."""
     if failure.retryable is not Retryable.IF_IDEMPOTENT:
         return failure.retryable is Retryable.YES
-    called = (state.tools[trace.tool] for trace in state.calls.values())
+    called = (state.derived.tools[trace.tool] for trace in state.calls.made.values())
     return all(tool.idempotent or not tool.effect.is_mutating for tool in called)
 
 
@@ -272,30 +277,32 @@ def _waiting_for(state: RunState) -> WaitingFor | None:
 
 
 def _halted_by(state: RunState) -> HaltedBy | None:
-    halt = state.halted
+    halt = state.place.halted
     return None if halt is None else HaltedBy(halt.what, halt.by, halt.why)
 
 
 def _is_withheld(state: RunState) -> bool:
     """Whether an output does not fit and its contract is strict, so that nothing of it is returned."""
-    return bool(state.answer_violations) and pinned(state).request.output.strict_validation
+    return bool(state.result.violations) and pinned(state).request.output.strict_validation
 
 
 def _warnings(state: RunState, below: Below) -> tuple[str, ...]:
     """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
-    left_open = ((state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(state.warnings)
+    left_open = ((state.end.message,) if state.end.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(
+        state.result.warnings
+    )
     left_open += (*in_doubt(state, below), *repaired(state), *_voteless(state))
-    if not state.answer_violations or _is_withheld(state):
+    if not state.result.violations or _is_withheld(state):
         return left_open
-    return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.answer_violations))
+    return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.result.violations))
 
 
 def _voteless(state: RunState) -> tuple[str, ...]:
     """How many replicas of a vote that is over failed, and so had no vote."""
     ballots = [node.ballot for node in pinned(state).graph.nodes if node.ballot is not None]
     asked = {ballot.source for ballot in ballots}
-    failed = sum(child.node in asked and child.ending not in ANSWERED for child in state.children)
-    if not failed or state.ending is None:
+    failed = sum(child.node in asked and child.ending not in ANSWERED for child in state.children.ended)
+    if not failed or state.end.ending is None:
         return ()
     return (f"{failed} of {sum(ballot.replicas for ballot in ballots)} replicas failed",)
 
@@ -308,3 +315,59 @@ def _structured(state: RunState, content: str) -> object:
         return read_json(content)
     except (ValueError, RecursionError):
         return None  # The text of a tool that ended the loop is an answer without being an output of the model.
+
+
+# Modes whose output contract is about the answer itself.
+_CONTRACTED = (Mode.CHAT, Mode.STRUCTURED)
+# As many repairs as a warning names.
+_REPAIRS_SHOWN_MAX = 3
+
+
+def validation_of(state: RunState) -> ValidationResult | None:
+    """What the checks came to; None where nothing judged the answer of this run, or there was none to judge."""
+    manifest = pinned(state)
+    has_contract = manifest.request.output.schema is not None and manifest.request.mode in _CONTRACTED
+    counted = state.result.checks_passed + state.result.checks_failed
+    if not has_contract and manifest.goal is None and not counted:
+        return None
+    passed, failed = state.result.checks_passed, state.result.checks_failed
+    if has_contract and (state.result.answer or state.result.violations):
+        fits = not state.result.violations
+        passed, failed = passed + fits, failed + (not fits)
+    elif not counted:
+        passed, failed = int(state.end.ending in ANSWERED), int(state.end.ending is Ending.VALIDATION_FAIL)
+    repairs, remaining = state.counts.repairs + len(_mended(state)), _remaining(state)
+    if not (passed or failed or repairs or remaining):
+        return None
+    return ValidationResult(passed, failed, repairs, remaining)
+
+
+def details_of(state: RunState) -> JsonObject:
+    """What a program is told about an answer that did not pass: each violation with its path, and every objection."""
+    if state.end.ending is not Ending.VALIDATION_FAIL:
+        return {}
+    violations = plain(state.result.violations)
+    objections = [*state.result.problems, *state.result.objections]
+    return {
+        **({"violations": violations} if violations else {}),
+        **({"problems": objections} if objections else {}),
+    }
+
+
+def repaired(state: RunState) -> tuple[str, ...]:
+    """A warning that the answer had to be repaired to have its shape, with what was changed."""
+    mended = _mended(state)
+    if not mended or mended[-1].text != state.result.answer:
+        return ()
+    repairs = mended[-1].repairs
+    more = f" and {len(repairs) - _REPAIRS_SHOWN_MAX} more" if len(repairs) > _REPAIRS_SHOWN_MAX else ""
+    return (f"the output was repaired: {'; '.join(repairs[:_REPAIRS_SHOWN_MAX])}{more}",)
+
+
+def _mended(state: RunState) -> list[ModelAnswered]:
+    return [entry for entry in state.talk.context if isinstance(entry, ModelAnswered) and entry.repairs]
+
+
+def _remaining(state: RunState) -> tuple[str, ...]:
+    unfit = tuple(f"{violation.path or '/'}: {violation.message}" for violation in state.result.violations)
+    return (*unfit, *state.result.problems, *state.result.objections)

@@ -119,7 +119,7 @@ class Standing(Record):
     questions: tuple[Question, ...] = ()
     # Child runs that wait for a person on this run's behalf.
     children: tuple[str, ...] = ()
-    # Runs beneath it that rest until somebody resumes them.
+    # Runs beneath it that rest until they are resumed.
     paused: tuple[str, ...] = ()
 
 
@@ -149,7 +149,7 @@ class Explanation(Record):
     # What kind of task it is and who says so; and what its caller is warned of, where it ended all the same.
     task: Task | None = None
     warnings: tuple[str, ...] = ()
-    # Tools that changed something as far as anybody knows, and that nothing could verify.
+    # Tools that changed something as far as is known, and that nothing could verify.
     unverified: tuple[str, ...] = ()
 
 
@@ -174,7 +174,7 @@ def explain(state: RunState, reading: Reading, below: Below = NOTHING_BELOW) -> 
     """
     manifest = pinned(state)
     steps, vote = steps_told(reading), vote_told(reading)
-    until_ms = state.at_ms if state.ending is None else reading.ended_at_ms
+    until_ms = state.at_ms if state.end.ending is None else reading.ended_at_ms
     return Explanation(
         run_id=state.run_id,
         allowed=_allowed(state),
@@ -184,13 +184,15 @@ def explain(state: RunState, reading: Reading, below: Below = NOTHING_BELOW) -> 
         spent=tuple([one for one in spent_of(state, until_ms) if one.used or one.reserved]),
         observations=tuple(
             Observation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
-            for command_id, trace in state.calls.items()
+            for command_id, trace in state.calls.made.items()
             if trace.rung is Rung.COMMITTED
         ),
-        uncommitted=tuple(dict.fromkeys(tool for (tool, _), code in state.uncommitted.items() if code != UNVERIFIED)),
+        uncommitted=tuple(
+            dict.fromkeys(tool for (tool, _), code in state.effects.uncommitted.items() if code != UNVERIFIED)
+        ),
         standing=_standing(state, reading, steps, vote),
         turns=reading.turns,
-        addenda=state.addenda,
+        addenda=state.end.addenda,
         steps=steps,
         vote=vote,
         children=children_told(reading),
@@ -198,8 +200,10 @@ def explain(state: RunState, reading: Reading, below: Below = NOTHING_BELOW) -> 
         noted=tuple([(note.tool, note.code or note.judgement, note.reason) for note in reading.noted]),
         needs=needs_of(state),
         task=task_of(manifest),
-        warnings=(*state.warnings, *in_doubt(state, below)),
-        unverified=tuple(dict.fromkeys(tool for (tool, _), code in state.uncommitted.items() if code == UNVERIFIED)),
+        warnings=(*state.result.warnings, *in_doubt(state, below)),
+        unverified=tuple(
+            dict.fromkeys(tool for (tool, _), code in state.effects.uncommitted.items() if code == UNVERIFIED)
+        ),
     )
 
 
@@ -214,7 +218,7 @@ def _allowed(state: RunState) -> Allowed:
         tools=tools,
         permissions=boundary.permissions,
         approval_effects=tuple(effect.value for effect in boundary.approval_effects),
-        approval_tools=tuple(name for name in tools if _is_asked_about(state, state.tools[name])),
+        approval_tools=tuple(name for name in tools if _is_asked_about(state, state.derived.tools[name])),
         tier=tier.value,
         tier_title=TIERS[tier].title,
         tier_max=boundary.tier_max,
@@ -259,32 +263,32 @@ def _called(tool: str, own: Sequence[ToolCallMade]) -> Called:
 def spent_of(state: RunState, until_ms: int) -> list[Spent]:
     """What was used of every dimension. The clock of a run stands still for people, and stops for good when it ends."""
     used = list(state.used)
-    stood_ms = state.stood_ms + (state.at_ms - state.standing_since_ms if state.is_standing else 0)
-    used[Dimension.WALL_CLOCK_MS] = until_ms - state.started_at_ms - stood_ms
-    used[Dimension.CONTEXT_TOKENS] = state.context_tokens
+    stood_ms = state.clock.stood_ms + (state.at_ms - state.clock.standing_since_ms if state.clock.is_standing else 0)
+    used[Dimension.WALL_CLOCK_MS] = until_ms - state.clock.started_at_ms - stood_ms
+    used[Dimension.CONTEXT_TOKENS] = state.talk.context_tokens
     used[Dimension.DEPTH] = pinned(state).depth
-    released = [cap - given for cap, given in zip(state.caps, pinned(state).caps, strict=True)]
-    return [Spent(*row) for row in zip(FIELDS, used, state.caps, state.reserved, released, strict=True)]
+    released = [cap - given for cap, given in zip(state.spending.caps, pinned(state).caps, strict=True)]
+    return [Spent(*row) for row in zip(FIELDS, used, state.spending.caps, state.reserved, released, strict=True)]
 
 
 def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote: VoteTold | None) -> Standing:
-    node = standing_at(state).name if state.node >= 0 else ""
-    if state.ending is not None:
-        row = ENDINGS[state.ending]
+    node = standing_at(state).name if state.place.node >= 0 else ""
+    if state.end.ending is not None:
+        row = ENDINGS[state.end.ending]
         return Standing(
             status="ended",
-            code=state.ending.value,
-            error="" if state.error is None else state.error.value,
-            reason=_reason(state, state.ending, steps, vote),
-            by=_cancelled_by(reading) if state.ending is Ending.USER_CANCEL else "",
+            code=state.end.ending.value,
+            error="" if state.end.error is None else state.end.error.value,
+            reason=_reason(state, state.end.ending, steps, vote),
+            by=_cancelled_by(reading) if state.end.ending is Ending.USER_CANCEL else "",
             node=node,
             receives=_receiver(reading) or row.receives,
         )
-    if (halt := state.halted) is not None:
+    if (halt := state.place.halted) is not None:
         return Standing(status="halted", code=HALTED, error=halt.what, reason=halt.why, by=halt.by, node=node)
     asked = tuple(_question(state.run_id, question) for question in questions(state))
     if (code := waiting_for(state)) is not None:
-        held = (state.open[command_id] for command_id in state.held)
+        held = (state.commands.open[command_id] for command_id in state.children.held)
         return Standing(
             status="waiting",
             code=code.value,
@@ -293,7 +297,7 @@ def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote
             questions=asked,
             children=tuple(command.run_id for command in held if isinstance(command, StartChild)),
         )
-    return Standing("paused" if state.paused else "open", node=node)
+    return Standing("paused" if state.place.paused else "open", node=node)
 
 
 def _receiver(reading: Reading) -> str:
@@ -321,12 +325,12 @@ _WHAT: dict[ErrorCode, str] = {
 
 def _reason(state: RunState, ending: Ending, steps: Sequence[StepTold], vote: VoteTold | None) -> str:
     """Why a run ended; of a plan, the step that it came to grief at is named."""
-    message = state.message or _REASONS.get(ending, "")
+    message = state.end.message or _REASONS.get(ending, "")
     if ending is Ending.SUCCESS and _has_checked_answer(state):
         message = "it answered, every check passed and no effect was left uncommitted"
-    if state.error is not None and (what := _WHAT.get(state.error)) is not None:
+    if state.end.error is not None and (what := _WHAT.get(state.end.error)) is not None:
         return f"{what}: {message}"
-    if state.error is not None and _has_no_answer(vote):
+    if state.end.error is not None and _has_no_answer(vote):
         return f"no replica answered: {message}"
     failed = next((step.name for step in steps if step.status == FAILED), "")
     if not failed or message.startswith(f"step {failed}"):

@@ -1,6 +1,6 @@
-"""Outcomes that were in doubt when a run ended, as everybody is told of them: the doubt, or what was found out since.
+"""Outcomes that were in doubt when a run ended, as every view tells them: the doubt, or what was found out since.
 
-Rule 1: of each effect that an ending names as in doubt exactly one thing is told, wherever it is told: that nobody knows what
+Rule 1: of each effect that an ending names as in doubt exactly one thing is told, wherever it is told: that it is unknown what
         became of it, or what its tool said after the ending, and in which turn.
 Rule 2: what was found out changes nothing about the ending: nothing is committed after it.
 """
@@ -40,10 +40,10 @@ NOTHING_BELOW = Below()
 
 
 def in_doubt(state: RunState, below: Below = NOTHING_BELOW) -> tuple[str, ...]:
-    """What is told of the effects that a run ended over without anybody knowing whether they happened."""
+    """What is told of the effects that a run ended over, unknown whether they happened."""
     known = {**found_since(state), **below.found}
     doubted = claims_in(effects_in_doubt(state))
-    left = [claim for claim in state.ended_in_doubt if claim in known or claim in doubted]
+    left = [claim for claim in state.end.doubted if claim in known or claim in doubted]
     every = dict.fromkeys((*left, *below.doubted, *below.found))
     return tuple([known[claim].told if claim in known else doubt_told(claim) for claim in every])
 
@@ -52,8 +52,8 @@ def found_since(state: RunState) -> dict[str, Found]:
     """What was found out of a run's own calls after its ending, by the name that the ending gave each effect."""
     doubted = claims_in(effects_in_doubt(state))
     found: dict[str, Found] = {}
-    for command_id, late in state.late.items():
-        trace = state.calls[command_id]
+    for command_id, late in state.end.late.items():
+        trace = state.calls.made[command_id]
         (claim,) = claims_in({(trace.tool, trace.arguments_hash): OUTCOME_UNKNOWN})
         if claim not in doubted:
             found[claim] = joined(found.get(claim), Found(late_told(claim, late), late.is_returned))
@@ -67,7 +67,7 @@ def joined(before: Found | None, then: Found) -> Found:
 
 def doubt_told(claim: str) -> str:
     """What a caller is told of an effect in doubt."""
-    return f"nobody knows what became of {claim}: find out before it is done again"
+    return f"it is unknown what became of {claim}: find out before it is done again"
 
 
 def late_told(claim: str, late: LateOutcome) -> str:

@@ -163,7 +163,7 @@ def _budgets(before: Budget, after: Budget) -> Iterator[tuple[str, _Found]]:
     for name, was, becomes in zip(FIELDS, assign(before), assign(after), strict=True):
         found = _amount(was, becomes, lambda amount, name=name: said_cap(name, amount))  # type: ignore[misc]
         if was == becomes and getattr(before, name) != getattr(after, name):
-            # The same cap, once because the boundary says so and once because nobody does.
+            # The same cap, once because the boundary says so and once because the standard budget does.
             said, standard = said_cap(name, was), f"{said_cap(name, getattr(STANDARD, name))} (standard)"
             is_said = getattr(after, name) is not None
             found = ((), (), (_arrow(standard, said) if is_said else _arrow(said, standard),))

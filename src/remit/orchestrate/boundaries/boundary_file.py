@@ -1,7 +1,7 @@
 """Boundaries from YAML and JSON files and from Python mappings, in the shape docs/boundaries.md describes.
 
 Rule 1: a file says how it differs from the boundary it extends; without a word about that, from the standard one.
-Rule 2: a key or value nobody knows is refused by its place, never skipped.
+Rule 2: an unknown key or value is refused by its place, never skipped.
 Rule 3: what is written of a boundary reads back as an equal one.
 Rule 4: a file may not call itself by the name of a boundary of the house unless it is that one.
 """

@@ -220,7 +220,7 @@ def _at_worst(tool: ToolDefinition) -> tuple[str, ...]:
     said, silence = declared(tool), declared(ToolDefinition(tool.name, tool.description, tool.parameters))
     spoken = {key: value for key, value in said.items() if value != silence.get(key)}
     if spoken:
-        # Whoever says anything of a tool has thought of its effect.
+        # A declaration that says anything of a tool covers its effect.
         spoken["effect"] = said["effect"]
     return worst_of(declaration_of(said), spoken)
 

@@ -2,8 +2,8 @@
 
 Rule 1: a file groups what a run may do by the six dimensions of a boundary; SHAPE is the whole of it.
 Rule 2: a list replaces the list of the boundary that is extended. Mappings are merged key by key, and conditions name by
-        name, so that nobody loses a condition of a profile by adding one.
-Rule 3: a condition that nobody could decide is refused when it is read.
+        name, so that adding a condition drops none of a profile.
+Rule 3: an undecidable condition is refused when it is read.
 """
 
 from collections.abc import Callable, Mapping

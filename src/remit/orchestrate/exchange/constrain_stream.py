@@ -13,7 +13,7 @@ from typing import Any
 
 from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
 from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE
-from remit.constraint.stack import Breach, Constrained, Demand, constrain
+from remit.constraint.stack import Constrained, Demand, Misfit, constrain
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import read_json, read_members
 from remit.core.record import JsonObject
@@ -51,7 +51,7 @@ class Constrainer:
     def line(self, data: bytes) -> JsonObject:
         """The result for one line, a JSON object with a text and what is demanded of it.
 
-        The id that a line gives itself comes back, and so do the names of fields that nobody reads.
+        The id that a line gives itself comes back, and so do the names of fields that are not read here.
         """
         try:
             members = read_members(data)
@@ -69,7 +69,7 @@ class Constrainer:
         return values
 
     def too_long(self, bytes_max: int) -> JsonObject:
-        """The result for a line that is longer than anybody reads."""
+        """The result for a line that is longer than the limit."""
         return _refused(LINE_TOO_LONG, f"the line has more than line_bytes_max={bytes_max}; shorten or split it")
 
     def _constrained(self, members: Mapping[str, bytes]) -> Constrained:
@@ -111,8 +111,8 @@ def _made(members: Mapping[str, bytes]) -> Demand:
 
 
 def _refused(code: str, message: str) -> JsonObject:
-    breach = Breach("", _KEYWORDS.get(code, "line"), message[:_MESSAGE_CHARS_MAX])
-    return _values(Constrained(code=code, violations=(breach,)))
+    misfit = Misfit("", _KEYWORDS.get(code, "line"), message[:_MESSAGE_CHARS_MAX])
+    return _values(Constrained(code=code, violations=(misfit,)))
 
 
 def _values(result: Constrained) -> JsonObject:

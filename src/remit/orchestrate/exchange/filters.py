@@ -56,7 +56,7 @@ def takes_context(look: Callable[..., Any]) -> bool:
 
 def unseen_because(state: RunState, command: CallTool) -> str:
     """Why no filter has seen a call as it is made; empty when all have."""
-    same = [call for call in state.proposed if call.call_id == command.call_id]
+    same = [call for call in state.calls.proposed if call.call_id == command.call_id]
     if any((call.tool, call.arguments_hash) == (command.tool, command.arguments_hash) for call in same):
         return ""
     return MODIFIED if any(call.tool == command.tool for call in same) else FALLBACK

@@ -6,22 +6,25 @@ Rule 3: entries of the session outlive its runs; the next run begins with all of
 Rule 4: a run that was tried again stands in its session for what the newest fork of it came to.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from threading import Lock
+from typing import Any, NamedTuple
 
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.codec import decode_turn, read_json
 from remit.core.journal.commands import ForkRun
 from remit.core.journal.rulings import SessionEntryKept
-from remit.core.record import Record, replace
+from remit.core.record import JsonObject, Record, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.manifest import SessionLink
 from remit.core.run.messages import Message, Role, assistant_message
+from remit.core.schema.json_text import kept_value
 from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.exchange.rendering import Fetch
+from remit.orchestrate.exchange.conversation import Fetch
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Catalogue
 
@@ -60,9 +63,9 @@ async def session_of(session_id: str, last: Last | None, fetch: Fetch) -> Sessio
     if last is None:
         return Session(session_id)
     run = last.run
-    said = _asked(run) if run.ending is None else history_of(run)
+    said = _asked(run) if run.end.ending is None else history_of(run)
     messages = tuple([replace(message, content=await fetch(message.content)) for message in said])
-    return Session(session_id, messages, tuple(sorted(last.entries.items())), run.run_id, run.ending is None)
+    return Session(session_id, messages, tuple(sorted(last.entries.items())), run.run_id, run.end.ending is None)
 
 
 def check_entries(entries: Iterable[tuple[str, str]]) -> Entries:
@@ -94,7 +97,7 @@ def _checked_value(key: str, value: str) -> str:
 async def last_run(catalogue: Catalogue, runner: Runner, session_id: str, tenant_id: str | None = None) -> Last | None:
     """The newest run of a session of a tenant, or what trying it again came to; None when the session has none.
 
-    Raises RequestRejected where several tenants have a session of this name and nobody says whose is meant.
+    Raises RequestRejected where several tenants have a session of this name and it is not said whose is meant.
     """
     runs = await catalogue.session(session_id, tenant_id=tenant_id)
     if not runs:
@@ -112,7 +115,7 @@ async def last_run(catalogue: Catalogue, runner: Runner, session_id: str, tenant
 
 async def _newest_fork(catalogue: Catalogue, run: RunState) -> str:
     """The newest fork of a run that has begun; empty when there is none."""
-    for command in reversed(run.parting):
+    for command in reversed(run.commands.parting):
         if isinstance(command, ForkRun) and await catalogue.entry(command.run_id) is not None:
             return command.run_id
     return ""
@@ -138,7 +141,7 @@ def linked(
         return request, SessionLink(0, entries=_fitting(request, dict(entries)))
     ordinal, run, known = last
     _check_owner(request, run)
-    if run.ending is None:
+    if run.end.ending is None:
         raise RequestRejected(
             SESSION_BUSY,
             f"exchange {ordinal} of session {request.session_id!r} is open: run {run.run_id}; resume or cancel it first",
@@ -153,7 +156,7 @@ def linked(
 
 
 def _check_owner(request: SystemRequest, run: RunState) -> None:
-    """A session is its tenant's and its user's: whoever goes on with it is shown what was said in it."""
+    """A session is its tenant's and its user's: a caller that goes on with it is shown what was said in it."""
     before = pinned(run).request
     if (request.tenant_id, request.user_id) != (before.tenant_id, before.user_id):
         message = (
@@ -171,9 +174,56 @@ def _fitting(request: SystemRequest, entries: dict[str, str]) -> Entries:
 
 def history_of(state: RunState) -> tuple[Message, ...]:
     """What was said in a session up to the end of this run."""
-    return (*_asked(state), assistant_message(state.answer)) if state.answer else _asked(state)
+    return (*_asked(state), assistant_message(state.result.answer)) if state.result.answer else _asked(state)
 
 
 def _asked(state: RunState) -> tuple[Message, ...]:
     messages = pinned(state).request.messages
     return tuple(m for m in messages if m.role in (Role.USER, Role.ASSISTANT) and not m.tool_calls)
+
+
+# What a session keeps beside its words: decisions and names that carry forward, by key, as JSON values.
+#
+# The journal is the truth; what is read here is a copy of it, and every value that is handed out is the reader's own.
+# Writing goes through the journal first; who reads afterwards reads what was written.
+class SessionState:
+    """What a session keeps, by key: JSON values, read from here and written to the journal. Reading is thread-safe."""
+
+    def __init__(self, keep: Callable[[str, str], Coroutine[Any, Any, None]]) -> None:
+        self._keep = keep
+        self._texts: dict[str, str] = {}
+        self._lock = Lock()
+        # One entry is written after the other, so that what is read last was written last. A lock serves one loop.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._writing = asyncio.Lock()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A value of one's own, or the default when nothing is kept under the key."""
+        with self._lock:
+            text = self._texts.get(key)
+        return default if text is None else kept_value(text)
+
+    def items(self) -> JsonObject:
+        """Everything that is kept, as a dictionary of one's own."""
+        with self._lock:
+            texts = dict(self._texts)
+        return {key: kept_value(text) for key, text in texts.items()}
+
+    async def set(self, key: str, value: Any) -> None:
+        """Keep a value; it is in the journal when this returns, or in the first exchange's if there was none yet."""
+        try:
+            text = canonical_json(value).decode()
+        except (NotCanonical, TypeError, RecursionError) as error:
+            message = f"the value of entry {key[:80]!r} is no JSON: {error}"
+            raise RequestRejected(SESSION_ENTRY_INVALID, message, {"key": key[:80]}) from error
+        check_entries([(key, text)])
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            self._loop, self._writing = loop, asyncio.Lock()
+        async with self._writing:
+            await self._keep(key, text)
+            self.learn({key: text})
+
+    def learn(self, texts: dict[str, str]) -> None:
+        """Take over what the journal says."""
+        with self._lock:
+            self._texts |= texts

@@ -1,6 +1,6 @@
 """People: what a person is shown when a run asks, and which question an answer belongs to.
 
-Rule 1: nobody here waits for a person: the question stands in the journal, and the run rests until somebody answers.
+Rule 1: no code here waits for a person: the question stands in the journal, and the run rests until a person answers.
 Rule 2: what is shown is what will run: the call as it was judged, the versions it is bound to, and what it releases.
 Rule 3: an answer to a packet that names its version is an answer to that version and no other.
 """
@@ -41,7 +41,7 @@ def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> App
         group=packet_id(state.run_id, question.group) if question.group else "",
         tool=question.tool,
         call_id=question.call_id,
-        approved_by=tuple(state.approvals.get(question.id, ())),
+        approved_by=tuple(state.people.approvals.get(question.id, ())),
         queue=to.queue,
         severity=to.severity,
         trigger=to.trigger.value,
@@ -57,8 +57,8 @@ def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> App
 
 def _with_packet(asked: Approval, state: RunState, question: AskHuman) -> Approval:
     packet = question.packet
-    assert packet is not None, "whoever calls has looked"
-    call, tool = packet.call, state.tools.get(packet.call.tool)
+    assert packet is not None, "the caller has looked"
+    call, tool = packet.call, state.derived.tools.get(packet.call.tool)
     return replace(
         asked,
         tool=call.tool,
@@ -91,7 +91,7 @@ def answer_to(state: RunState, signal: UserSignal) -> Report:
     if signal.type not in (Signal.APPROVE, Signal.REJECT):
         return report_of(signal)
     command_id = packet_named(str(signal.payload["packet_id"]), signal.run_id)
-    question = state.open.get(command_id)
+    question = state.commands.open.get(command_id)
     is_yes = signal.type is Signal.APPROVE
     if isinstance(question, AskHuman):
         _expect_version(question, str(signal.payload.get("packet", "")))

@@ -17,25 +17,25 @@ ALARM_SLACK_MS = 1
 
 def timers_of(state: RunState) -> list[SetTimer]:
     """The open timers of a run, the next one first."""
-    timers = [command for command in state.open.values() if isinstance(command, SetTimer)]
+    timers = [command for command in state.commands.open.values() if isinstance(command, SetTimer)]
     return sorted(timers, key=lambda timer: moment_of(state, timer))
 
 
 def moment_of(state: RunState, timer: SetTimer) -> int:
     """When a timer is due: what it was set for, or the deadline where that has moved because people were waited for."""
-    is_moved = timer.purpose is TimerPurpose.DEADLINE and not state.is_standing
-    return max(timer.due_at_ms, state.deadline_at_ms) if is_moved else timer.due_at_ms
+    is_moved = timer.purpose is TimerPurpose.DEADLINE and not state.clock.is_standing
+    return max(timer.due_at_ms, state.clock.deadline_at_ms) if is_moved else timer.due_at_ms
 
 
 def moves_by_itself(state: RunState) -> bool:
     """Whether a timer will move the run: one to try again, or the deadline unless it stands still.
 
-    A run whose calls are made elsewhere is moved by whoever makes them.
+    A run whose calls are made elsewhere is moved by the process that makes them.
     """
     if state.manifest is not None and state.manifest.host is not None:
         return False
     purposes = {timer.purpose for timer in timers_of(state)}
-    return TimerPurpose.RETRY in purposes or (TimerPurpose.DEADLINE in purposes and not state.is_standing)
+    return TimerPurpose.RETRY in purposes or (TimerPurpose.DEADLINE in purposes and not state.clock.is_standing)
 
 
 def cuts_off(state: RunState, timer: SetTimer, now_ms: int) -> bool:
@@ -43,10 +43,10 @@ def cuts_off(state: RunState, timer: SetTimer, now_ms: int) -> bool:
 
     Where a person may give the run more time, it is waited for: what it comes to may still be wanted.
     """
-    is_over = not state.is_standing and max(state.at_ms, now_ms) >= state.deadline_at_ms
+    is_over = not state.clock.is_standing and max(state.at_ms, now_ms) >= state.clock.deadline_at_ms
     return timer.purpose is TimerPurpose.DEADLINE and is_over and not _may_be_extended(state)
 
 
 def _may_be_extended(state: RunState) -> bool:
     policy = policy_of(pinned(state).boundary, Dimension.WALL_CLOCK_MS)
-    return policy is Exhaustion.ASK and state.left[Dimension.HUMAN_REVIEWS] > 0
+    return policy is Exhaustion.ASK and state.spending.left[Dimension.HUMAN_REVIEWS] > 0

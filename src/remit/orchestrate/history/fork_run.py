@@ -2,10 +2,10 @@
 
 Rule 1: the origin stays as it is, open or ended. A retry is ordered by a turn of it, any other fork leaves no trace there.
 Rule 2: what the origin and its children did after that turn, or were doing, the fork is told: it asks a person before it
-        changes the like. Of an origin that is open nobody knows what it will do, so its fork asks before any change.
-Rule 3: what somebody tells a fork while it is being made is heard and holds: a fork that was paused, cancelled or resumed
-        by then is not let go on in the name of whoever asked for it.
-Rule 4: a fork that was cut off while it was copied is copied to its end by whoever takes it up.
+        changes the like. Of an origin that is open it is unknown what it will do, so its fork asks before any change.
+Rule 3: what a person tells a fork while it is being made is heard and holds: a fork that was paused, cancelled or resumed
+        by then is not let go on in the name of the person who asked for it.
+Rule 4: a fork that was cut off while it was copied is copied to its end by the process that takes it up.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,7 +32,7 @@ from remit.orchestrate.ports import Journal
 FORK_INVALID = "FORK_INVALID"
 # A retry stands in the journal of its run, and its fork is made when that is resumed.
 FORK_DEFERRED = "FORK_DEFERRED"
-# What is said of an effect whose outcome nobody knows.
+# What is said of an effect whose outcome is unknown.
 _IN_DOUBT = "in doubt"
 # What is said of one that a halt keeps from being sent.
 _WITHHELD = "held back by a halt, and not sent by then"
@@ -44,7 +44,7 @@ _OPEN = (UNVERIFIED, OUTCOME_UNKNOWN)
 async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | None = None) -> Live:
     """Make the fork a retry orders and let it go on. Forking it twice forks it once.
 
-    Whoever holds the fork already passes it as `live`: then it is only resumed, if nobody has resumed it yet.
+    A caller that holds the fork already passes it as `live`: then it is only resumed, if it was not resumed yet.
     """
     if live is None:
         origin = origin_of(run_id, command, runner.clock.now_ms())
@@ -57,26 +57,26 @@ async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | No
 
 def origin_of(run_id: str, command: ForkRun, now_ms: int) -> Origin:
     """Where the fork that a retry orders comes from."""
-    return Origin(run_id, command.id, command.at_seq, command.by, command.why, now_ms)
+    return Origin(
+        run_id=run_id, command_id=command.id, seq=command.at_seq, by=command.by, why=command.why, at_ms=now_ms
+    )
 
 
 def origin_at(state: RunState, at_seq: int | None, by: str, why: str, now_ms: int) -> Origin:
     """Where a fork of this run at a turn comes from, its last one without a turn; refuses a turn it cannot go on from."""
-    last = state.seq if state.ending is None else state.ended_seq - 1
+    last = state.seq if state.end.ending is None else state.end.seq - 1
     if pinned(state).host is not None:
-        message = (
-            f"the calls of run {state.run_id} are made elsewhere, so nobody could go on with a fork; start it anew"
-        )
+        message = f"the calls of run {state.run_id} are made elsewhere, so a fork could not go on; start it anew"
         raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id})
     if last < 0:
         message = f"run {state.run_id} ended in its first turn, so there is nothing to go on from; submit it anew"
         raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id})
     seq = last if at_seq is None else at_seq
     if type(seq) is not int or not 0 <= seq <= last:
-        what = "its last" if state.ending is None else "the last before its ending"
+        what = "its last" if state.end.ending is None else "the last before its ending"
         message = f"run {state.run_id} cannot be forked at turn {str(at_seq)[:80]}; take 0 to {last}, which is {what}"
         raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id, "limit": last})
-    return Origin(state.run_id, "", seq, name(by), note(why), now_ms)
+    return Origin(run_id=state.run_id, command_id="", seq=seq, by=name(by), why=note(why), at_ms=now_ms)
 
 
 async def begin_fork(
@@ -92,18 +92,18 @@ async def begin_fork(
 
 
 async def is_settled(runner: Runner, fork_id: str, at_seq: int) -> bool:
-    """Whether somebody has said already how a fork goes on: that it does, that it stands still, or that it ends."""
+    """Whether a person has said already how a fork goes on: that it does, that it stands still, or that it ends."""
     since = [decode_turn(data) for data in await runner.journal.read(fork_id, after=at_seq)]
     return any(isinstance(turn.arrival, ResumeRequested | PauseRequested | CancelRequested) for turn in since)
 
 
 def awaits_resume(state: RunState) -> bool:
-    """Whether a fork stands still because nobody has said yet how it goes on."""
-    return state.is_copy and not state.paused_by
+    """Whether a fork stands still because no person has said yet how it goes on."""
+    return state.place.is_copy and not state.place.paused_by
 
 
 async def let_go_on(state: RunState, resume: Callable[[], Awaitable[Turn]]) -> None:
-    """Resume a fork that stands still because nobody has said yet how it goes on; whoever says so first is heard."""
+    """Resume a fork that stands still because no person has said yet how it goes on; the first who says so is heard."""
     try:
         if awaits_resume(state):
             await resume()
@@ -114,7 +114,7 @@ async def let_go_on(state: RunState, resume: Callable[[], Awaitable[Turn]]) -> N
 
 def rests_because(state: RunState) -> str:
     """Why a fork does not go on although it was made; empty where it does, or has ended."""
-    return f"{state.paused_by} paused it; resume it" if state.is_copy and state.paused_by else ""
+    return f"{state.place.paused_by} paused it; resume it" if state.place.is_copy and state.place.paused_by else ""
 
 
 async def _effects_since(
@@ -127,19 +127,21 @@ async def _effects_since(
     history = read_history(run_id, data)
     state = folded(history)
     before = folded(read_history(run_id, data[: seq + 1])) if seq >= 0 else RunState()
-    if state.ending is None:
+    if state.end.ending is None:
         yield EarlierEffect(run_id)
-    for command_id, call in state.calls.items():
+    for command_id, call in state.calls.made.items():
         if not with_failed and _is_undone(state, command_id, call):
             continue
         if call.mutating and _standing(state, command_id, call) != _standing(before, command_id):
-            late = state.late.get(command_id)
+            late = state.end.late.get(command_id)
             at_seq = late.seq if late is not None else call.seq or int(command_id.partition(".")[0])
             standing, key = _standing(state, command_id, call), _key(state, command_id, call)
-            yield EarlierEffect(run_id, call.tool, call.arguments_hash, at_seq, standing, key)
+            yield EarlierEffect(
+                run_id=run_id, tool=call.tool, arguments_hash=call.arguments_hash, seq=at_seq, how=standing, key=key
+            )
     for turn in history.turns:
         for decision in turn.decisions:
-            if isinstance(decision, StartChild) and (turn.seq > seq or decision.id in before.open):
+            if isinstance(decision, StartChild) and (turn.seq > seq or decision.id in before.commands.open):
                 beneath = _effects_since(journal, decision.run_id, _NOTHING_BEFORE, with_failed=with_failed)
                 async for effect in beneath:
                     yield effect
@@ -147,18 +149,18 @@ async def _effects_since(
 
 def _is_undone(state: RunState, command_id: str, call: CallTrace) -> bool:
     """Whether a call is known not to have changed anything."""
-    if (late := state.late.get(command_id)) is not None:
+    if (late := state.end.late.get(command_id)) is not None:
         return not late.is_returned
-    is_known = command_id not in state.withheld and command_id not in state.open
+    is_known = command_id not in state.commands.withheld and command_id not in state.commands.open
     return is_known and call.rung is Rung.OBSERVED and bool(call.code) and call.code not in _OPEN
 
 
 def _key(state: RunState, command_id: str, call: CallTrace) -> str:
-    """The key of a call of which nobody knows what became; empty of any other."""
-    command = state.open.get(command_id)
+    """The key of a call whose outcome is unknown; empty of any other."""
+    command = state.commands.open.get(command_id)
     if isinstance(command, CallTool):
         return command.key
-    return state.unknown.get((call.tool, call.arguments_hash), "") if call.code == OUTCOME_UNKNOWN else ""
+    return state.effects.unknown.get((call.tool, call.arguments_hash), "") if call.code == OUTCOME_UNKNOWN else ""
 
 
 async def effects_of(journal: Journal, run_id: str) -> tuple[EarlierEffect, ...]:
@@ -168,13 +170,13 @@ async def effects_of(journal: Journal, run_id: str) -> tuple[EarlierEffect, ...]
 
 def _standing(state: RunState, command_id: str, call: CallTrace | None = None) -> str:
     """How far a call got, and with which code, as a run knows it; empty where it knows nothing of it."""
-    known = call or state.calls.get(command_id)
+    known = call or state.calls.made.get(command_id)
     if known is None:
         return ""
-    if (late := state.late.get(command_id)) is not None:
+    if (late := state.end.late.get(command_id)) is not None:
         return f"it {late_outcome(late)}"
-    if command_id in state.withheld:
+    if command_id in state.commands.withheld:
         return _WITHHELD
-    if command_id in state.open:
+    if command_id in state.commands.open:
         return _IN_DOUBT
     return f"{known.rung.value}, {known.code}" if known.code else known.rung.value

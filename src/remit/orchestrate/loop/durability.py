@@ -13,46 +13,55 @@ from remit.core.failure import Ending, gravest
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival
 from remit.core.journal.commands import AskHuman, CallTool, ForkRun
-from remit.core.journal.rulings import ChildHeld, ChildReleased, QuestionSettled, RunEnded, RunPaused, RunResumed
+from remit.core.journal.rulings import (
+    CallTaken,
+    ChildHeld,
+    ChildReleased,
+    QuestionSettled,
+    RunEnded,
+    RunPaused,
+    RunResumed,
+)
 from remit.core.journal.storage import Barrier, Listing
 from remit.core.journal.turn import Decision, Turn
 from remit.core.run.halt import HALTED
 from remit.core.run.manifest import Manifest, lineage_of
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, questions
-from remit.kernel.tally import WEIGHTY
 from remit.observe.cost.like_runs import likeness_of
 from remit.observe.proof.verify import ANSWERED_BY_THE_WORLD
 
-# What people say. They are told that they were heard, so it has to last; a kind nobody has placed yet counts as theirs.
+# What people say. They are told that they were heard, so it has to last; a kind that is not listed here counts as theirs.
 SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWERED_BY_THE_WORLD
 # After these a run may no longer be listed as waiting.
 HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
 # How a run is listed whose calls an agent elsewhere proposes and makes.
 GUARD_MODE = "guard"
-# Decisions that make a turn a barrier, or may.
-_WEIGHTY = WEIGHTY | {CallTool, AskHuman}
+# Decisions after which a process or a person acts, so that they make their turn a barrier; of calls, the mutating ones.
+WEIGHTY: frozenset[type[Decision]] = frozenset(
+    {CallTool, AskHuman, QuestionSettled, ChildHeld, ChildReleased, CallTaken, RunEnded}
+)
 
 
-def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
+def barrier_of(state: RunState, turn: Turn, entry: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
-    if state.ending is not None:
-        return Barrier(state.ending.value, heard=heard, answer=answer_of(turn) if heard else "", seq=turn.seq)
+    if state.end.ending is not None:
+        return Barrier(state.end.ending.value, heard=entry, answer=answer_of(turn) if entry else "", seq=turn.seq)
     for decision in turn.decisions:
-        if type(decision) in _WEIGHTY and (type(decision) is not CallTool or decision.mutating):
+        if type(decision) in WEIGHTY and (type(decision) is not CallTool or decision.mutating):
             break
     else:
-        if not heard and type(turn.arrival) not in HEAVY:
+        if not entry and type(turn.arrival) not in HEAVY:
             return None
-    weighty = [decision for decision in turn.decisions if type(decision) in _WEIGHTY]
+    weighty = [decision for decision in turn.decisions if type(decision) in WEIGHTY]
     for decision in weighty:
         if isinstance(decision, RunEnded):
-            return Barrier(decision.ending.value, heard=heard, seq=turn.seq)
-    return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=heard, seq=turn.seq)
+            return Barrier(decision.ending.value, heard=entry, seq=turn.seq)
+    return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=entry, seq=turn.seq)
 
 
 def answer_of(turn: Turn) -> str:
-    """What whoever was heard is told: the fork that their retry ordered."""
+    """What a sender that was heard is told: the fork that its retry ordered."""
     return next((decision.run_id for decision in turn.decisions if isinstance(decision, ForkRun)), "")
 
 
@@ -61,7 +70,7 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
     if _is_halted_after(state, turn):
         return HALTED
     waiting: dict[str, Ending] = {question.id: question.ending for question in questions(state)}
-    waiting |= {child: ending for child, ending in state.held.items() if child != _about(turn)}
+    waiting |= {child: ending for child, ending in state.children.held.items() if child != _about(turn)}
     for decision in weighty:
         if isinstance(decision, AskHuman):
             waiting[decision.id] = decision.ending
@@ -74,7 +83,7 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
 
 def _is_halted_after(state: RunState, turn: Turn) -> bool:
     """Whether a halt holds the run: then nothing that it asks can be answered."""
-    is_halted = state.halted is not None
+    is_halted = state.place.halted is not None
     for decision in turn.decisions:
         if isinstance(decision, RunPaused | RunResumed):
             is_halted = isinstance(decision, RunPaused) and decision.what != ""

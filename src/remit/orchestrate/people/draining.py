@@ -1,8 +1,8 @@
 """Draining a queue: each of its items is delivered to a webhook, whose answer may decide it.
 
-Rule 1: an item is delivered at least once. Its id is told with it, so that whoever gets it twice knows; what was
+Rule 1: an item is delivered at least once. Its id is told with it, so that the webhook knows a second delivery; what was
         delivered where is remembered, and not delivered there again.
-Rule 2: what is sent is bounded. A packet that had to be cut is sent without its version, so nobody can approve it there.
+Rule 2: what is sent is bounded. A packet that had to be cut is sent without its version, so it cannot be approved there.
 Rule 3: an answer decides only what it was sent: it must name the version of the packet, and who decided. It goes the way
         of `remit approve`, and is judged there.
 Rule 4: whatever goes wrong with one item is told, and the others go on.
@@ -105,12 +105,12 @@ class Drain:
         for item in await self._system.queues.items(self._queue):
             if item.id not in done and not item.is_outside:
                 delivery = await self._deliver(item, attempts)
-                # Where nobody is there for the first, the others are not waited for as long again.
+                # Where nothing answers the first, the others are not waited for as long again.
                 attempts = 1 if delivery.code == WEBHOOK_UNREACHABLE else ATTEMPTS_MAX
                 yield delivery
 
     async def follow(self) -> AsyncGenerator[Delivery, None]:
-        """Deliver for as long as somebody listens; after a delivery that failed, the next look is a longer while away."""
+        """Deliver until the caller stops; after a delivery that failed, the next look is a longer while away."""
         while True:
             has_failed = False
             async for delivery in self.once():
@@ -179,7 +179,7 @@ class Drain:
         return Delivery(item.id, delivery.status, decision=decision.kind.value, by=decision.by)
 
     async def _go_on(self, item: QueueItem, decision: Decision) -> None:
-        """Let a run go on that heard a no; one that cannot stays paused, and whoever resumes it learns why."""
+        """Let a run go on that heard a no; one that cannot stays paused, and a resume says why."""
         resumed = UserSignal(str(uuid4()), Signal.RESUME, item.run_id, decision.by, CHANNEL, item.queue)
         try:
             await self._system.signal(resumed)

@@ -11,8 +11,7 @@ from remit.kernel.state import RunState
 from remit.observe.views.calls_made import Begun, CallsOfChild, calls_begun, children_of, long_texts
 from remit.observe.views.execution import raw_answer, response_of
 from remit.observe.views.late_outcomes import NOTHING_BELOW
-from remit.orchestrate.loop.child_doubts import doubts_below
-from remit.orchestrate.loop.child_waits import is_paused, joined_with
+from remit.orchestrate.loop.child_runs import doubts_below, is_paused, joined_with
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.step_values import read
 
@@ -25,27 +24,27 @@ class Responses:
 
     async def of(self, state: RunState) -> SystemResponse:
         """How a run ended, or what it waits for."""
-        outputs = {step: await self._output(output) for step, output in state.outputs.items()}
+        outputs = {step: await self._output(output) for step, output in state.result.outputs.items()}
         calls = tuple(begun.call for begun in await self._calls(state))
         is_unsure = any(call.is_late or call.status is CallStatus.OUTCOME_UNKNOWN for call in calls)
-        below = await doubts_below(state, self._load) if state.ending is not None and is_unsure else NOTHING_BELOW
-        response = response_of(state, await self._runner.text(state.answer), outputs, calls, below)
+        below = await doubts_below(state, self._load) if state.end.ending is not None and is_unsure else NOTHING_BELOW
+        response = response_of(state, await self._runner.text(state.result.answer), outputs, calls, below)
         if (raw := raw_answer(state)) and response.content:
             response = replace(response, raw_content=await self._runner.text(raw))
         waiting = response.waiting_for
-        if waiting is None or not state.held:
+        if waiting is None or not state.children.held:
             return response
-        # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
+        # What a child asks, its parent waits for: the view of the parent must name the question.
         asked: list[WaitingFor] = []
         paused: list[str] = []
-        for command_id in state.held:
-            child = (await self._runner.load(state.beneath[command_id])).state
+        for command_id in state.children.held:
+            child = (await self._runner.load(state.children.runs[command_id])).state
             # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
             if child.seq < 0:
                 continue
             told = await self.of(child)
             asked += [] if told.waiting_for is None else [told.waiting_for]
-            paused += [child.run_id] if child.ending is None and is_paused(child) else []
+            paused += [child.run_id] if child.end.ending is None and is_paused(child) else []
             # A run whose child a halt holds back stands still for the same halt.
             response = replace(response, halted=response.halted or told.halted)
         return replace(response, waiting_for=joined_with(waiting, asked, paused))
@@ -65,7 +64,7 @@ class Responses:
                 texts[reference.digest] = await self._runner.text(reference)
         # Without tools a child may have proposed a call all the same, which was refused.
         children = [await self._calls_of(state, command_id) for command_id in children_of(state)]
-        # Only where several runs called tools must anybody know when.
+        # Only where several runs called tools does their order matter.
         is_among = is_child or any(child.calls for child in children)
         return calls_begun(state, texts, children, await self._times(state.run_id) if is_among else {})
 
@@ -75,8 +74,8 @@ class Responses:
         return {turn.seq: turn.at_ms for turn in turns}
 
     async def _calls_of(self, parent: RunState, command_id: str) -> CallsOfChild:
-        child = (await self._runner.load(parent.beneath[command_id])).state
+        child = (await self._runner.load(parent.children.runs[command_id])).state
         if child.seq < 0:
             return CallsOfChild(command_id, ())
-        duration_ms = 0 if child.ending is None else child.at_ms - child.started_at_ms
+        duration_ms = 0 if child.end.ending is None else child.at_ms - child.clock.started_at_ms
         return CallsOfChild(command_id, await self._calls(child, is_child=True), duration_ms)

@@ -1,18 +1,19 @@
-"""The queues of a store: what each holds, whether it may hold more, and who has taken note of what.
+"""The queues of a store and their file: what each holds, whether it may hold more, and who has taken note of what.
 
-Rule 1: what a queue holds is read off the journals whenever somebody asks; nothing is counted beside them.
+Rule 1: what a queue holds is read off the journals whenever it is asked for; nothing is counted beside them.
 Rule 2: a queue that is full lets no question in but what is grave: the others wait outside, their runs stay suspended,
         and the first of them enters as soon as there is room. Who wants to approve one before is sent away with a code;
         a no is heard at any time.
-Rule 3: an ending is acknowledged once, by somebody with a name. That is a receipt of the store and no turn of the run:
+Rule 3: an ending is acknowledged once, by a person with a name. That is a receipt of the store and no turn of the run:
         a journal is closed with its ending, and whether people have seen it changes nothing in it.
-Rule 4: a queue that names who answers it hears nobody else, whether they say yes, say no or take note.
-Rule 5: a queue has its room for each tenant by itself, and whoever acts for a principal finds what is of its tenant.
-Rule 6: a run that cannot be read stands in nobody's way; `remit verify` tells what is wrong with it.
+Rule 4: a queue that names who answers it hears no other person, whether they say yes, say no or take note.
+Rule 5: a queue has its room for each tenant by itself, and a principal finds what is of its tenant.
+Rule 6: a run that cannot be read does not stop the others; `remit verify` tells what is wrong with it.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from remit.core.failure import Ending, InvariantBroken, RequestRejected
@@ -22,9 +23,11 @@ from remit.core.journal.storage import RunEntry
 from remit.core.limits.escalation import TRIGGER_OF
 from remit.core.limits.queue import QueueLimits, Receipt, ReceiptKind, check_limits
 from remit.core.record import replace
+from remit.core.regular_file import open_regular
 from remit.core.run.person import check_person, is_among, look_alike
 from remit.core.run.principal import LOCAL, Principal, Scope, expect_scope, person_for
 from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
+from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, read_yaml, shown, spelled
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
@@ -39,10 +42,47 @@ from remit.observe.people.queue_items import (
     overview,
 )
 from remit.observe.views.late_outcomes import NOTHING_FOUND, Found, found_since
-from remit.orchestrate.loop.child_doubts import doubts_below
-from remit.orchestrate.loop.orphans import orphan_above
+from remit.orchestrate.loop.child_runs import doubts_below, orphan_above
 from remit.orchestrate.ports import Catalogue, Clock, Receipts, Turns
 from remit.tool.secrets.vault import NO_SECRETS
+
+# The queues of a store from its file: their names, their limits, who answers them and where their items may be delivered.
+#
+# - an unknown key is refused with the nearest one that is known, never skipped.
+# - without a file no queue has a limit.
+_FILE_KEYS = ("queues",)
+_KINDS = {"name": str, "load_max": int, "age_ms_max": int, "webhook": str}
+_PEOPLE = "answered_by"
+
+
+def read_queues(path: Path) -> tuple[QueueLimits, ...]:
+    """The queues that a file names; raises RequestRejected where it cannot be meant."""
+    document = read_yaml(path, open_regular)
+    block = block_in(document, document.value, _FILE_KEYS, ())
+    listed = list_in(document, block.get("queues", []), ("queues",))
+    limits = [_queue(document, value, ("queues", position)) for position, value in enumerate(listed)]
+    try:
+        return check_limits(limits)
+    except RequestRejected as error:
+        raise RequestRejected(error.code, f"{path}: {error.message}", error.details) from None
+
+
+def _queue(document: Document, value: object, place: Place) -> QueueLimits:
+    said = block_in(document, value, (*_KINDS, _PEOPLE), place)
+    if "name" not in said:
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no name; give it one", place)
+    for key, kind in _KINDS.items():
+        if key in said and type(said[key]) is not kind:
+            wanted = "a whole number" if kind is int else "a text"
+            message = f"{spelled((*place, key))} must be {wanted}, not {shown(said[key])}"
+            document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
+    people = list_in(document, said.get(_PEOPLE, []), (*place, _PEOPLE))
+    for number, name in enumerate(people):
+        if type(name) is not str:
+            at = (*place, _PEOPLE, number)
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled(at)} must be a name, not {shown(name)}", at)
+    return QueueLimits(**{**said, _PEOPLE: tuple(people)})
+
 
 NOTHING_HANDED_ON = "NOTHING_HANDED_ON"
 QUEUE_FULL = "QUEUE_FULL"
@@ -56,7 +96,7 @@ _HANDING_ON = frozenset(ending.value for ending in (*TRIGGER_OF, Ending.TIMEOUT,
 _log = logging.getLogger(__name__)
 
 
-class Shelf(Protocol):
+class QueuePorts(Protocol):
     """What there is to read, and where receipts are kept."""
 
     @property
@@ -77,7 +117,7 @@ class Queues:
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: QueuePorts,
         clock: Clock,
         limits: Iterable[QueueLimits] = (),
         check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
@@ -90,12 +130,12 @@ class Queues:
         self._check_name = check_name
         self._principal = principal
 
-    def acting_for(self, principal: Principal, shelf: Shelf) -> "Queues":
+    def acting_for(self, principal: Principal, shelf: QueuePorts) -> "Queues":
         """The same queues for a principal, who finds there what is on this shelf."""
         return Queues(shelf, self._clock, self.limits, self._check_name, principal)
 
     def limits_of(self, name: str) -> QueueLimits:
-        """The limits of a queue; none where nobody has set any."""
+        """The limits of a queue; none where none are set."""
         return next((one for one in self.limits if one.name == name), QueueLimits(name))
 
     async def items(self, name: str = "", *, tenant_id: str | None = None) -> list[QueueItem]:
@@ -109,7 +149,7 @@ class Queues:
         return overview(await self.items(), self.limits)
 
     async def acknowledge(self, run_id: str, by: str) -> Receipt:
-        """Take note of the ending of a run, which leaves its queue; gives the receipt, somebody else's if they were first.
+        """Take note of the ending of a run, which leaves its queue; gives the receipt, another person's if they were first.
 
         Raises RequestRejected where the run has not ended, or its ending hands nothing on.
         """
@@ -129,11 +169,11 @@ class Queues:
         return next(one for one in kept if one.item == item.id)
 
     async def check_answer(self, state: RunState, signal: UserSignal) -> None:
-        """Refuse an answer by somebody whom the queue of the question does not name, and a yes to one that waits outside."""
+        """Refuse an answer by a person whom the queue of the question does not name, and a yes to one that waits outside."""
         if not self.limits or signal.type not in (Signal.APPROVE, Signal.REJECT):
             return
         command_id = packet_named(str(signal.payload["packet_id"]), signal.run_id)
-        question = state.open.get(command_id)
+        question = state.commands.open.get(command_id)
         if not isinstance(question, AskHuman):
             return  # Who answers nothing is told so by the run.
         queue = escalation_asked(question).queue
@@ -164,7 +204,7 @@ class Queues:
     async def _asked(self, tenant_id: str | None) -> list[QueueItem]:
         found: list[QueueItem] = []
         for entry in await self._shelf.catalogue.entries(tenant_id=tenant_id, waiting_only=True):
-            # Nobody hears an answer to what a run asks whose parent has ended.
+            # An answer to a run whose parent has ended is not heard.
             if await orphan_above(self._shelf.catalogue, entry) is None:
                 items = await self._questions(entry.run_id)
                 found += [replace(item, tenant_id=entry.listing.tenant_id) for item in items]

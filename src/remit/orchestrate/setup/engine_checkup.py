@@ -13,7 +13,7 @@ from remit.core.failure import RemitError
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import user_message
 from remit.inference.specs import EngineSettings, open_engine
-from remit.observe.checkup.checkup import Check, CheckState, check_package
+from remit.observe.checkup import Check, CheckState, check_package
 
 if TYPE_CHECKING:
     from remit.inference.local.models import KnownModel
@@ -43,12 +43,12 @@ def check_models(engines: EngineSettings, models: "Sequence[KnownModel]") -> lis
 
 
 def _check_vendor(name: str, variable: str, key: str) -> list[Check]:
-    """Whether a vendor's package is there, and a key; the key itself is never shown."""
+    """Whether the package is there that asks a vendor, and a key; the key itself is never shown."""
     way_out = f"pip install 'remit[{name}]'"
     keyed = Check(f"{name}.key", CheckState.OK, f"{variable} is set")
     if not key:
         keyed = Check(f"{name}.key", CheckState.MISSING, f"{variable} is not set", f"set {variable} to use that vendor")
-    return [check_package(name, name, needed_for="it asks models of that vendor", way_out=way_out), keyed]
+    return [check_package(name, "httpx2", needed_for="it asks models of that vendor", way_out=way_out), keyed]
 
 
 async def measure_local(engines: EngineSettings) -> Check:

@@ -59,7 +59,7 @@ _ISATAP_MARKS = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one that everybody on the internet may mean."""
+    """Whether an address is one of the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in CLOSED_V4)
     if address not in OPEN_V6 or address.scope_id is not None or any(address in network for network in CLOSED_V6):

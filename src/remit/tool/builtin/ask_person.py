@@ -1,7 +1,7 @@
-"""People: tools by which a model asks somebody instead of guessing. A call of one is a question, and its answer the result.
+"""People: tools by which a model asks a person instead of guessing. A call of one is a question, and its answer the result.
 
 Rule 1: nothing here is ever performed: the kernel asks a person, under the code that the tool declares.
-Rule 2: asking changes nothing, so it needs no approval; every question costs a review, so nobody is asked without end.
+Rule 2: asking changes nothing, so it needs no approval; every question costs a review, so no person is asked without end.
 """
 
 from typing import Annotated, NoReturn

@@ -6,14 +6,189 @@ Rule 1: an exact outcome is written out in full, as far as its digits fit; any o
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.tool.builtin.arithmetic import EXPRESSION_CHARS_MAX, evaluate
-from remit.tool.builtin.quantities import Number
+from remit.core.regex import regex
+from remit.tool.builtin.quantities import (
+    CALCULATOR_TOO_LARGE,
+    CONSTANTS,
+    FUNCTIONS,
+    Number,
+    applied,
+    combined,
+    exact,
+    power,
+    syntax,
+)
+from remit.tool.builtin.refusal import ToolRefused, shown
 from remit.tool.declare.decorator import Tool, tool
+
+# Arithmetic on text: a small parser that calculates while it reads. Nothing is ever evaluated as Python.
+#
+# - the text, its nesting and the digits of a literal are measured before anything is calculated.
+# - whatever is wrong with an expression is a ToolRefused; nothing else is ever raised.
+#
+# The precedence is Python's: `**` binds tighter than a sign to its left and groups to the right, `//` and `%` round down.
+# A formula that a person could check by eye; anything longer is a program.
+EXPRESSION_CHARS_MAX = 1_000
+# Far below the depth at which Python itself gives up, far above what people write.
+DEPTH_MAX = 50
+# A literal with more digits or a larger exponent than this could not be the outcome either.
+LITERAL_DIGITS_MAX = 500
+LITERAL_EXPONENT_MAX = 1_000
+
+_TOKEN = regex(
+    r"[ \t\r\n]*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<sign>\*\*|//|[-+*/%(),]))"
+)
+_END = ""
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+
+
+def evaluate(expression: str) -> Number:
+    """What an expression comes to: a fraction where that is exact, a float elsewhere."""
+    if len(expression) > EXPRESSION_CHARS_MAX:
+        problem = (
+            f"the expression has {len(expression)} characters, more than expression_chars_max={EXPRESSION_CHARS_MAX}"
+        )
+        raise ToolRefused(CALCULATOR_TOO_LARGE, f"{problem}; calculate it in parts")
+    reader = _Reader(_tokens(expression))
+    value = reader.sum(0)
+    if reader.next.text != _END:
+        raise syntax(f"{shown(reader.next.text)} does not belong there; put an operator before it, or remove it")
+    return value
+
+
+def _tokens(expression: str) -> list[_Token]:
+    found: list[_Token] = []
+    text = expression.rstrip(" \t\r\n")
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise syntax(_unknown(text[position:].lstrip(" \t\r\n")[0]))
+        found.append(_Token(match.lastgroup or "", match[match.lastgroup or 0]))
+        position = match.end()
+    if not found:
+        raise syntax("the expression is empty; write for example 2 * (3 + 4)")
+    return found
+
+
+def _unknown(character: str) -> str:
+    way_out = (
+        "write ** for a power" if character == "^" else "use digits, + - * / // % ** ( ) , and the known functions"
+    )
+    return f"the character {shown(character)} is not known; {way_out}"
+
+
+class _Reader:
+    """Reads tokens from left to right and calculates; `depth` counts how deep the text is nested at each call."""
+
+    __slots__ = ("_position", "_tokens")
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self._tokens = tokens
+        self._position = 0
+
+    @property
+    def next(self) -> _Token:
+        """The token that was not taken yet."""
+        return self._tokens[self._position] if self._position < len(self._tokens) else _Token("end", _END)
+
+    def _take(self) -> _Token:
+        token = self.next
+        self._position += 1
+        return token
+
+    def _took(self, *signs: str) -> str:
+        """The sign that stands here, taken, if it is one of these."""
+        return self._take().text if self.next.text in signs else _END
+
+    def sum(self, depth: int) -> Number:
+        """Terms joined by + and -."""
+        value = self._product(depth)
+        while sign := self._took("+", "-"):
+            value = combined(sign, value, self._product(depth))
+        return value
+
+    def _product(self, depth: int) -> Number:
+        value = self._signed(depth)
+        while sign := self._took("*", "/", "//", "%"):
+            value = combined(sign, value, self._signed(depth))
+        return value
+
+    def _signed(self, depth: int) -> Number:
+        deeper = _deeper(depth)
+        match self._took("+", "-"):
+            case "-":
+                return -self._signed(deeper)
+            case "+":
+                return self._signed(deeper)
+        base = self._atom(deeper)
+        return power(base, self._signed(deeper)) if self._took("**") else base
+
+    def _atom(self, depth: int) -> Number:
+        token = self._take()
+        match token.kind:
+            case "number":
+                return _literal(token.text)
+            case "name":
+                return self._named(token.text, depth)
+        if token.text == "(":
+            value = self.sum(depth)
+            self._close()
+            return value
+        what = "the expression ends" if token.kind == "end" else f"{shown(token.text)} stands"
+        raise syntax(f"{what} where a number, a name or '(' was expected")
+
+    def _named(self, name: str, depth: int) -> Number:
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        function = FUNCTIONS.get(name)
+        if function is None:
+            known = ", ".join((*CONSTANTS, *FUNCTIONS))
+            raise syntax(f"{shown(name)} is not known; use one of {known}")
+        if not self._took("("):
+            raise syntax(f"{name} is a function; write {name}(...)")
+        return applied(name, function, self._arguments(depth))
+
+    def _arguments(self, depth: int) -> list[Number]:
+        if self._took(")"):
+            return []
+        values = [self.sum(depth)]
+        while self._took(","):
+            values.append(self.sum(depth))
+        self._close()
+        return values
+
+    def _close(self) -> None:
+        if not self._took(")"):
+            raise syntax("a parenthesis is not closed; add ')'")
+
+
+def _deeper(depth: int) -> int:
+    if depth >= DEPTH_MAX:
+        problem = f"the expression is nested deeper than depth_max={DEPTH_MAX}"
+        raise ToolRefused(CALCULATOR_TOO_LARGE, f"{problem}; calculate it in parts")
+    return depth + 1
+
+
+def _literal(text: str) -> Fraction:
+    digits, _, exponent = text.lower().partition("e")
+    whole, _, part = digits.partition(".")
+    tens = int(exponent or "0") if len(exponent) <= len(str(LITERAL_EXPONENT_MAX)) + 1 else LITERAL_EXPONENT_MAX + 1
+    if len(whole + part) > LITERAL_DIGITS_MAX or abs(tens) > LITERAL_EXPONENT_MAX:
+        limits = f"digits_max={LITERAL_DIGITS_MAX} and exponent_max={LITERAL_EXPONENT_MAX}"
+        raise ToolRefused(CALCULATOR_TOO_LARGE, f"the number {shown(text)} exceeds {limits}; use a smaller one")
+    return exact(Fraction(int(whole + part or "0")) * Fraction(10) ** (tens - len(part)))
+
 
 # All digits of a float that mean something, less the one that shows how it was stored.
 SHOWN_DIGITS = 15

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
-from remit.tool.builtin.fetcher import INTERNET, Answer, Deadline, Reach, fetched
+from remit.tool.builtin.http_client import INTERNET, Deadline, HttpAnswer, Reach, fetched
 from remit.tool.builtin.refusal import ToolRefused, shown
 from remit.tool.builtin.targets import URL_CHARS_MAX, AllowedHost, Target, target_of
 from remit.tool.call.cancel_token import CancelToken
@@ -120,7 +120,7 @@ def _next(target: Target, location: str, hosts: Sequence[AllowedHost] | None) ->
     return found
 
 
-def _page(target: Target, answer: Answer) -> Page:
+def _page(target: Target, answer: HttpAnswer) -> Page:
     kind, _, options = answer.content_type.partition(";")
     kind = kind.strip().lower()[:TYPE_CHARS_MAX]
     if kind and not (kind.startswith("text/") or kind in TEXT_TYPES or kind.endswith(TEXT_ENDS)):

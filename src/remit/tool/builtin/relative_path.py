@@ -1,7 +1,7 @@
 """Paths: what a model may write to name a file below a root.
 
 Rule 1: there is no way up. A path with '..', a leading '/', a NUL or a hidden name is refused before anything is opened.
-Rule 2: a path means what it looks like: characters that nobody sees and names that a file system could fold are refused.
+Rule 2: a path means what it looks like: invisible characters and names that a file system could fold are refused.
         Some of them pass over such characters, take wide letters for plain ones, or know a file by a short name as well.
 """
 
@@ -19,7 +19,7 @@ PATH_CHARS_MAX = 1_000
 # Deeper trees exist only in caches; each level costs an open descriptor for a moment.
 PATH_NAMES_MAX = 32
 
-# The database in a store of remit: whoever could reach it could read the key and rewrite what happened.
+# The database in a store of remit: a tool that reached it could read the key and rewrite what happened.
 STORE_MARK = "remit.db"
 
 

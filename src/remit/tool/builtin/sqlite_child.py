@@ -3,7 +3,7 @@
 Rule 1: it is started by its path, with an empty environment, and imports nothing but the standard library.
 Rule 2: the database is opened to be read. On top of that an authorizer lets only SELECT pass, over the tables of the file
         and a list of functions; anything that is not on the list is denied.
-Rule 3: work, time, memory, files and the size of the answer are bounded here; whoever started it bounds the time again.
+Rule 3: work, time, memory, files and the size of the answer are bounded here; the parent process bounds the time again.
 Rule 4: the answer is one JSON object: a table, or a code and a message.
 """
 
@@ -81,7 +81,7 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 
-# What the engine's own codes mean to whoever asked. The rest is a mistake in the statement.
+# What the engine's own codes mean to the caller. The rest is a mistake in the statement.
 CODES = {
     sqlite3.SQLITE_AUTH: SQLITE_REFUSED,
     sqlite3.SQLITE_READONLY: SQLITE_REFUSED,

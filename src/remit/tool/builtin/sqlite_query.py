@@ -2,7 +2,8 @@
 
 Rule 1: a query runs in a process of its own, which bounds itself and is killed when it does not end: some functions of the
         engine cannot be interrupted, and its memory is not ours to give.
-Rule 2: only a few queries run at a time, whoever asks: a model may ask a hundred at once, and each may take all it is given.
+Rule 2: only a few queries run at a time, in all runs together: a model may ask a hundred at once, and each
+        may take all it is given.
 Rule 3: which file is asked was said once by the operator. A model sees its tables, never its path.
 """
 

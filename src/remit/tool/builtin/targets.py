@@ -2,7 +2,7 @@
 
 Rule 1: a URL means one thing or is refused. Whatever two programs could read differently is refused: user names, backslashes,
         percent signs in a host, numbers that are no proper address, letters outside ASCII.
-Rule 2: names that stand for the machine or its network are refused by name, before anybody is asked what they resolve to.
+Rule 2: names that stand for the machine or its network are refused by name, before they are resolved.
 Rule 3: without a list of hosts every public host may be asked, at the two standard ports; with a list, only its entries.
 """
 
@@ -109,7 +109,7 @@ def allowed_host(text: str) -> AllowedHost:
 
 
 def check_public(hosts: Sequence[AllowedHost]) -> None:
-    """Refuse a list that names an address nobody could reach by it; names are looked up when they are asked."""
+    """Refuse a list that names an address which it could not reach; names are looked up when they are asked."""
     for one in hosts:
         try:
             address = ip_address(one.host)

@@ -100,7 +100,7 @@ def called(
 def rendered(tool: Tool, value: Any) -> Performed:
     """What a function returned, as the text of its result."""
     if type(value) is str and tool.signature.returns_text:
-        # Whoever declared a text and returned a plain one has nothing left to be checked but its size.
+        # Of a text that was declared as such, nothing is left to be checked but its size.
         return Performed(_bounded(value))
     if isinstance(value, Stop):
         if not isinstance(value.content, str):
@@ -203,7 +203,7 @@ def _as_json(value: Any) -> str:
 
 @cache
 def _anything() -> "TypeAdapter[Any]":
-    """Writes what nobody declared, by its type at hand; made once, since making it costs more than using it."""
+    """Writes an undeclared result, by its type at hand; made once, since making it costs more than using it."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(Any)
@@ -231,5 +231,5 @@ def _not_begun(error: str) -> ToolFault:
 
 
 def _failed(error: str) -> ToolFault:
-    """The function has returned what nobody can use: what it did by then, nobody knows."""
+    """The function has returned what cannot be used: what it did by then is unknown."""
     return ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, error, is_unknown=True)

@@ -1,7 +1,7 @@
 """Asking the functions that go with a tool: is it available, is its result true, what became of a call.
 
 Rule 1: a function that raises gives the careful answer: not available, refuted, unknown.
-Rule 2: functions that block are asked in a thread, so that nobody else has to wait for them.
+Rule 2: functions that block are asked in a thread, so that nothing else waits for them.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ async def check_available(tool: Tool) -> None:
 async def verdict(tool: Tool, arguments: JsonObject, value: Any) -> str:
     """What the tool's own check finds wrong with a result, or nothing.
 
-    A check that breaks or returns None has confirmed no read; of a change, nobody knows what it came to.
+    A check that breaks or returns None has confirmed no read; what a change came to is unknown.
     """
     verify = tool.verify
     assert verify is not None, "only a tool that has a check is asked for its verdict"
@@ -55,7 +55,7 @@ async def verdict(tool: Tool, arguments: JsonObject, value: Any) -> str:
 
 
 def _untold(tool: Tool, why: str) -> str:
-    """What a check that tells nothing leaves: a read that is not confirmed, a change of which nobody knows."""
+    """What a check that tells nothing leaves: a read that is not confirmed, a change whose outcome is unknown."""
     if tool.definition.effect.is_mutating:
         message = f"it returned, and its check {why}"
         raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, message, is_unknown=True)
@@ -106,7 +106,7 @@ def _account(tool: Tool, answer: Any) -> Reconciled:
 
 
 def raise_if_ours(error: BaseException) -> None:
-    """Let go on what is meant for whoever awaits: its own cancellation, and the end of the coroutine."""
+    """Let go on what is meant for the caller: its own cancellation, and the end of the coroutine."""
     if isinstance(error, GeneratorExit):
         raise error
     if isinstance(error, asyncio.CancelledError):

@@ -33,7 +33,7 @@ class Stop(Record):
 
 
 class Reconciled(Record):
-    """What became of an earlier call: whether it happened, its result if it did, and why nobody knows otherwise."""
+    """What became of an earlier call: whether it happened, its result if it did, and why that is unknown otherwise."""
 
     happened: Happened
     content: str = ""

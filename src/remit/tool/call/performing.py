@@ -1,9 +1,9 @@
 """Performing calls: one door for functions on the event loop, in threads and in processes of their own.
 
-Rule 1: a call ends as Performed, as a ToolFault, or by the cancellation of whoever awaits it.
+Rule 1: a call ends as Performed, as a ToolFault, or by the cancellation of its caller.
 Rule 2: what is cancelled is told to stop. A coroutine is cancelled, a process is killed, a thread has its token set.
 Rule 3: a thread that does not listen is abandoned: it goes on, and its outcome is handed over when it comes, because
-        the effect of a call is the same whether anybody waited for it or not.
+        the effect of a call is the same whether it was awaited or not.
 Rule 4: whether a call has begun is known at any moment: of one that has not, nothing has happened.
 Rule 5: its gate is asked last whether the call may begin, and whether it had to wait for something since it was asked for.
 Rule 6: secrets are fetched just before the call; one that is missing or expires too soon means that it is not begun.
@@ -32,7 +32,7 @@ CANCEL_GRACE_MS = 100
 # A killed process is gone in milliseconds, unless the kernel itself waits for a device.
 KILL_GRACE_MS = 2_000
 
-# The outcome of a call that nobody waits for any more; None if it has none, since its process was killed.
+# The outcome of a call that is not awaited any more; None if it has none, since its process was killed.
 Late: TypeAlias = "asyncio.Future[Performed | ToolFault | None]"
 
 
@@ -41,7 +41,7 @@ Gate: TypeAlias = Callable[[bool], Awaitable[None]]
 
 
 class Attempt:
-    """One call: whether it has begun, how it is told to stop, and what is left of it when nobody waits any more."""
+    """One call: whether it has begun, how it is told to stop, and what is left of it when it is not awaited any more."""
 
     __slots__ = ("arguments", "gate", "has_begun", "key", "late", "leash", "secrets", "token", "tool", "vault")
 
@@ -79,7 +79,7 @@ class Attempt:
 
 
 async def perform(attempt: Attempt) -> Performed:
-    """Perform one call, or raise the ToolFault it came to. Whoever cancels this finds in the attempt what is left."""
+    """Perform one call, or raise the ToolFault it came to. A caller that cancels this finds in the attempt what is left."""
     tool = attempt.tool
     if tool.available is not None:
         await check_available(tool)
@@ -118,7 +118,7 @@ async def _on_loop(attempt: Attempt) -> Performed:
 
 
 def _keep_last_word(attempt: Attempt, said: Performed | ToolFault) -> None:
-    """Keep what a function on the loop said although it was cancelled: whoever cancelled it does not hear it otherwise."""
+    """Keep what a function on the loop said although it was cancelled: its caller does not hear it otherwise."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         attempt.late = asyncio.get_running_loop().create_future()
@@ -131,7 +131,7 @@ def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
 
 
 async def _in_thread(attempt: Attempt, work: Callable[[], Any]) -> Performed:
-    """Have work done in a thread. When whoever awaits is cancelled, the work is told to stop and given a short grace."""
+    """Have work done in a thread. When the caller is cancelled, the work is told to stop and given a short grace."""
     future = threads().submit(partial(_outcome, work))
     waiter = asyncio.wrap_future(future)
     try:

@@ -1,8 +1,8 @@
 """Threads for functions that block: a bounded number, and none that a process would wait for when it ends.
 
 Rule 1: threads are daemons. The standard pool joins its threads at exit, so one hanging tool would hang the process.
-Rule 2: a thread is never ended from outside; whoever gives up on its work leaves it, and it stays taken until it returns.
-Rule 3: work that nobody began can be withdrawn, and then nothing has happened.
+Rule 2: a thread is never ended from outside; a caller that gives up on its work leaves it, and it stays taken until it returns.
+Rule 3: work that has not begun can be withdrawn, and then nothing has happened.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Threads:
         self._count = 0
 
     def submit(self, work: Callable[[], _T]) -> "Future[_T]":
-        """Have work done by the next thread that is free, in the context of whoever asks."""
+        """Have work done by the next thread that is free, in the context of the caller."""
         future: Future[_T] = Future()
         self._waiting.put((future, copy_context(), work))
         if not self._idle.acquire(blocking=False):
@@ -60,14 +60,14 @@ def _do(future: "Future[Any]", context: Context, work: Callable[[], Any]) -> Non
         return
     try:
         result = context.run(work)
-    except BaseException as error:  # noqa: BLE001  # the thread lives on; whoever waits gets the error
+    except BaseException as error:  # noqa: BLE001  # the thread lives on; the caller gets the error
         future.set_exception(error)
     else:
         future.set_result(result)
 
 
 async def in_thread(function: Callable[..., Any], *values: Any) -> Any:
-    """What a function returns or raises, called in a thread. When whoever awaits is cancelled, it is left alone."""
+    """What a function returns or raises, called in a thread. When the caller is cancelled, it is left alone."""
     answer, error = await asyncio.wrap_future(threads().submit(partial(_caught, function, values)))
     if isinstance(error, Exception):
         raise error

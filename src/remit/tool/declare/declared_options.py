@@ -1,7 +1,7 @@
 """What a tool may declare of itself, by name; what is absent counts as the worst.
 
 Rule 1: every option is a field of ToolDefinition or of its Trust, or is asked of the tool's own companions.
-Rule 2: an option that nobody knows is refused: a declaration that is misspelt would be one that is missing.
+Rule 2: an unknown option is refused: a declaration that is misspelt would be one that is missing.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ from remit.tool.process.confinement import LIMITS, Limits, limits_of, variables_
 Available: TypeAlias = Callable[[], bool | Awaitable[bool]]
 # Asked after a call, with the arguments and what was returned: True or "" confirms it; see docs/tools.md.
 Verify: TypeAlias = Callable[[dict[str, Any], Any], Any]
-# Asked about a call nobody knows the outcome of, with its key and perhaps its arguments; see docs/tools.md.
+# Asked about a call with an unknown outcome, with its key and perhaps its arguments; see docs/tools.md.
 Reconcile: TypeAlias = Callable[..., Any]
 Pairs: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
 

@@ -2,7 +2,7 @@
 
 Rule 1: what is not declared counts as the worst: an external effect, untrusted output, not idempotent.
 Rule 2: a declaration that no run could use is refused at once, with the code TOOL_DEFINITION_INVALID.
-Rule 3: a tool is still its function: calling it calls the function, and asks nobody.
+Rule 3: a tool is still its function: calling it calls the function, without the gate.
 """
 
 import inspect

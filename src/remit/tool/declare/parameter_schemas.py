@@ -1,7 +1,7 @@
 """Schemas: the JSON Schemas of parameters and results, as a model should read them.
 
 Rule 1: titles are noise to a model, so they go; what constrains stays.
-Rule 2: an object that lists its properties takes no others: an argument nobody reads would be approved for nothing.
+Rule 2: an object that lists its properties takes no others: an argument that is not read would be approved for nothing.
 Rule 3: a result schema exists only where the text of a result can be checked against it.
 """
 

@@ -1,6 +1,6 @@
 """What a process of a tool may take and is given: limits, and the variables of the environment it sees.
 
-Rule 1: a limit that nobody sets has a default that tools of every day do not meet.
+Rule 1: a limit that is not set has a default that tools of every day do not meet.
 Rule 2: of the environment a process gets what programs need to find their way, and what the tool names; keys of vendors,
         tokens and passwords that stand there by chance are nothing that a tool was given.
 """

@@ -30,7 +30,7 @@ from remit.tool.secrets.secret import Secret
 def main(arguments: Sequence[str]) -> int:
     """Perform the job that stands in standard input: the number of the pipe for the result, and whether walls stand."""
     result_pipe = int(arguments[0])
-    # What the tool starts must hold neither pipe, or nobody could tell that this process has ended.
+    # What the tool starts must hold neither pipe, or the end of this process could not be noticed.
     os.set_inheritable(result_pipe, False)  # noqa: FBT003  # takes nothing else
     lifeline = _private_input()
     job = json.loads(read_frame(lifeline))

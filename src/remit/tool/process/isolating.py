@@ -1,7 +1,7 @@
 """Isolating a call: a process of its own that can be killed, with everything it started.
 
 Rule 1: the process leads a session and a group of its own; what ends a call is a signal to the whole group.
-Rule 2: the group is killed before its leader is awaited, since until then nobody else can get its number.
+Rule 2: the group is killed before its leader is awaited, since until then no other process can get its number.
 Rule 3: what the tool prints is read all the time, so that it never blocks, and kept up to a limit.
 Rule 4: a process that was killed has no outcome, unless it told one before.
 Rule 5: it is no sandbox: a tool reads what its user reads, and reaches what its user reaches. `sandbox=True` is one.
@@ -33,7 +33,7 @@ from remit.tool.process.warden import SIGNALLED, prefer
 from remit.tool.secrets.secret import Secret
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
-# What a tool prints is kept for whoever looks for the reason of a failure; a screenful or two tells it.
+# What a tool prints is kept for the reason of a failure; a screenful or two tells it.
 PRINTED_BYTES_MAX = 16 * 1024
 
 # After its result a process may write what it has buffered. What it leaves running longer is killed.
@@ -43,7 +43,7 @@ _READ_BYTES = 65_536
 
 
 class Killed(Exception):
-    """The process was killed at our wish before it told a result, so nobody knows what it did."""
+    """The process was killed at our wish before it told a result, so what it did is unknown."""
 
 
 class Lent(NamedTuple):
@@ -99,7 +99,7 @@ def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash, len
         job = _job(tool, arguments, key, lent.secrets)
         process, read_end = _listened_to(tool, leash, lent)
     except Exception as error:
-        # Nobody has told a process what to call, so nothing was called, whatever it was that went wrong.
+        # No process was told what to call, so nothing was called, whatever it was that went wrong.
         message = f"no process could be started for it: {type(error).__name__}: {error}"
         raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message) from error
     assert process.stdin is not None
@@ -219,7 +219,7 @@ class _Listener:
         return "\n".join(redact(text) for text in texts)
 
     def _drain(self, selector: selectors.BaseSelector) -> None:
-        """Read what is there already. Whoever still holds the pipes is not waited for."""
+        """Read what is there already. A process that still holds the pipes is not waited for."""
         for key, _ in selector.select(0):
             if key.fd in self._texts:
                 self._keep(key.fd, os.read(key.fd, _READ_BYTES))
@@ -238,10 +238,10 @@ def _outcome(frame: bytes, status: int, printed: str, leash: Leash) -> Performed
         if leash.is_cut:
             raise Killed
         raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, _told_nothing(status, printed), is_unknown=True)
-    # Whatever stands there is the word of the tool's process, which may have been written by anybody in it.
+    # Whatever stands there is the word of the tool's process, which may have been written by any code in it.
     match parse_with_oddities(frame[LENGTH_BYTES:].decode()):
         case {"code": str(code), "error": str(error)} as told if code in ErrorCode.__members__.values():
-            # Whoever does not say that nothing happened leaves it open.
+            # A result that does not say that nothing happened leaves it open.
             is_unknown = told.get("is_unknown") is not False
             raise ToolFault(ErrorCode(code), error[:ERROR_CHARS_MAX], is_unknown=is_unknown)
         case {"content": str(content), "refuted": str(refuted), "stop_loop": bool(stops)}:

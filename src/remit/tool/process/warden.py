@@ -1,6 +1,6 @@
 """The warden of an isolated call: the process between remit and the tool, and the walls that it can put up.
 
-Rule 1: the tool's parent is a process of this call alone. Whoever ends it ends the call, and nothing else.
+Rule 1: the tool's parent is a process of this call alone. A signal that ends it ends the call, and nothing else.
 Rule 2: where the kernel lets it, the tool has process numbers of its own (a namespace): it can neither see nor signal
         anything outside, and everything in there ends with the first of them. Elsewhere it can signal what its user can.
 Rule 3: processes are counted every few milliseconds, because no limit of the kernel's binds root; whoever has too many of
@@ -121,7 +121,7 @@ def mount_proc() -> bool:
 def _limit_numbers(processes_max: int) -> None:
     """Let this namespace run out of numbers, where the kernel counts them by namespace and allows it.
 
-    Before it did, the figure was that of the whole machine, which is nobody's here to change.
+    Before it did, the figure was that of the whole machine, which is not changed here.
     """
     if not has_own_numbers(os.uname().release):
         return

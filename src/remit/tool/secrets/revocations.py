@@ -87,7 +87,7 @@ class KeptRevocations:
                 fields = parse_json(line)
                 known.setdefault(str(fields["fingerprint"]), int(fields["at_ms"]))
             except (ValueError, TypeError, KeyError):
-                # The disk was full in the middle of a line. Whoever wrote it was told, and the value stays unusable there.
+                # The disk was full in the middle of a line. The writer was told, and the value stays unusable there.
                 continue
         return known
 

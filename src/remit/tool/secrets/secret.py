@@ -1,6 +1,6 @@
-"""Secrets: values that a tool is given and nobody is shown, and how long they hold.
+"""Secrets: values that a tool is given and that are never shown, and how long they hold.
 
-Rule 1: whoever wants to see a value has to say so, with `reveal()`; every other way of writing it shows its name at most.
+Rule 1: code that wants to see a value has to say so, with `reveal()`; every other way of writing it shows its name at most.
 Rule 2: a credential says when it expires in milliseconds since 1970, as every other moment in the house does.
 Rule 3: what is wrong with an entry is told by its name, never by its value.
 """
@@ -24,7 +24,7 @@ VALUE_CHARS_MIN = 8
 # A chain of certificates fits; more is a file, and every text is searched for all of it.
 VALUE_CHARS_MAX = 64 * 1024
 
-# Before this, in 1973, nothing expires: whoever writes a smaller number counts in seconds.
+# Before this, in 1973, nothing expires: a smaller number counts seconds.
 EXPIRES_AT_MS_MIN = 100_000_000_000
 
 _KEYS = ("value", "expires_at", "refresh")

@@ -2,7 +2,7 @@
 
 Rule 1: a call gets a secret only if it holds until the call's own time is over; one that does not is renewed before.
 Rule 2: a secret that is not here, or has expired and cannot be renewed, means that nothing was called.
-Rule 3: what a renewal gave or raised is told to nobody: only the kind of the error and when the old value expired.
+Rule 3: what a renewal gave or raised is not told: only the kind of the error and when the old value expired.
 Rule 4: a secret that a model was found to know is compromised and revoked: no call gets it until it is renewed. Where
         revocations are kept, its value stays revoked, in every process and under every name. On mere suspicion nothing
         is revoked.
@@ -11,19 +11,91 @@ Rule 5: a value that was replaced is still looked for, since a call that began b
 
 import asyncio
 import inspect
+import os
+import stat
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.regex import regex
+from remit.core.regular_file import open_regular
 from remit.core.run.person import REQUEST_ID_SECRET
+from remit.core.schema.json_text import KeyRepeated, NotJson, parse_json, place_in
 from remit.tool.call.outcomes import ToolFault
 from remit.tool.call.threads import in_thread
 from remit.tool.secrets.redaction import Redactor
 from remit.tool.secrets.revocations import SECRET_REVOKED, Revocations
 from remit.tool.secrets.secret import SECRET_INVALID, Credential, Given, Secret, credential_of, written_moment
+
+# The file of secrets in the store's folder: a TOML table or a JSON object of names.
+#
+# - a file that others than its owner may read or write is refused unread.
+# - what is wrong with the file is told by its place, never by its words.
+SECRETS_NOT_PRIVATE = "SECRETS_NOT_PRIVATE"
+SECRETS_UNREADABLE = "SECRETS_UNREADABLE"
+
+# No person keeps more secrets by hand; a larger file is not the one that was meant.
+FILE_BYTES_MAX = 4 * 1024 * 1024
+
+_OTHERS = 0o077
+_PLACE = regex(r"line (\d+)")
+
+
+def read_secrets(folder: Path) -> Mapping[str, Any]:
+    """The secrets that stand in a folder; none if it holds no such file."""
+    present = [folder / name for name in FILES if (folder / name).exists()]
+    if len(present) > 1:
+        raise _refused(SECRETS_UNREADABLE, folder, f"holds {' and '.join(FILES)}; keep one of them")
+    if not present:
+        return {}
+    found = _parsed(present[0], _private_bytes(present[0]))
+    for name, given in found.items():
+        credential_of(name, given)
+    return found
+
+
+def _private_bytes(path: Path) -> bytes:
+    try:
+        # The mode is that of the very file that is read.
+        with open_regular(path) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if mode & _OTHERS:
+                problem = f"is open to others (mode {stat.S_IMODE(mode):o}); type: chmod 600 {str(path)!r}"
+                raise _refused(SECRETS_NOT_PRIVATE, path, problem)
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise _refused(SECRETS_UNREADABLE, path, f"cannot be read: {error.strerror}; correct it") from error
+    if len(data) > FILE_BYTES_MAX:
+        raise _refused(SECRETS_UNREADABLE, path, f"has more than file_bytes_max={FILE_BYTES_MAX}")
+    return data
+
+
+def _parsed(path: Path, data: bytes) -> dict[str, Any]:
+    kind = path.suffix[1:].upper()
+    try:
+        found = tomllib.loads(data.decode()) if path.suffix == ".toml" else parse_json(data)
+    except NotJson as error:
+        # The error itself may hold words of the file, so it is not kept as the cause.
+        problem = "has a key twice" if isinstance(error, KeyRepeated) else f"is no valid {kind}"
+        line, _ = place_in(data, error.at)
+        raise _refused(SECRETS_UNREADABLE, path, f"{problem} in line {line}; correct it") from None
+    except (ValueError, RecursionError) as error:
+        place = _PLACE.search(str(error))
+        where = f" in line {place.group(1)}" if place else ""
+        raise _refused(SECRETS_UNREADABLE, path, f"is no valid {kind}{where}; correct it") from None
+    if not isinstance(found, dict):
+        raise _refused(SECRETS_UNREADABLE, path, "must be an object that maps names to secrets")
+    return found
+
+
+def _refused(code: str, path: Path, problem: str) -> RequestRejected:
+    return RequestRejected(code, f"{str(path)!r} {problem}", {"place": str(path)})
+
 
 # Every text is searched for every one of them, in each of its forms: with so many, a short text takes a millisecond.
 SECRETS_MAX = 64
@@ -123,7 +195,7 @@ class Vault:
         return expires_at_ms is not None and expires_at_ms <= self._now_ms()
 
     def revoke(self, name: str) -> None:
-        """Let a secret hold no longer, whichever of its values was told: somebody who may not know it does."""
+        """Let a secret hold no longer, whichever of its values was told: it is known where it must not be."""
         if (held := self._held.get(name)) is None:
             return
         at_ms = self._now_ms()

@@ -38,7 +38,7 @@ def test_a_child_node_starts_one() -> None:
 def test_children_that_do_not_all_fit_are_not_started() -> None:
     run = fan(3, budget=Budget(tool_calls=11))
     assert run.all(StartChild) == []
-    assert run.state.message == "tool_calls: 0 spent or reserved and 12 wanted exceed tool_calls_max=11"
+    assert run.state.end.message == "tool_calls: 0 spent or reserved and 12 wanted exceed tool_calls_max=11"
 
 
 def test_what_a_child_spent_settles_its_lease() -> None:
@@ -59,7 +59,7 @@ def test_a_child_that_spent_nothing_still_was_a_child() -> None:
 def test_a_child_that_spent_more_than_its_lease_stops_the_run(dimension: Dimension) -> None:
     run = fan()
     run.heard_from_child(spent=((int(dimension), 5),))
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
     assert [over[0] for over in run.last(rulings.UsageExceeded).over] == [dimension]
 
 
@@ -69,7 +69,7 @@ def test_a_lost_child_spent_all_of_its_lease() -> None:
     run.take(arrivals.ChildLost(child.id))
     assert run.last(rulings.CommandSettled).charged == child.reserved
     assert run.messages()[-1] == notices.CHILD_LOST
-    assert run.state.last_error == LOST
+    assert run.state.counts.last_error == LOST
 
 
 def test_a_delegate_costs_its_call_too() -> None:
@@ -85,7 +85,7 @@ def test_a_delegate_that_failed_does_not_fail_its_parent() -> None:
     run.proposes(wants("ask_child"))
     run.heard_from_child(Ending.BUDGET_EXHAUSTED)
     run.says("then without")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_lost_delegate_is_told_as_the_result_of_its_call() -> None:
@@ -93,7 +93,7 @@ def test_a_lost_delegate_is_told_as_the_result_of_its_call() -> None:
     run.proposes(wants("ask_child"))
     child = run.open(StartChild)[0]
     run.take(arrivals.ChildLost(child.id))
-    trace = run.state.calls[child.id]
+    trace = run.state.calls.made[child.id]
     assert (trace.content, trace.code) == (notices.CHILD_LOST, LOST)
 
 
@@ -121,7 +121,7 @@ def test_a_child_that_waited_and_ended_or_was_lost_holds_its_parent_no_longer(is
     child = run.open(StartChild)[0]
     run.take(arrivals.ChildSuspended(child.id, Ending.CONFIRM_REQUIRED))
     run.take(arrivals.ChildLost(child.id)) if is_lost else run.heard_from_child()
-    assert run.state.held == {}
+    assert run.state.children.held == {}
     assert waiting_for(run.state) is None
 
 
@@ -129,7 +129,7 @@ def test_the_ending_of_a_parent_forgets_that_a_child_waits() -> None:
     run = fan(1)
     run.take(arrivals.ChildSuspended(run.open(StartChild)[0].id, Ending.CONFIRM_REQUIRED))
     run.take(arrivals.CancelRequested("ada"))
-    assert (run.state.held, waiting_for(run.state)) == ({}, None)
+    assert (run.state.children.held, waiting_for(run.state)) == ({}, None)
     assert [order.run_id for order in run.now(CancelCommand)] == [derived_id("run", "0.3")]
 
 
@@ -148,8 +148,8 @@ def test_of_a_declared_child_that_was_lost_nobody_knows_what_it_changed() -> Non
     lost = run.open(StartChild)[0]
     run.take(arrivals.ChildLost(lost.id))
     run.heard_from_child(ending=Ending.SUCCESS)
-    assert run.state.unknown == {("fan", f"child:{lost.id}".encode()): ""}
-    assert run.state.ending is Ending.REVIEW_REQUIRED
+    assert run.state.effects.unknown == {("fan", f"child:{lost.id}".encode()): ""}
+    assert run.state.end.ending is Ending.REVIEW_REQUIRED
 
 
 def test_a_declared_child_that_failed_tells_itself_what_it_left_and_one_beside_it_makes_nothing_good() -> None:
@@ -163,7 +163,7 @@ def test_a_declared_child_that_failed_tells_itself_what_it_left_and_one_beside_i
         )
     )
     assert run.all(rulings.DelegationSettled) == []
-    assert run.state.message == f"not done: write (in child {failed.id})"
+    assert run.state.end.message == f"not done: write (in child {failed.id})"
 
 
 def test_another_child_of_the_same_node_makes_good_what_the_one_before_left() -> None:
@@ -176,7 +176,7 @@ def test_another_child_of_the_same_node_makes_good_what_the_one_before_left() ->
     run.take(arrivals.ChildEnded(first.id, Ending.IMPOSSIBLE, "no", left=left, tokens_bound=25))
     run.heard_from_child(ending=Ending.SUCCESS)
     assert run.last(rulings.DelegationSettled).made_good == (("write", f"child:{first.id}".encode()),)
-    assert run.state.uncommitted == {}
+    assert run.state.effects.uncommitted == {}
 
 
 @pytest.mark.parametrize(
@@ -192,22 +192,22 @@ def test_what_children_are_denied_counts_with_their_parent_and_with_the_next(
         child = run.open(StartChild)[0]
         assert (child.denials.by_boundary, child.denials.answers) in ((told, 0), (0, told))
         run.take(arrivals.ChildEnded(child.id, Ending.PERMISSION_DENIED, "no", tokens_bound=25, denials=denials))
-    assert run.state.ending is Ending.PERMISSION_DENIED
-    assert run.state.message.startswith(words_of_it)
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
+    assert run.state.end.message.startswith(words_of_it)
     assert run.last(rulings.RunEnded).escalation is not None
 
 
 def test_a_child_goes_on_counting_where_its_parent_stands_and_tells_what_it_adds() -> None:
     told = Denials(by_boundary=2, answers=1, approvals=1)
     run = Run(replace(manifest_of(), denials=told))
-    assert (run.state.denials, run.state.noes, run.state.rejections) == (2, 1, 1)
+    assert (run.state.counts.denials, run.state.people.noes, run.state.people.rejections) == (2, 1, 1)
     assert denied_by(run.state) == Denials()
     run.proposes(wants("secret"))
-    assert (run.state.ending, denied_by(run.state)) == (Ending.PERMISSION_DENIED, Denials(by_boundary=1))
+    assert (run.state.end.ending, denied_by(run.state)) == (Ending.PERMISSION_DENIED, Denials(by_boundary=1))
 
 
 def test_a_run_that_is_offered_no_tools_attempts_nothing() -> None:
     request = replace(manifest_of().request, tool_choice=ToolChoice(ToolChoiceMode.NONE))
     run = Run(manifest_of(request=request))
     run.proposes(wants("look"))
-    assert (run.state.denials, denied_by(run.state)) == (1, Denials())
+    assert (run.state.counts.denials, denied_by(run.state)) == (1, Denials())

@@ -29,7 +29,7 @@ def test_missing_context_degrades_an_exchange_and_never_fails_it() -> None:
     run = Run(manifest_of(retrieves_context=True))
     run.take(arrivals.ContextFailed(run.open(Retrieve)[0].id, "no index"))
     run.says("I do not know, but")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.parametrize("kind", [NodeKind.DECIDE, NodeKind.RERANK])
@@ -50,8 +50,8 @@ def test_a_node_that_names_no_code_only_has_edges_to_choose_from(kind: NodeKind)
 def test_code_that_fails_fails_its_node() -> None:
     run = Run(manifest_of(graph=in_line(Node("sort", NodeKind.DECIDE, code="by_date"))))
     run.take(arrivals.CodeFailed(run.open(CallCode)[0].id, "KeyError"))
-    assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_EXECUTION_FAILED)
-    assert run.state.message == "code by_date failed: KeyError"
+    assert (run.state.end.ending, run.state.end.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_EXECUTION_FAILED)
+    assert run.state.end.message == "code by_date failed: KeyError"
 
 
 def checked(*, code: str = "", goal: Goal | None = None) -> Run:
@@ -79,17 +79,17 @@ def test_a_validator_that_is_satisfied_lets_the_answer_pass() -> None:
     command = run.open(CallCode)[0]
     run.validates()
     assert run.now(rulings.ValidatorHeard) == [rulings.ValidatorHeard(command.id, "own")]
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_validator_that_objects_fails_the_answer() -> None:
     run = checked(code="own")
     run.validates("too loud")
-    assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_RULE_FAILED)
-    assert run.state.message == "too loud"
+    assert (run.state.end.ending, run.state.end.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_RULE_FAILED)
+    assert run.state.end.message == "too loud"
 
 
 def test_a_validator_that_fails_did_not_agree() -> None:
     run = checked(code="own")
     run.take(arrivals.CodeFailed(run.open(CallCode)[0].id, "KeyError"))
-    assert (run.state.ending, run.state.message) == (Ending.VALIDATION_FAIL, "validator own failed")
+    assert (run.state.end.ending, run.state.end.message) == (Ending.VALIDATION_FAIL, "validator own failed")

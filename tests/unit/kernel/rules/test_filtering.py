@@ -45,7 +45,7 @@ def test_filters_look_in_their_order_and_each_at_what_the_ones_before_it_left() 
     run.proposes(wants("look", 1))
     run.sifts(wants("look", 2))
     assert looked_at(run) == [f"{FILTER_MARK}curfew"]
-    assert run.state.proposed == (wants("look", 2),)
+    assert run.state.calls.proposed == (wants("look", 2),)
     run.sifts(wants("look", 3))
     assert looked_at(run) == [f"{FILTER_MARK}last"]
     run.sifts(wants("look", 3))
@@ -99,7 +99,7 @@ def test_to_be_turned_away_is_no_denial_that_could_end_the_run() -> None:
     for n in range(5):
         run.proposes(wants("look", n))
         run.sifts(turned_away(wants("look", n)))
-    assert (run.state.ending, run.state.denials) == (None, 0)
+    assert (run.state.end.ending, run.state.counts.denials) == (None, 0)
 
 
 @pytest.mark.parametrize("names", [("mask",), ("mask", "curfew")])
@@ -108,7 +108,7 @@ def test_a_filter_that_failed_has_let_nothing_through(names: tuple[str, ...]) ->
     run.proposes(wants("look", 1), wants("write", 2))
     run.take(arrivals.CodeFailed(run.open(CallCode)[0].id, "it broke", ErrorCode.TOOL_TIMEOUT))
     for _ in names[1:]:
-        run.sifts(*run.state.proposed)
+        run.sifts(*run.state.calls.proposed)
     assert (run.open(CallTool), run.open(AskHuman)) == ([], [])
     refused = run.all(rulings.ToolCallRefused)
     assert [(each.code, each.reason) for each in refused] == [(Refusal.FILTERED, "filter mask failed: it broke")] * 2
@@ -141,7 +141,7 @@ def test_every_answer_is_shown_to_all_filters_from_the_first_on() -> None:
 def test_an_answer_without_calls_is_shown_to_no_filter() -> None:
     run = filtering()
     run.says("done")
-    assert (run.all(CallCode), run.state.ending) == ([], Ending.SUCCESS)
+    assert (run.all(CallCode), run.state.end.ending) == ([], Ending.SUCCESS)
 
 
 def test_what_a_filter_changed_is_judged_like_any_call() -> None:
@@ -165,10 +165,10 @@ def test_a_step_of_a_plan_that_calls_a_tool_passes_the_filters_each_time() -> No
         run.take(arrivals.CodeReturned(run.open(CallCode)[0].id, calls=(wants("look", n),)))
         for place, filter_name in enumerate(("mask", "curfew")):
             assert looked_at(run) == [f"{FILTER_MARK}{filter_name}"], name
-            assert run.state.filtered == place
+            assert run.state.calls.filtered == place
             run.sifts(wants("look", n))
         run.returns()
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 # Pausing and cancelling meanwhile.
@@ -181,7 +181,7 @@ def test_a_run_that_is_paused_while_a_filter_looks_goes_on_behind_it_when_it_is_
     run.take(arrivals.PauseRequested("ada"))
     run.sifts(wants("look", 2))
     assert (run.open(CallTool), run.open(CallCode)) == ([], [])
-    assert run.state.parked == rulings.OutcomeParked(FILTERED)
+    assert run.state.place.parked == rulings.OutcomeParked(FILTERED)
     run.take(arrivals.ResumeRequested("ada"))
     if not is_last:
         assert looked_at(run) == [f"{FILTER_MARK}curfew"]
@@ -212,7 +212,7 @@ def test_a_run_that_is_cancelled_while_a_filter_looks_calls_nothing() -> None:
     run.proposes(wants("look"))
     look = run.open(CallCode)[0]
     run.take(arrivals.CancelRequested("ada"))
-    assert run.state.ending is Ending.USER_CANCEL
+    assert run.state.end.ending is Ending.USER_CANCEL
     assert run.all(CallTool) == []
     assert run.fault_of(arrivals.CodeReturned(look.id, calls=(wants("look"),), is_filtered=True)) == "DUPLICATE"
 
@@ -220,9 +220,9 @@ def test_a_run_that_is_cancelled_while_a_filter_looks_calls_nothing() -> None:
 def test_a_run_whose_time_is_up_when_a_filter_returns_calls_nothing() -> None:
     run = filtering()
     run.proposes(wants("look"))
-    run.now_ms = run.state.deadline_at_ms
+    run.now_ms = run.state.clock.deadline_at_ms
     run.sifts(wants("look"))
-    assert (run.state.ending, run.all(CallTool)) == (Ending.TIMEOUT, [])
+    assert (run.state.end.ending, run.all(CallTool)) == (Ending.TIMEOUT, [])
 
 
 # Folding.
@@ -241,7 +241,7 @@ def test_the_turns_of_a_filtered_run_fold_to_its_state_and_agree_with_what_each_
         failing = arrivals.CodeFailed(run.open(CallCode)[0].id, "it broke")
         tally = weigh(run.state, failing, run.now_ms)
         run.take(failing)
-        assert (run.state.proposed, run.state.filtered) == (tally.proposed, tally.filtered)
-        assert not run.state.is_unjudged
+        assert (run.state.calls.proposed, run.state.calls.filtered) == (tally.proposed, tally.filtered)
+        assert not run.state.calls.is_unjudged
         assert fold(run.journal) == run.state
     assert len(run.open(CallModel)) == 1

@@ -64,7 +64,7 @@ def test_calls_are_ordered_as_they_come_and_their_outcomes_move_nothing() -> Non
     run.returns()
     run.fails()
     assert run.path() == ["host"]
-    assert run.state.ending is None
+    assert run.state.end.ending is None
     run.take(HostFinished())
     assert run.last(RunEnded).ending is Ending.SUCCESS
     assert run.fault_of(RetryRequested("ada", "why not")) is ArrivalFault.NOT_RETRYABLE
@@ -88,7 +88,7 @@ def test_a_call_that_a_condition_stops_ends_the_run() -> None:
     run = Run(hosted(replace(OPEN, conditions=(stopping,))))
     proposed(run, "write")
     assert run.last(ToolCallRefused).code == Refusal.UNSAFE
-    assert run.state.ending is Ending.UNSAFE_DETECTION
+    assert run.state.end.ending is Ending.UNSAFE_DETECTION
     assert run.fault_of(CallProposed(wants("look"))) is ArrivalFault.RUN_ENDED
     lawful(run)
 
@@ -98,7 +98,7 @@ def test_a_refused_call_leaves_the_run_open_however_often() -> None:
     for n in range(5):
         proposed(run, "secret", n)
         assert run.last(ToolCallRefused).code == Refusal.PERMISSION_DENIED
-    assert run.state.ending is None
+    assert run.state.end.ending is None
 
 
 def test_an_approved_call_is_withheld_until_it_is_proposed_again_and_then_made_once() -> None:
@@ -106,7 +106,7 @@ def test_an_approved_call_is_withheld_until_it_is_proposed_again_and_then_made_o
     run.take(ApprovalGiven(held(run).id, "ada"))
     (command,) = run.open(CallTool)
     assert run.now(CommandsWithheld) == [CommandsWithheld((command.id,))]
-    assert list(run.state.withheld) == [command.id]
+    assert list(run.state.commands.withheld) == [command.id]
     for wrong in (
         CallProposed(wants("write", 2), command.id),
         CallProposed(wants("look", 1), command.id),
@@ -115,7 +115,7 @@ def test_an_approved_call_is_withheld_until_it_is_proposed_again_and_then_made_o
     ):
         assert run.fault_of(wrong) is ArrivalFault.UNKNOWN_COMMAND
     assert proposed(run, "write", call_id="later", takes=command.id) == [CallTaken(command.id)]
-    assert run.state.withheld == {}
+    assert run.state.commands.withheld == {}
     assert run.fault_of(CallProposed(wants("write"), command.id)) is ArrivalFault.UNKNOWN_COMMAND
     run.returns()
     assert run.last(CallSettled).command_id == command.id
@@ -125,7 +125,7 @@ def test_an_approved_call_is_withheld_until_it_is_proposed_again_and_then_made_o
 def test_a_yes_that_is_waited_for_has_the_call_made_at_once() -> None:
     run = Run(hosted())
     run.take(ApprovalGiven(held(run).id, "ada", is_awaited=True))
-    assert (run.now(CommandsWithheld), run.state.withheld) == ([], {})
+    assert (run.now(CommandsWithheld), run.state.commands.withheld) == ([], {})
     assert len(run.open(CallTool)) == 1
 
 
@@ -135,7 +135,7 @@ def test_a_withheld_call_was_not_made_when_the_run_ends_and_outlasts_a_pause() -
     run.take(PauseRequested("ada"))
     assert run.fault_of(CallProposed(wants("look"))) is ArrivalFault.PAUSED
     run.take(ResumeRequested("ada"))
-    assert len(run.state.withheld) == 1
+    assert len(run.state.commands.withheld) == 1
     run.take(HostFinished())
     assert run.last(RunEnded).doubted == ()
     lawful(run)
@@ -146,9 +146,9 @@ def test_an_approval_that_can_no_longer_be_used_leaves_its_call_held() -> None:
     question = held(run)
     proposed(run, "look", call_id="d")
     assert run.fault_of(ApprovalGiven(question.id, "ada")) is ArrivalFault.CALL_NOT_ALLOWED
-    assert question.id in run.state.open
+    assert question.id in run.state.commands.open
     run.take(ApprovalRefused(question.id, "ada"))
-    assert run.state.turned_away == {("write", wants("write").arguments_hash): "ada"}
+    assert run.state.people.turned_away == {("write", wants("write").arguments_hash): "ada"}
     lawful(run)
 
 
@@ -157,7 +157,7 @@ def test_an_approval_that_meets_a_condition_that_stops_ends_the_run() -> None:
     run = Run(hosted(replace(OPEN, conditions=(late,))))
     question = held(run)
     run.take(ApprovalGiven(question.id, "ada"), after_ms=1_000_000)
-    assert run.state.ending is Ending.UNSAFE_DETECTION
+    assert run.state.end.ending is Ending.UNSAFE_DETECTION
     lawful(run)
 
 
@@ -177,7 +177,7 @@ def test_a_yes_to_the_same_call_takes_an_earlier_no_back() -> None:
     first, second = held(run, call_id="a"), held(run, call_id="b")
     run.take(ApprovalRefused(first.id, "ada"))
     run.take(ApprovalGiven(second.id, "ada"))
-    assert run.state.turned_away == {}
+    assert run.state.people.turned_away == {}
 
 
 @pytest.mark.parametrize("tool", ["write", "put"])
@@ -200,7 +200,7 @@ def test_a_change_in_doubt_is_a_persons_to_repeat_until_somebody_knows() -> None
     assert any("is in doubt" in reason for reason in asked.packet.reasons)
     assert proposed(run, "write", 2, call_id="other")
     run.judges(Happened.NO)
-    assert run.state.doubted == {}
+    assert run.state.commands.doubted == {}
     lawful(run)
 
 

@@ -51,7 +51,7 @@ def test_an_approval_releases_exactly_one_change_beyond_a_cap_of_zero() -> None:
     run = held("write", "pay")
     run.approves()
     run.approves()
-    assert run.state.caps[Dimension.SIDE_EFFECTS] == run.reserved(Dimension.SIDE_EFFECTS) == 2
+    assert run.state.spending.caps[Dimension.SIDE_EFFECTS] == run.reserved(Dimension.SIDE_EFFECTS) == 2
 
 
 def test_an_approval_that_comes_to_nothing_releases_nothing() -> None:
@@ -60,7 +60,7 @@ def test_an_approval_that_comes_to_nothing_releases_nothing() -> None:
     for _ in range(3):
         run.approves()
     assert run.last(rulings.ToolCallRefused).code == Refusal.REPEATED_CALL
-    assert run.state.caps[Dimension.SIDE_EFFECTS] == run.reserved(Dimension.SIDE_EFFECTS) == 2
+    assert run.state.spending.caps[Dimension.SIDE_EFFECTS] == run.reserved(Dimension.SIDE_EFFECTS) == 2
 
 
 def test_an_approved_call_is_judged_again_before_it_is_ordered() -> None:
@@ -79,7 +79,7 @@ def test_arguments_a_person_changed_run_instead_of_the_held_ones() -> None:
     command = run.now(CallTool)[0]
     assert (command.tool, command.call_id) == ("write", "call")
     assert command.arguments_hash == changed.arguments_hash
-    assert list(run.state.uncommitted) == [("write", changed.arguments_hash)]
+    assert list(run.state.effects.uncommitted) == [("write", changed.arguments_hash)]
 
 
 def test_a_change_that_a_person_replaced_by_another_is_no_claim() -> None:
@@ -87,7 +87,7 @@ def test_a_change_that_a_person_replaced_by_another_is_no_claim() -> None:
     run.approves(modified=wants("write", 7))
     run.returns("write")
     run.says("written")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 @pytest.mark.parametrize("violations", [BROKEN[:1], BROKEN[1:], BROKEN])
@@ -97,7 +97,7 @@ def test_arguments_a_person_broke_leave_the_question_open(violations: tuple[Viol
     assert run.fault_of(broken) is ArrivalFault.WRONG_PACKET
     run.rejects()
     run.says("done")
-    assert run.state.ending is Ending.PERMISSION_DENIED
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
 
 
 def test_an_approval_that_comes_after_its_time_is_not_heard() -> None:
@@ -126,7 +126,7 @@ def test_a_rejection_is_recorded_while_the_run_is_paused() -> None:
     run = held()
     run.take(arrivals.PauseRequested("ada"))
     run.rejects()
-    assert run.state.parked == rulings.OutcomeParked("settled")
+    assert run.state.place.parked == rulings.OutcomeParked("settled")
 
 
 def test_silence_is_refusal_of_the_call() -> None:
@@ -146,7 +146,7 @@ def test_a_call_a_person_saw_happen_is_committed_on_their_word() -> None:
     assert (settled.rung, settled.verifier) == (Rung.COMMITTED, "person:ada")
     assert settled.evidence == wants("write").arguments_hash
     run.says("written")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_call_a_person_knows_did_not_happen_is_a_failure() -> None:
@@ -160,8 +160,8 @@ def test_a_call_a_person_knows_did_not_happen_is_a_failure() -> None:
 def test_a_call_nobody_can_tell_about_ends_the_run_for_review() -> None:
     run = in_doubt()
     run.judges(Happened.UNKNOWN)
-    assert run.state.ending is Ending.REVIEW_REQUIRED
-    assert run.state.message == f"ada cannot tell what became of {run.open(CallTool)[0].key}"
+    assert run.state.end.ending is Ending.REVIEW_REQUIRED
+    assert run.state.end.message == f"ada cannot tell what became of {run.open(CallTool)[0].key}"
 
 
 def test_two_calls_in_doubt_are_told_apart() -> None:
@@ -190,7 +190,7 @@ def test_a_human_node_asks_its_question() -> None:
 
 def test_a_human_node_that_may_ask_nobody_exhausts_the_run() -> None:
     run = Run(manifest_of(graph=in_line(ASK), budget=Budget(human_reviews=0)))
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
 
 
 def test_an_answer_becomes_a_message_and_the_run_goes_on() -> None:
@@ -213,27 +213,27 @@ def test_a_question_may_be_approved_or_rejected_like_a_call() -> None:
 def test_a_no_that_the_graph_does_not_name_ends_the_run_as_denied() -> None:
     run = Run(manifest_of(graph=in_line(ASK)))
     run.rejects()
-    assert run.state.ending is Ending.PERMISSION_DENIED
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
     assert run.path() == ["ask", "escalated"]
 
 
 def test_a_question_nobody_answers_can_end_the_run_for_want_of_information() -> None:
     run = Run(manifest_of(graph=in_line(ASK, edges=(Edge("ask", "escalated", "expired"),))))
     run.rings(TimerPurpose.APPROVAL)
-    assert run.state.ending is Ending.MISSING_INFO
-    assert run.state.message == f"nobody answered question {run.all(AskHuman)[0].id} in time"
+    assert run.state.end.ending is Ending.MISSING_INFO
+    assert run.state.end.message == f"nobody answered question {run.all(AskHuman)[0].id} in time"
 
 
 def test_silence_that_the_graph_does_not_name_ends_the_run_for_want_of_information() -> None:
     run = Run(manifest_of(graph=in_line(ASK)))
     run.rings(TimerPurpose.APPROVAL)
-    assert run.state.ending is Ending.MISSING_INFO
+    assert run.state.end.ending is Ending.MISSING_INFO
 
 
 def test_silence_of_a_person_is_no_success_even_where_it_leads_to_one() -> None:
     run = Run(manifest_of(graph=in_line(ASK, edges=(Edge("ask", "done", "expired"),))))
     run.rings(TimerPurpose.APPROVAL)
-    assert run.state.ending is Ending.PARTIAL_SUCCESS
+    assert run.state.end.ending is Ending.PARTIAL_SUCCESS
 
 
 def test_a_graph_that_names_silence_may_go_on_without_an_answer() -> None:
@@ -241,7 +241,7 @@ def test_a_graph_that_names_silence_may_go_on_without_an_answer() -> None:
     run = Run(manifest_of(graph=graph))
     run.rings(TimerPurpose.APPROVAL)
     run.says("then without")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 # Answers to another question.
@@ -262,4 +262,4 @@ def test_an_answer_of_the_wrong_kind_changes_nothing() -> None:
 def test_an_answer_that_nobody_signs_is_not_heard() -> None:
     run = held()
     assert run.fault_of(arrivals.ApprovalGiven(run.question().id, "")) is ArrivalFault.WRONG_PACKET
-    assert run.state.asking == 1
+    assert run.state.people.asking == 1

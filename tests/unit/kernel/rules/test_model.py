@@ -80,7 +80,7 @@ def test_an_answer_leads_to_the_check() -> None:
     run = Run()
     run.says("hello")
     assert run.path()[2:] == ["check", "done"]
-    assert run.state.answer == "hello"
+    assert run.state.result.answer == "hello"
 
 
 def test_proposed_calls_lead_to_the_tools() -> None:
@@ -105,11 +105,11 @@ def test_a_failure_worth_trying_again_is_tried_again_after_a_pause(code: ErrorCo
 @pytest.mark.parametrize("code", list(ENDING_OF))
 def test_a_failure_that_stays_ends_the_run_with_its_code(code: ErrorCode) -> None:
     run = Run(manifest_of(budget=Budget(retries=2)))
-    while run.state.ending is None:
+    while run.state.end.ending is None:
         run.breaks(code)
-        if run.state.ending is None:
+        if run.state.end.ending is None:
             run.rings(TimerPurpose.RETRY)
-    assert (run.state.ending, run.state.error) == (ENDING_OF[code], code)
+    assert (run.state.end.ending, run.state.end.error) == (ENDING_OF[code], code)
     attempts = 1 if code is ErrorCode.INFERENCE_CONTEXT_EXCEEDED else 3
     assert [command.attempt for command in run.all(CallModel)] == list(range(1, attempts + 1))
 
@@ -117,20 +117,20 @@ def test_a_failure_that_stays_ends_the_run_with_its_code(code: ErrorCode) -> Non
 def test_a_prompt_that_does_not_fit_is_not_tried_again() -> None:
     run = Run()
     run.breaks(ErrorCode.INFERENCE_CONTEXT_EXCEEDED)
-    assert run.state.ending is Ending.IMPOSSIBLE
-    assert run.state.message == "INFERENCE_CONTEXT_EXCEEDED in attempt 1 of 4"
+    assert run.state.end.ending is Ending.IMPOSSIBLE
+    assert run.state.end.message == "INFERENCE_CONTEXT_EXCEEDED in attempt 1 of 4"
 
 
 def test_a_message_of_the_engine_is_kept() -> None:
     run = Run(manifest_of(budget=Budget(retries=0)))
     run.take(arrivals.ModelFailed(run.open(CallModel)[0].id, ErrorCode.INFERENCE_ENGINE_ERROR, "connection refused"))
-    assert run.state.message == "connection refused"
+    assert run.state.end.message == "connection refused"
 
 
 def test_a_failure_nobody_expects_of_a_model_makes_it_unavailable() -> None:
     run = Run()
     run.breaks(ErrorCode.CONFIG_NO_ENGINE)
-    assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.CONFIG_NO_ENGINE)
+    assert (run.state.end.ending, run.state.end.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.CONFIG_NO_ENGINE)
 
 
 def test_attempts_are_counted_per_call_and_not_per_run() -> None:
@@ -146,8 +146,11 @@ def test_attempts_are_counted_per_call_and_not_per_run() -> None:
 def test_an_answer_without_a_word_or_a_call_is_malformed() -> None:
     run = Run(manifest_of(budget=Budget(retries=0)))
     run.says("")
-    assert (run.state.ending, run.state.error) == (Ending.REPEATED_FAILURE, ErrorCode.INFERENCE_MALFORMED_RESPONSE)
-    assert run.state.message == "the model said nothing"
+    assert (run.state.end.ending, run.state.end.error) == (
+        Ending.REPEATED_FAILURE,
+        ErrorCode.INFERENCE_MALFORMED_RESPONSE,
+    )
+    assert run.state.end.message == "the model said nothing"
 
 
 def test_a_call_that_never_got_through_costs_nothing() -> None:
@@ -176,7 +179,7 @@ def test_a_failed_call_that_used_more_than_it_reserved_stops_the_run() -> None:
     run.take(
         arrivals.ModelFailed(run.open(CallModel)[0].id, ErrorCode.INFERENCE_ENGINE_ERROR, usage=usage, was_cut=True)
     )
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
     assert run.used(Dimension.OUTPUT_TOKENS) == 5000
 
 
@@ -184,7 +187,7 @@ def test_a_retry_that_no_longer_fits_the_budget_stops_the_run() -> None:
     run = Run(manifest_of(budget=Budget(output_tokens=2048)))
     run.breaks(was_cut=True)
     run.rings(TimerPurpose.RETRY)
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
 
 
 def test_the_pause_doubles_up_to_a_limit() -> None:
@@ -216,10 +219,10 @@ def test_a_pause_that_reaches_the_deadline_ends_the_run_with_the_failure(
     short_by_ms: int, ending: Ending | None
 ) -> None:
     run = Run(manifest_of(budget=Budget(wall_clock_ms=60_000)))
-    pause_ms = run.state.deadline_at_ms - (run.now_ms + 10) - short_by_ms
+    pause_ms = run.state.clock.deadline_at_ms - (run.now_ms + 10) - short_by_ms
     call = run.open(CallModel)[0]
     run.take(arrivals.ModelFailed(call.id, ErrorCode.INFERENCE_ENGINE_ERROR, "busy", retry_after_ms=pause_ms))
-    assert (run.state.ending, len(run.now(rulings.RetryPlanned))) == (ending, 1 if ending is None else 0)
+    assert (run.state.end.ending, len(run.now(rulings.RetryPlanned))) == (ending, 1 if ending is None else 0)
     if ending is not None:
         told = (ErrorCode.INFERENCE_ENGINE_ERROR, "busy; the run's deadline comes first")
-        assert (run.state.error, run.state.message) == told
+        assert (run.state.end.error, run.state.end.message) == told

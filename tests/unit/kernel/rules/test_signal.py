@@ -19,9 +19,9 @@ from tests.unit.kernel.builders import Run, manifest_of, wants
 def test_cancel_ends_the_run_at_once(reason: str, message: str) -> None:
     run = Run()
     run.take(arrivals.CancelRequested("ada", reason))
-    assert (run.state.ending, run.state.error) == (Ending.USER_CANCEL, ErrorCode.CANCELLED_SIGNAL)
-    assert run.state.message == message
-    assert run.state.open == {}
+    assert (run.state.end.ending, run.state.end.error) == (Ending.USER_CANCEL, ErrorCode.CANCELLED_SIGNAL)
+    assert run.state.end.message == message
+    assert run.state.commands.open == {}
 
 
 @pytest.mark.req("3.8")
@@ -29,7 +29,7 @@ def test_cancel_ends_a_paused_run_too() -> None:
     run = Run()
     run.take(arrivals.PauseRequested("ada"))
     run.take(arrivals.CancelRequested("ada"))
-    assert run.state.ending is Ending.USER_CANCEL
+    assert run.state.end.ending is Ending.USER_CANCEL
 
 
 @pytest.mark.req("3.8")
@@ -38,7 +38,7 @@ def test_pause_lets_what_is_under_way_return_and_orders_nothing_more() -> None:
     run.proposes(wants("look"))
     run.take(arrivals.PauseRequested("ada"))
     run.returns()
-    assert run.state.committed == {"look": 1}
+    assert run.state.effects.committed == {"look": 1}
     assert run.open(CallModel) == []
     assert loop_state(run.state) == "paused"
 
@@ -54,12 +54,12 @@ def test_a_run_that_a_halt_has_paused_is_paused_beyond_the_halt_by_whoever_asks_
     run.proposes(wants("look"))
     (call,) = run.open(CallTool)
     run.take(arrivals.RunHalted("ada", 1, "tool look", "smoke", (call.id,)))
-    assert (run.state.paused, run.state.paused_by) == (True, "")
+    assert (run.state.place.paused, run.state.place.paused_by) == (True, "")
     run.take(arrivals.PauseRequested("bob"))
-    assert (run.state.paused, run.state.paused_by, run.state.halted) == (True, "bob", None)
+    assert (run.state.place.paused, run.state.place.paused_by, run.state.place.halted) == (True, "bob", None)
     assert run.fault_of(arrivals.PauseRequested("cy")) is ArrivalFault.ALREADY_PAUSED
     run.take(arrivals.ResumeRequested("bob"))
-    assert (run.state.paused, run.state.paused_by, run.state.withheld) == (False, "", {})
+    assert (run.state.place.paused, run.state.place.paused_by, run.state.commands.withheld) == (False, "", {})
 
 
 @pytest.mark.req("3.8")
@@ -85,7 +85,7 @@ def test_resume_ends_a_run_that_came_to_its_end_while_paused() -> None:
     run.take(arrivals.PauseRequested("ada"))
     run.breaks()
     run.take(arrivals.ResumeRequested("ada"))
-    assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.INFERENCE_ENGINE_ERROR)
+    assert (run.state.end.ending, run.state.end.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.INFERENCE_ENGINE_ERROR)
 
 
 def test_a_run_that_is_not_paused_cannot_be_resumed() -> None:
@@ -134,7 +134,7 @@ def test_retry_forks_a_failed_run_from_its_last_turn_before_the_ending() -> None
     run.take(arrivals.CancelRequested("ada"))
     run.take(arrivals.RetryRequested("bob"))
     assert run.now(ForkRun) == [ForkRun("3.1", derived_id("run", "3.1"), 1, "bob")]
-    assert run.state.ending is Ending.USER_CANCEL
+    assert run.state.end.ending is Ending.USER_CANCEL
 
 
 def test_every_retry_is_a_fork_of_its_own() -> None:
@@ -172,8 +172,8 @@ def test_an_entry_is_kept_after_the_ending_too_as_an_addendum() -> None:
     run = Run()
     run.says("done")
     run.take(arrivals.SessionNoted("ada", "language", '"en"'))
-    assert (run.state.session, run.state.addenda) == ({"language": '"en"'}, 1)
-    assert run.state.ending is Ending.SUCCESS
+    assert (run.state.session, run.state.end.addenda) == ({"language": '"en"'}, 1)
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_run_begins_with_the_entries_of_its_session() -> None:

@@ -59,7 +59,7 @@ def test_a_timer_that_fires_too_soon_does_not_cut_an_approval_short() -> None:
 def test_the_deadline_ends_the_run() -> None:
     run = Run()
     run.rings(TimerPurpose.DEADLINE)
-    assert run.state.ending is Ending.TIMEOUT
+    assert run.state.end.ending is Ending.TIMEOUT
 
 
 @pytest.mark.parametrize("is_begun", [False, True])
@@ -72,8 +72,8 @@ def test_the_deadline_doubts_a_call_unless_it_certainly_had_not_begun(is_begun: 
     fired = arrivals.TimerFired(timer.id, () if is_begun else (call.id,))
     # The clock stood still while somebody was asked.
     run.take(fired, after_ms=2 * (timer.due_at_ms - run.now_ms))
-    assert run.state.ending is Ending.TIMEOUT
-    assert list(run.state.doubted) == ([call.id] if is_begun else [])
+    assert run.state.end.ending is Ending.TIMEOUT
+    assert list(run.state.commands.doubted) == ([call.id] if is_begun else [])
     if not is_begun:
         settled = rulings.CallSettled(call.id, rulings.Rung.OBSERVED, code=ErrorCode.CANCELLED_SIGNAL)
         assert settled in run.now(rulings.CallSettled)

@@ -54,8 +54,8 @@ def test_a_budget_that_is_used_up_ends_a_run_that_needs_more_of_it() -> None:
     run.proposes(wants("look", 1))
     run.returns()
     run.proposes(wants("look", 2))
-    assert run.state.ending is Ending.BUDGET_EXHAUSTED
-    assert run.state.message == "tool_calls_max=1 leaves nothing for look"
+    assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
+    assert run.state.end.message == "tool_calls_max=1 leaves nothing for look"
 
 
 def test_a_cap_of_zero_forbids_the_call_and_not_the_run() -> None:
@@ -63,13 +63,13 @@ def test_a_cap_of_zero_forbids_the_call_and_not_the_run() -> None:
     run.proposes(wants("look"))
     assert run.path()[-1] == "think"
     run.says("then without")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_call_that_waits_keeps_an_exhausted_run_open() -> None:
     run = Run(manifest_of(budget=Budget(tool_calls=1)))
     run.proposes(wants("look", 1), wants("look", 2))
-    assert run.state.ending is None
+    assert run.state.end.ending is None
 
 
 def test_the_third_denial_ends_the_run() -> None:
@@ -77,8 +77,8 @@ def test_the_third_denial_ends_the_run() -> None:
     run.proposes(wants("secret", 1), wants("secret", 2))
     assert run.path()[-1] == "think"
     run.proposes(wants("secret", 3))
-    assert run.state.ending is Ending.PERMISSION_DENIED
-    assert run.state.message == "3 calls were denied, denials_max=3"
+    assert run.state.end.ending is Ending.PERMISSION_DENIED
+    assert run.state.end.message == "3 calls were denied, denials_max=3"
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_a_model_that_cannot_repair_its_calls_ends_the_run(
     run = Run()
     for n in range(3):
         run.proposes(wants(tool, n, violations=violations))
-    assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, code)
-    assert "argument_repairs_max=2" in run.state.message
+    assert (run.state.end.ending, run.state.end.error) == (Ending.VALIDATION_FAIL, code)
+    assert "argument_repairs_max=2" in run.state.end.message
 
 
 def test_a_model_that_repeats_itself_is_blocked_once_and_then_stopped() -> None:
@@ -106,7 +106,10 @@ def test_a_model_that_repeats_itself_is_blocked_once_and_then_stopped() -> None:
     run.proposes(wants("look"))
     assert run.path()[-1] == "think"
     run.proposes(wants("look"))
-    assert (run.state.ending, run.state.error) == (Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_ITERATION_LIMIT)
+    assert (run.state.end.ending, run.state.end.error) == (
+        Ending.REPEATED_FAILURE,
+        ErrorCode.ORCHESTRATION_ITERATION_LIMIT,
+    )
 
 
 def test_a_committed_change_between_makes_the_same_call_a_new_one() -> None:
@@ -134,7 +137,7 @@ def test_a_result_that_was_not_verified_is_only_observed(
     run.returns("write", violations=violations, refuted=refuted)
     settled = run.last(rulings.CallSettled)
     assert (settled.rung, settled.code, settled.verifier) == (Rung.OBSERVED, code, "")
-    assert run.state.committed == {}
+    assert run.state.effects.committed == {}
 
 
 @pytest.mark.req("4.11", "4.13")
@@ -152,7 +155,7 @@ def test_a_tool_that_may_stop_the_loop_gives_the_answer() -> None:
     run = Run()
     run.proposes(wants("finish"))
     run.returns("finish", "that is all", stop_loop=True)
-    assert (run.path()[-2:], run.state.answer) == (["check", "done"], "that is all")
+    assert (run.path()[-2:], run.state.result.answer) == (["check", "done"], "that is all")
 
 
 @pytest.mark.req("3.22")
@@ -160,7 +163,7 @@ def test_a_tool_that_may_not_stop_the_loop_is_not_heard_when_it_wants_to() -> No
     run = Run()
     run.proposes(wants("look"))
     run.returns("look", "that is all", stop_loop=True)
-    assert (run.path()[-1], run.state.answer, run.state.stopped) == ("think", "", False)
+    assert (run.path()[-1], run.state.result.answer, run.state.result.stopped) == ("think", "", False)
 
 
 @pytest.mark.req("3.22")
@@ -169,7 +172,7 @@ def test_a_result_that_was_not_verified_does_not_end_the_loop(violations: tuple[
     run = Run()
     run.proposes(wants("finish"))
     run.returns("finish", stop_loop=True, violations=violations, refuted=refuted)
-    assert (run.path()[-1], run.state.stopped) == ("think", False)
+    assert (run.path()[-1], run.state.result.stopped) == ("think", False)
 
 
 @pytest.mark.req("4.45")
@@ -178,10 +181,10 @@ def test_a_tool_whose_results_are_misread_is_halted_and_what_it_said_is_kept() -
     for n in range(2):
         run.proposes(wants("look", n))
         run.returns("look", f"<new format {n}>", violations=BROKEN)
-    assert (run.state.ending, run.state.error) == (Ending.REPEATED_FAILURE, ErrorCode.CONSTRAINT_SCHEMA_INVALID)
-    assert [trace.content for trace in run.state.calls.values()] == ["<new format 0>", "<new format 1>"]
-    assert {command.version for command in run.all(CallTool)} == {run.state.tools["look"].version}
-    assert run.state.committed == {}
+    assert (run.state.end.ending, run.state.end.error) == (Ending.REPEATED_FAILURE, ErrorCode.CONSTRAINT_SCHEMA_INVALID)
+    assert [trace.content for trace in run.state.calls.made.values()] == ["<new format 0>", "<new format 1>"]
+    assert {command.version for command in run.all(CallTool)} == {run.state.derived.tools["look"].version}
+    assert run.state.effects.committed == {}
 
 
 @pytest.mark.req("3.22")
@@ -221,7 +224,7 @@ def test_a_call_its_tool_says_happened_is_committed_on_its_word() -> None:
     settled = run.last(rulings.CallSettled)
     assert (settled.rung, settled.verifier, settled.evidence) == (Rung.COMMITTED, RECONCILED, b"evidence")
     run.says("paid")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_yes_is_a_yes_whatever_the_schema_says_of_its_result() -> None:
@@ -236,7 +239,7 @@ def test_a_call_its_tool_says_did_not_happen_may_be_proposed_again() -> None:
     run.approves()
     run.returns()
     run.says("paid")
-    assert run.state.ending is Ending.SUCCESS
+    assert run.state.end.ending is Ending.SUCCESS
 
 
 def test_a_tool_node_without_proposals_refuses_nothing_and_goes_on() -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from ipaddress import ip_network
 from threading import Event, Thread
 
-from remit.tool.builtin.fetcher import Reach
+from remit.tool.builtin.http_client import Reach
 from remit.tool.builtin.targets import AllowedHost
 
 Reply = bytes | Callable[[socket.socket, Event], None]

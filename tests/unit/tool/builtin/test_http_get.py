@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.tool.builtin.fetcher import Deadline
+from remit.tool.builtin.http_client import Deadline
 from remit.tool.builtin.http_get import (
     CHARSETS,
     HTTP_NOT_TEXT,

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from remit.backend.embedded.disk.database import DATABASE
-from remit.tool.builtin import atomic_file, rooted
-from remit.tool.builtin.atomic_file import FILE_DISK_FULL, PARTIAL_MARK
+from remit.tool.builtin import rooted
 from remit.tool.builtin.refusal import ToolRefused
 from remit.tool.builtin.relative_path import (
     FILE_PATH_INVALID,
@@ -24,6 +23,7 @@ from remit.tool.builtin.relative_path import (
 )
 from remit.tool.builtin.rooted import (
     FILE_BYTES_MAX,
+    FILE_DISK_FULL,
     FILE_EXISTS,
     FILE_INACCESSIBLE,
     FILE_IS_FOREIGN,
@@ -31,6 +31,7 @@ from remit.tool.builtin.rooted import (
     FILE_NOT_FOUND,
     FILE_NOT_REGULAR,
     FILE_TOO_LARGE,
+    PARTIAL_MARK,
     Root,
     listing_of,
 )
@@ -215,7 +216,7 @@ def test_of_many_writes_at_once_none_is_overwritten_unless_that_was_asked_for(
 def test_a_disk_is_not_filled_to_its_end(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = os.statvfs(place)
     free = disk.f_bavail * disk.f_frsize
-    monkeypatch.setattr(atomic_file, "FREE_BYTES_MIN", free * 2)
+    monkeypatch.setattr(rooted, "FREE_BYTES_MIN", free * 2)
     found = refusal(Root(place).write, "new.txt", b"text", if_exists="refuse")
     assert found.code == FILE_DISK_FULL
     assert f"free_bytes_min={free * 2}" in found.message
