@@ -29,7 +29,7 @@ GROUPS = {
     "Plans": """ExecutionPlan PlanPolicy Step InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler""",
     "Graphs": "Graph Node NodeKind Edge EXITS TERMINALS chat_graph",
     "Evidence": "ContextBuilder context_confidence Document DocumentIndex Candidate rerank",
-    "Shapes and rules of answers": """Demand constrain gbnf_of schema_grammar RuleSet Rule Severity Length MustMention NoSecrets NumberRange
+    "Shapes and rules of answers": """Demand constrain RuleSet Rule Severity Length MustMention NoSecrets NumberRange
         SemanticCheck RetryPolicy compile_rules result_of confidence_of ask_of verdict_of""",
     "Guarding agents of others": "Guard GuardInMemory",
     "Reading and proving what happened": """Event EventLog InMemoryEventLog Fact FactKind Reading Manifest make_manifest Turn
