@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from scripts.transcript import comparable
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = ("start.md",)
+PAGES = ("start.md", "deployment.md")
 
 BLOCK = re.compile(r"(?:`(?P<file>[\w.-]+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 TYPED = re.compile(r"^\$ (?P<command>.*)\n(?P<said>(?:(?!\$ ).*\n)*)", re.MULTILINE)
