@@ -18,6 +18,8 @@ DOCUMENTS = (
     "docs/builtin-tools.md",
     "docs/choosing-a-boundary.md",
     "docs/concepts.md",
+    "docs/from-langgraph.md",
+    "docs/from-pydantic-ai.md",
     "docs/graphs.md",
     "docs/principals.md",
     "docs/retrieval.md",
