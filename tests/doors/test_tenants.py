@@ -550,7 +550,7 @@ def test_cursors_of_a_tenant_tell_nothing_of_the_turns_of_others(others: int, tm
                     assert [one.cursor for one in told] == [one.cursor for one in events[place + 1 :]]
             await one(ada)
             foreign = [event.cursor for event in await heard(ada)]
-            forged = [
+            forged: list[str | int] = [
                 "place:1",
                 "place:0",
                 "turn:1",
