@@ -10,7 +10,7 @@ from dataclasses import replace as replace_parts
 from pathlib import Path
 
 from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
-from remit.agents.single_runs import SingleRuns, listening
+from remit.agents.single_runs import CallLoop, SingleRuns, listening
 from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.failure import RequestRejected
@@ -80,7 +80,7 @@ class RedundantResult:
     response: SystemResponse
 
 
-class RedundantLoop:
+class RedundantLoop(CallLoop[RedundantResult]):
     """N answers of a given shape to one question, and a vote among them."""
 
     def __init__(
@@ -127,7 +127,7 @@ class RedundantLoop:
             observer=observer,
             context_provider=context_provider,
         )
-        self._runs = SingleRuns(system=system, home=home)
+        self._runs = SingleRuns(_read, system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
         check_room(self.as_step().graph, self.terms)
@@ -135,14 +135,14 @@ class RedundantLoop:
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
         """Ask N times, and count. A caller that stops waiting for it cancels the run and every replica."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.call(asked, self._kit_for, self.terms, _read)
+        return await self._runs.call(asked, self._kit_for, self.terms)
 
     async def start(
         self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
     ) -> Run[RedundantResult]:
         """Begin a vote: the handle follows, answers and cancels it, and its result is that of call()."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, self._kit_for, self.terms, _read, chunks=chunks)
+        return await self._runs.start(asked, self._kit_for, self.terms, chunks=chunks)
 
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
         """The same for programs without an event loop."""
@@ -154,7 +154,7 @@ class RedundantLoop:
 
         The model and the voter must be there that the call was begun with; else it is refused and stays as it is.
         """
-        return await self._runs.resume(run_id, self._kit_for, _read, before=_expect_vote)
+        return await self._runs.resume(run_id, self._kit_for, before=_expect_vote)
 
     def as_step(self, name: str = CUSTOM) -> PatternHandler:
         """The loop as a step of a plan: PlanExecutor takes the loop itself, too.

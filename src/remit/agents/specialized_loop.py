@@ -10,13 +10,13 @@ from dataclasses import replace as replace_parts
 from pathlib import Path
 
 from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
-from remit.agents.single_runs import SingleRuns, listening, response_of
+from remit.agents.single_runs import CallLoop, SingleRuns, listening, response_of
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
-from remit.core.record import JsonObject, replace
+from remit.core.record import replace
 from remit.core.run.contract import Mode, SystemRequest, SystemResponse
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
@@ -31,7 +31,7 @@ from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
 
 
-class SpecializedLoop:
+class SpecializedLoop(CallLoop[SystemResponse]):
     """One answer of a given shape for each call, and nothing remembered between calls.
 
     With tools a call has two phases: the model works with them, then it is asked for its output.
@@ -78,7 +78,7 @@ class SpecializedLoop:
         self._settings = replace_parts(
             _settings(self.config), code=judging.code, judge=judging.judge, filters=filters_of(filters)
         )
-        self._runs = SingleRuns(system=system, home=home)
+        self._runs = SingleRuns(response_of, system=system, home=home)
         check_settings(self._settings, user_id=user_id)
 
     @property
@@ -102,14 +102,14 @@ class SpecializedLoop:
         A caller that stops waiting for it cancels the run.
         """
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.call(asked, listening(self._settings), self._terms, response_of)
+        return await self._runs.call(asked, listening(self._settings), self._terms)
 
     async def start(
         self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
     ) -> Run[SystemResponse]:
         """Begin a call: the handle waits for it, follows it, answers and cancels it."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, listening(self._settings), self._terms, response_of, chunks=chunks)
+        return await self._runs.start(asked, listening(self._settings), self._terms, chunks=chunks)
 
     def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
@@ -120,14 +120,6 @@ class SpecializedLoop:
         """The same for programs without an event loop."""
         refuse_inside_a_loop("call_sync", "call")
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
-
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> SystemResponse:
-        """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
-        return await self._runs.approve(packet_id, response_of, by=by, arguments=arguments)
-
-    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> SystemResponse:
-        """Say no to what a call asks, and let it go on without."""
-        return await self._runs.reject(packet_id, response_of, by=by, reason=reason)
 
 
 def _settings(config: SpecializedConfig) -> LoopConfig:

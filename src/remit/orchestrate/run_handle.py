@@ -11,7 +11,7 @@ from uuid import uuid4
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
-from remit.core.run.run_events import RunEvent, Subject
+from remit.core.run.run_events import RunEvent
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, SIGNAL_INVALID, Signal, UserSignal
 from remit.orchestrate.setup.kit import Kit
 
@@ -77,6 +77,8 @@ class Run(Generic[T]):
     ) -> SystemResponse:
         """Say yes to what the run or a child of it asks, perhaps with other arguments; gives how it then rests.
 
+        A run of an agent elsewhere is given as it stands when it was heard.
+
         The packet may be left out where only one is open, and `by` where the system acts for a principal.
         """
         name = packet_id or await self._only_packet()
@@ -122,7 +124,8 @@ class Run(Generic[T]):
 
     async def _answered(self, signal: UserSignal) -> SystemResponse:
         await answer(self._system, self.id, signal, self._kit)
-        return await self
+        # An agent elsewhere goes on when it likes; that it was heard is all there is to wait for.
+        return await (self._system.result(self.id) if await self._system.is_guarded(self.id) else self._response())
 
     async def _response(self) -> SystemResponse:
         return (await self._rested())[0]
@@ -169,8 +172,7 @@ class Events:
 
     async def __anext__(self) -> RunEvent:
         if self._subscription is None:
-            await self._system.find(self._run_id)
-            self._subscription = self._system.subscribe(Subject(self._run_id), since=self._since, chunks=self._chunks)
+            self._subscription = await self._system.follow(self._run_id, since=self._since, chunks=self._chunks)
         while True:
             if (event := await self._subscription.taken()) is not None:
                 self._is_quiet = self._is_left = False
