@@ -8,6 +8,7 @@ Customers ask and staff answers; who is who is for your own login to say, here t
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,9 +34,18 @@ async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, System]]:
     """Open the store, and go on with whatever an earlier process left open; what waits for a person needs nobody here."""
     async with remit.open() as system:
         left = [entry.run_id for entry in await system.archive.runs(open_only=True) if not entry.waiting_for]
-        going_on = asyncio.gather(*map(system.resume, left), return_exceptions=True)
+        going_on = [asyncio.create_task(go_on(system, run_id)) for run_id in left]
         yield {"system": system}
-        going_on.cancel()
+        for task in going_on:
+            task.cancel()
+
+
+async def go_on(system: System, run_id: str) -> None:
+    """Resume a run; one that cannot be resumed says why, and keeps the others from nothing."""
+    try:
+        await system.resume(run_id)
+    except RemitError as error:
+        logging.getLogger("desk").warning("run %s rests: %s", run_id, error)
 
 
 app = FastAPI(lifespan=lifespan)
@@ -105,4 +115,6 @@ async def page() -> str:
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, port=int(os.environ.get("PORT", "8000")), log_level="warning")
+    # A browser may follow a run for hours: to stop, the server does not wait for it. The run goes on at the next start.
+    port = int(os.environ.get("PORT", "8000"))
+    uvicorn.run(app, port=port, log_level="warning", timeout_graceful_shutdown=2)

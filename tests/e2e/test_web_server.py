@@ -92,3 +92,4 @@ def test_a_run_is_submitted_followed_and_answered_over_http_and_goes_on_after_it
         assert client.get("/approvals").json() == []
     with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger:
         assert ledger.execute("SELECT order_id, cents FROM refunds").fetchall() == [("42", 12900)]
+    assert (tmp_path / "server.log").read_text() == ""
