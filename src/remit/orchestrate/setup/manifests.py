@@ -75,7 +75,7 @@ class Manifests:
         principal: Principal = LOCAL,
     ) -> Manifest:
         """Everything the run is started with, checked and pinned, in the name of its principal."""
-        entered = check_request(_identified(_signed_by(request, principal)))
+        entered = _identified(check_request(_signed_by(request, principal)))
         terms, fault = await self._policed(terms, principal)
         for field in ID_FIELDS:
             self.vault.check_name(field, getattr(entered, field))
