@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from remit.agents.plan_executor import PlanExecutor, PlanResult
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
+    from remit.agents.structured import StructuredResponse
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
     from remit.backend.memory.journal import MemoryJournal
     from remit.backend.memory.small_ports import MemoryBlobs
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from remit.constraint.stack import Demand, constrain
     from remit.context.evidence_message import ContextBuilder, context_confidence
     from remit.context.fts import Document, DocumentIndex
-    from remit.core.failure import Ending, ErrorCode, IllegalArrival, Refusal, RemitError, RequestRejected
+    from remit.core.failure import Ending, ErrorCode, IllegalArrival, Refusal, RemitError, RequestRejected, RunFailed
     from remit.core.journal.arrivals import Happened
     from remit.core.journal.rulings import ToolCallRefused
     from remit.core.journal.signing import Signer
@@ -184,6 +185,7 @@ __all__ = [
     "RuleSet",
     "Run",
     "RunEvent",
+    "RunFailed",
     "Scope",
     "ScriptedEngine",
     "Secret",
@@ -196,6 +198,7 @@ __all__ = [
     "Step",
     "StreamChunk",
     "StreamHandler",
+    "StructuredResponse",
     "Subject",
     "Subscription",
     "System",
@@ -252,6 +255,7 @@ _HOMES = {
         "agents.plan_executor": "PlanExecutor PlanResult",
         "agents.redundant_loop": "RedundantLoop RedundantResult",
         "agents.specialized_loop": "SpecializedLoop",
+        "agents.structured": "StructuredResponse",
         "assemble": "Settings settings_of system_in_memory system_on",
         "backend.memory.small_ports": "MemoryBlobs",
         "backend.memory.journal": "MemoryJournal",
@@ -265,7 +269,7 @@ _HOMES = {
         "core.work.candidate": "Candidate",
         "core.run.contract": "ExecutionHints Mode OutputContract SystemRequest SystemResponse",
         "core.journal.turn": "Turn",
-        "core.failure": "Ending ErrorCode IllegalArrival Refusal RemitError RequestRejected",
+        "core.failure": "Ending ErrorCode IllegalArrival Refusal RemitError RequestRejected RunFailed",
         "core.work.goal": "Goal",
         "core.work.graph": "EXITS Edge Graph Node NodeKind TERMINALS",
         "core.run.inference": "ModelInfo ModelRequest ModelResult Price Routing",

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
-from remit.agents.agent_requests import SchemaSource, check_settings, instructions, output_of, request_of
+from remit.agents.agent_requests import check_settings, instructions, output_of, request_of
 from remit.agents.answer_terms import RuleSource, judging_by
 from remit.agents.opening import Workplace, refuse_inside_a_loop
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
 from remit.agents.waiting import NOTHING_OPEN, open_run, run_or_cancel
 from remit.core.failure import RequestRejected
@@ -44,8 +45,6 @@ from remit.tool.registry import Registry
 AGENT_BUSY = "AGENT_BUSY"
 
 _NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
-
-T = TypeVar("T")
 
 
 class AgentLoop:
@@ -143,22 +142,22 @@ class AgentLoop:
         return begun.read_by(rested)
 
     async def chat_structured(
-        self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False
-    ) -> SystemResponse:
-        """One exchange whose answer is a value of this schema, in `structured_output`; no tool is offered.
+        self, text: str, schema: SchemaSource[T], *, repair: bool = True, strict: bool = False
+    ) -> StructuredResponse[T]:
+        """One exchange whose answer is a value of this schema, in `value`; no tool is offered.
 
         What does not fit is repaired where that is allowed, and asked for again with the exact violation. With `strict`
         no partly valid output comes back.
         """
         output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
-        return await self._exchanged(self._structured(text, output, _NO_TOOLS))
+        return structured(await self._exchanged(self._structured(text, output, _NO_TOOLS)), schema)
 
     async def produce(
-        self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False
-    ) -> SystemResponse:
+        self, text: str, schema: SchemaSource[T], *, repair: bool = True, strict: bool = False
+    ) -> StructuredResponse[T]:
         """The same in two phases: the model works with its tools first, then it is asked for its output."""
         output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
-        return await self._exchanged(self._structured(text, output, ToolChoice()))
+        return structured(await self._exchanged(self._structured(text, output, ToolChoice())), schema)
 
     async def _exchanged(self, request: SystemRequest) -> SystemResponse:
         system = await self._workplace.system()
@@ -226,7 +225,7 @@ class AgentLoop:
     ) -> None:
         await self.close()
 
-    async def _alone(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _alone(self, work: Coroutine[Any, Any, SystemResponse]) -> SystemResponse:
         try:
             return await work
         finally:

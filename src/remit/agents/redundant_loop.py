@@ -8,10 +8,12 @@ import asyncio
 from dataclasses import dataclass
 from dataclasses import replace as replace_parts
 from pathlib import Path
+from typing import Generic
 
-from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, object_schema, output_of, request_of
 from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.single_runs import SingleRuns, listening
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
@@ -66,7 +68,7 @@ class RedundantConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RedundantResult:
+class RedundantResult(Generic[T]):
     """What a vote came to: the winner, how surely, every answer that was voted on, and what all of them used.
 
     `failed` replicas gave no answer. The response says why, where there is no winner.
@@ -77,17 +79,22 @@ class RedundantResult:
     candidates: tuple[str, ...]
     usage: TokenUsage
     failed: int
-    response: SystemResponse
+    response: StructuredResponse[T]
+
+    @property
+    def value(self) -> T:
+        """The winner as the type that was given as schema; raises RunFailed where there is no winner."""
+        return self.response.value
 
 
-class RedundantLoop:
+class RedundantLoop(Generic[T]):
     """N answers of a given shape to one question, and a vote among them."""
 
     def __init__(
         self,
         engine: Engine | str | None,
         *,
-        schema: SchemaSource,
+        schema: SchemaSource[T],
         system_prompt: str = "",
         grammar: str = "",
         n: int = REPLICAS_DEFAULT,
@@ -106,6 +113,7 @@ class RedundantLoop:
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
+        self._schema = schema
         shape, opened = object_schema(schema), engine_of(engine)
         count = REPLICAS_DEFAULT if type(n) is int and n == 0 else n
         self.config = RedundantConfig(opened, system_prompt, shape, grammar, count, voting, max_tokens, observer)
@@ -132,29 +140,29 @@ class RedundantLoop:
         # What no graph could be made of, or what the budget could not pay for, is refused now.
         check_room(self.as_step().graph, self.terms)
 
-    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
+    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """Ask N times, and count. Whoever stops waiting for it cancels the run and every replica."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.call(asked, self._kit_for, self.terms, _read)
+        return await self._runs.call(asked, self._kit_for, self.terms, self._read)
 
     async def start(
         self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
-    ) -> Run[RedundantResult]:
+    ) -> Run[RedundantResult[T]]:
         """Begin a vote: the handle follows, answers and cancels it, and its result is that of call()."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, self._kit_for, self.terms, _read, chunks=chunks)
+        return await self._runs.start(asked, self._kit_for, self.terms, self._read, chunks=chunks)
 
-    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
+    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """The same for programs without an event loop."""
         refuse_inside_a_loop("call_sync", "call")
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
 
-    async def resume(self, run_id: str) -> RedundantResult:
+    async def resume(self, run_id: str) -> RedundantResult[T]:
         """Go on with a call that was begun here or elsewhere; no replica that has ended is asked again.
 
         The model and the voter must be there that the call was begun with; else it is refused and stays as it is.
         """
-        return await self._runs.resume(run_id, self._kit_for, _read, before=_expect_vote)
+        return await self._runs.resume(run_id, self._kit_for, self._read, before=_expect_vote)
 
     def as_step(self, name: str = CUSTOM) -> PatternHandler:
         """The loop as a step of a plan: PlanExecutor takes the loop itself, too.
@@ -178,6 +186,12 @@ class RedundantLoop:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
         request = request_of(self._settings, prompt, user_id=self.user_id)
         return replace(request, mode=Mode.REDUNDANT, output=output)
+
+    async def _read(self, system: System, response: SystemResponse) -> RedundantResult[T]:
+        candidates, failed = await candidates_of(system, response.run_id)
+        confidence, usage = response.confidence or 0.0, response.token_usage
+        typed = structured(response, self._schema)
+        return RedundantResult(response.content, confidence, candidates, usage, failed, typed)
 
     def _code(self, name: str = CUSTOM) -> dict[str, Strategy]:
         voting = self.config.voting
@@ -208,12 +222,6 @@ async def _expect_vote(system: System, run_id: str) -> None:
     if mode is not Mode.REDUNDANT:
         message = f"run {run_id} is of mode {mode} and no vote; resume it with what began it"
         raise RequestRejected(RUN_NO_VOTE, message, {"run_id": run_id})
-
-
-async def _read(system: System, response: SystemResponse) -> RedundantResult:
-    candidates, failed = await candidates_of(system, response.run_id)
-    confidence, usage = response.confidence or 0.0, response.token_usage
-    return RedundantResult(response.content, confidence, candidates, usage, failed, response)
 
 
 async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], int]:

@@ -152,8 +152,3 @@ class SingleRuns:
             return
         self._waiting.pop(response.run_id, None)
         await call.workplace.close_when_left()
-
-
-async def response_of(system: System, response: SystemResponse) -> SystemResponse:
-    """For loops that give the response itself."""
-    return response

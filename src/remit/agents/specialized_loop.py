@@ -8,11 +8,13 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace as replace_parts
 from pathlib import Path
+from typing import Generic
 
-from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, object_schema, output_of, request_of
 from remit.agents.answer_terms import RuleSource, judging_by
 from remit.agents.opening import refuse_inside_a_loop
-from remit.agents.single_runs import SingleRuns, listening, response_of
+from remit.agents.single_runs import SingleRuns, listening
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -32,7 +34,7 @@ from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
 
 
-class SpecializedLoop:
+class SpecializedLoop(Generic[T]):
     """One answer of a given shape for each call, and nothing remembered between calls.
 
     With tools a call has two phases: the model works with them, then it is asked for its output.
@@ -42,7 +44,7 @@ class SpecializedLoop:
         self,
         engine: Engine | str | None,
         *,
-        schema: SchemaSource,
+        schema: SchemaSource[T],
         tools: Registry | Iterable[Tool | Function] = (),
         system_prompt: str = "",
         grammar: str = "",
@@ -74,6 +76,7 @@ class SpecializedLoop:
             context_provider,
         )
         self.user_id = user_id
+        self._schema = schema
         judging = judging_by(rules, judge, self.config.engine)
         self._terms = judging.applied(terms_of(boundary, budget, router, role=role, goal=goal))
         self._settings = replace_parts(
@@ -97,38 +100,41 @@ class SpecializedLoop:
         """How many rounds of tools the first phase of a call may have."""
         return self._settings.max_tool_iterations
 
-    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
-        """One call: the value is in `structured_output`. It returns with a question to a person, too.
+    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> StructuredResponse[T]:
+        """One call: its output is `value` of the response. It returns with a question to a person, too.
 
         Whoever stops waiting for it cancels the run.
         """
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.call(asked, listening(self._settings), self._terms, response_of)
+        return await self._runs.call(asked, listening(self._settings), self._terms, self._read)
 
     async def start(
         self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
-    ) -> Run[SystemResponse]:
+    ) -> Run[StructuredResponse[T]]:
         """Begin a call: the handle waits for it, follows it, answers and cancels it."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, listening(self._settings), self._terms, response_of, chunks=chunks)
+        return await self._runs.start(asked, listening(self._settings), self._terms, self._read, chunks=chunks)
 
     def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
         request = request_of(self._settings, prompt, user_id=self.user_id)
         return replace(request, mode=Mode.STRUCTURED, output=output)
 
-    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
+    async def _read(self, _: System, response: SystemResponse) -> StructuredResponse[T]:
+        return structured(response, self._schema)
+
+    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> StructuredResponse[T]:
         """The same for programs without an event loop."""
         refuse_inside_a_loop("call_sync", "call")
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> SystemResponse:
+    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> StructuredResponse[T]:
         """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
-        return await self._runs.approve(packet_id, response_of, by=by, arguments=arguments)
+        return await self._runs.approve(packet_id, self._read, by=by, arguments=arguments)
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> SystemResponse:
+    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> StructuredResponse[T]:
         """Say no to what a call asks, and let it go on without."""
-        return await self._runs.reject(packet_id, response_of, by=by, reason=reason)
+        return await self._runs.reject(packet_id, self._read, by=by, reason=reason)
 
 
 def _settings(config: SpecializedConfig) -> LoopConfig:

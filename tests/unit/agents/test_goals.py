@@ -1,6 +1,6 @@
 """Goals as a caller sees them: what grounds an answer, who reviews it, what only warns, and what cannot be done."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from remit.core.limits.boundary import BoundaryMode, TaskRule
 from remit.core.limits.tools import TOOLS_DISALLOWED, Effect, ToolCategory, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.limits.trust import Reads, Trust
 from remit.core.record import BlobRef, JsonObject
-from remit.core.run.contract import CallStatus
+from remit.core.run.contract import CallStatus, SystemResponse
 from remit.core.run.messages import Message, system_message, user_message
 from remit.core.work.goal import (
     FACTUAL,
@@ -315,7 +315,7 @@ def test_every_loop_takes_a_goal(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "goal.yaml"
     file.write_text("required_actions: [nobody]\n", encoding="utf-8")
     engine, schema = ScriptedEngine([{"text": '{"a": 1}'}]), {"type": "object"}
-    responses = {
+    responses: dict[str, Callable[[], SystemResponse]] = {
         "single": lambda: SpecializedLoop(engine, schema=schema, goal=file, system=system_in_memory()).call_sync("x"),
         "plan": lambda: (
             PlanExecutor(

@@ -9,12 +9,13 @@ import pytest
 
 from remit import System
 from remit.agents.opening import HOME_INVALID
-from remit.agents.single_runs import KitFor, SingleRuns, listening, response_of
+from remit.agents.single_runs import KitFor, SingleRuns, listening
 from remit.agents.waiting import NOTHING_OPEN
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, IllegalArrival, RemitError, RequestRejected
 from remit.core.record import JsonObject
+from remit.core.run.contract import SystemResponse
 from remit.core.run.lineage import derived_id
 from remit.core.run.signals import PACKET_UNKNOWN, SIGNAL_INVALID, Signal
 from remit.inference.engine import Restarted, StreamChunk
@@ -27,6 +28,11 @@ from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import Said, approval, calls, helper, keep, request, scripted, signal, systems
 from tests.unit.orchestrate.stage import play
+
+
+async def response_of(_: System, response: SystemResponse) -> SystemResponse:
+    return response
+
 
 ASKS = (calls("keep", text="x"), {"text": "kept"})
 LATE: JsonObject = {"text": "late", "delay_ms": 20_000}
