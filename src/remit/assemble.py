@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from remit.backend.embedded.owner.trusted_keys import Ownership, TrustList
     from remit.core.run.halt import Standing
     from remit.inference.local.models import KnownModel, ModelDescription
-    from remit.observe.checkup.checkup import Check
+    from remit.observe.checkup import Check
     from remit.observe.views.named_addresses import StoreNamed
     from remit.orchestrate.patterns.plan_file import PlanFile
     from remit.orchestrate.people.draining import Drain
@@ -448,9 +448,7 @@ def _reading(settings: Settings) -> System:
 async def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store, its disk, its secrets where it is ours, the models."""
     from remit.backend.embedded.checkup import FolderCheckup
-    from remit.observe.checkup.checkup import check_house
-    from remit.observe.checkup.tool_checkup import check_tools
-    from remit.observe.checkup.vault_checkup import check_secrets
+    from remit.observe.checkup import check_house, check_secrets, check_tools
     from remit.orchestrate.setup.engine_checkup import check_models
 
     # A store that cannot be opened is looked at, too.

@@ -42,10 +42,10 @@ from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, Terms, kit_of
 from remit.orchestrate.tenants.tenancy import TenantStandings
-from remit.testing.poor_log import PoorLog
 from remit.tool.declare.decorator import tool
 from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
+from tests.simulation.shared_store import PoorLog
 
 NOON = 1_700_000_000_000
 ACME = Principal("acme", "ada", ("*",))

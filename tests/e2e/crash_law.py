@@ -38,8 +38,8 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop import recover
 from remit.orchestrate.setup.kit import Kit
-from remit.testing.crashing import CrashingStore, Forked, Fuse, Moment, OnKept, Position, Tell, in_fork
 from tests.e2e import errand
+from tests.e2e.crashing import CrashingStore, Forked, Fuse, Moment, OnKept, Position, Tell, in_fork
 from tests.e2e.errand import RUN, Ledger
 
 # More than the errand has questions, even when every one of its calls is proposed twice.

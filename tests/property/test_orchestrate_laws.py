@@ -32,12 +32,12 @@ from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.texts import Kept
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import Runner
-from remit.testing.laws import LAWS
 from remit.testing.runs import SimulatedRun, fold
-from remit.testing.scenarios import TOOLS, scenario, tools
 from remit.testing.scripts import in_turn, proposes_all, says
 from remit.testing.world import SimulatedWorld, Yield
 from tests.depth import examples
+from tests.simulation.laws.every_law import LAWS
+from tests.simulation.scenarios import TOOLS, scenario, tools
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 # Half surrogate pairs, zeros and terminal codes included; sometimes too long to stand in a turn.

@@ -31,9 +31,9 @@ from remit.orchestrate.loop.holdings import FencedJournal, Holdings
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
-from remit.testing.laws_of_shells import keep_the_law
 from remit.testing.runs import LawBroken
-from remit.testing.shell_scenarios import WEATHERS, shell_scenario
+from tests.simulation.laws.shells import keep_the_law
+from tests.simulation.shell_world import WEATHERS, shell_scenario
 
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 400

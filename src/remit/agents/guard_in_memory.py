@@ -50,7 +50,7 @@ class GuardInMemory:
         return at_once(self._guard.line(data))
 
     def too_long(self, beginning: bytes) -> JsonObject:
-        """The answer to a line that is longer than anybody reads."""
+        """The answer to a line that is too long to be read."""
         return at_once(self._guard.too_long(beginning))
 
 

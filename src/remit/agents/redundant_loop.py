@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Generic
 
 from remit.agents.agent_requests import check_settings, object_schema, output_of, request_of
-from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.single_runs import SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, terms_of
+from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -141,7 +141,7 @@ class RedundantLoop(Generic[T]):
         check_room(self.as_step().graph, self.terms)
 
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
-        """Ask N times, and count. Whoever stops waiting for it cancels the run and every replica."""
+        """Ask N times, and count. A caller that stops waiting for it cancels the run and every replica."""
         asked = self._request(prompt, repair=repair, strict=strict)
         return await self._runs.call(asked, self._kit_for, self.terms, self._read)
 

@@ -34,7 +34,7 @@ from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.loop.live import Live
 
 if TYPE_CHECKING:
-    from remit.observe.checkup.checkup import Check
+    from remit.observe.checkup import Check
 
 
 class Turns(Protocol):

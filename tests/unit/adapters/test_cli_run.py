@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from remit import PlanExecutor, Step
-from remit.adapters.cli.commands.running import ModeName, RouterName
+from remit.adapters.cli.commands.run import ModeName, RouterName
 from remit.assemble import opened, settings_of
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore

@@ -24,7 +24,7 @@ from remit.core.limits.boundary import BoundaryMode, TaskRule
 from remit.core.limits.tools import TOOLS_DISALLOWED, Effect, ToolCategory, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.limits.trust import Reads, Trust
 from remit.core.record import BlobRef, JsonObject
-from remit.core.run.contract import CallStatus, SystemResponse
+from remit.core.run.contract import CallStatus
 from remit.core.run.messages import Message, system_message, user_message
 from remit.core.work.goal import (
     FACTUAL,

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pytest
 
 from remit import Budget, RedundantLoop, System
-from remit.agents.opening import LOOP_RUNNING
 from remit.agents.redundant_loop import RUN_NO_VOTE, RedundantConfig, RedundantResult
+from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import opened, settings_of, system_in_memory
 from remit.core.failure import Ending, ErrorCode, FailureCategory, RequestRejected
 from remit.core.journal.arrivals import ModelFailed

@@ -9,7 +9,7 @@ from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, 
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.core.record import replace
-from remit.testing.poor_log import PoorLog
+from tests.simulation.shared_store import PoorLog
 
 TOKENS = int(Dimension.OUTPUT_TOKENS)
 LIMIT = Limit(Period.TOTAL, TOKENS, 100, 0, NEVER_MS)

@@ -12,7 +12,7 @@ from remit.backend.embedded.owner.keys import load_signer
 from remit.backend.embedded.owner.trusted_keys import TrustList
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.storage import StoreUnusable
-from remit.observe.checkup.checkup import CheckState
+from remit.observe.checkup import CheckState
 from tests.unit.orchestrate.stage import play
 
 

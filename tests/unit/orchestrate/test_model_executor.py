@@ -34,7 +34,7 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Kit
 from remit.rerank import router as router_module
 from remit.rerank.router import Router, Scored
-from remit.testing.scenarios import MODEL, TOOLS
+from tests.simulation.scenarios import MODEL, TOOLS
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import Stage, ok, play
 

@@ -11,7 +11,7 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.journal.codec import decode_turn, encode_signal
 from remit.core.run.signals import Signal, UserSignal
 from remit.orchestrate.history.repair import Rebuilt, derived_from
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 from tests.unit.orchestrate.house import calls, keep, request, scripted, store_of, systems, unaudited
 
 

@@ -22,12 +22,12 @@ from remit.kernel.state import RunState
 from remit.observe.history import references
 from remit.orchestrate.history.replay import SHOWN_CHARS_MAX, Audit, AuditVerdict, audit, kept_texts
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
-from remit.testing.pattern_scenarios import fickle, vote_request
-from remit.testing.play import demo_manifest, demo_world
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import scenario
 from remit.testing.scripts import in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
+from tests.simulation.pattern_scenarios import fickle, vote_request
+from tests.simulation.play import demo_manifest, demo_world
+from tests.simulation.scenarios import scenario
 
 SEEDS = 25
 LONG = "long " * 400

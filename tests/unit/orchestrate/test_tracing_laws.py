@@ -18,11 +18,11 @@ from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Message
 from remit.orchestrate.facts.gate_trace import Tracer, reader_of, traced
 from remit.orchestrate.history.replay import AuditVerdict, audit
-from remit.testing.authority_scenarios import FILTERS
-from remit.testing.scenarios import random_person
 from remit.testing.scripts import Breaks, says
 from remit.testing.trouble import WEATHER
 from remit.testing.world import SimulatedWorld
+from tests.simulation.authority_scenarios import FILTERS
+from tests.simulation.scenarios import random_person
 from tests.unit.orchestrate.test_replay import tampered
 from tests.unit.orchestrate.traced import (
     EVIL,

@@ -203,7 +203,7 @@ class BadCatalogue:
             begins=begins[:1] if self._flaw == "looks at one letter" else begins,
             open_only=open_only,
             waiting_only=waiting_only,
-            before="" if self._flaw == "begins anew" and before == "nobody" else before,
+            before="" if self._flaw == "begins anew" and before == "unknown" else before,
             limit=limit,
         )
         return entries[::-1] if self._flaw == "oldest first" else entries

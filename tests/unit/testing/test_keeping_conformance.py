@@ -19,7 +19,7 @@ from remit.core.journal.commands import Command
 from remit.core.journal.signing import SignedDeletion, Signer, is_head_signed
 from remit.core.journal.storage import Barrier, Listing, Losses, Redacted, Removed, SignedHead, StoreUnusable, Warrant
 from remit.core.record import digest_of, replace
-from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup import Check, CheckState
 from remit.orchestrate.ports import HeadLog, Journal, Store
 from remit.testing.conformance.checkup import CHECKUP_CHECKS
 from remit.testing.conformance.head_log import HEAD_LOG_CHECKS

@@ -101,7 +101,7 @@ class BadIndex(MemoryStore):
 
     def __init__(self, flaw: str) -> None:
         super().__init__()
-        self.index = self  # type: ignore[assignment]  # the two methods below
+        self.index = self  # type: ignore[assignment]  # the methods below
         self._flaw = flaw
 
     async def names(self) -> Sequence[str]:
@@ -110,6 +110,9 @@ class BadIndex(MemoryStore):
 
     async def sum_up(self) -> None:
         await self.journal.sum_up()
+
+    async def strike(self) -> Sequence[str]:
+        return await self.journal.strike()
 
     async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
         match self._flaw:

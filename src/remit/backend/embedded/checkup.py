@@ -25,7 +25,7 @@ from remit.backend.embedded.owner.losses import losses_in, refuse_cleared, refus
 from remit.backend.embedded.owner.trusted_keys import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
 from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED
-from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup import Check, CheckState
 
 # Beyond this, looking at every page takes longer than a person waits for a check-up.
 WHOLE_BYTES_MAX = 500_000_000

@@ -47,7 +47,7 @@ from remit.core.journal.storage import (
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import Charge, Committed, Limit
 from remit.core.run.halt import HALTS
-from remit.observe.checkup.checkup import Check
+from remit.observe.checkup import Check
 
 # Inboxes over logs.
 #

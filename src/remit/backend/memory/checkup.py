@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from remit.backend.memory.journal import MemoryJournal
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import STORE_BEHIND_ITS_LOG
-from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup import Check, CheckState
 
 
 class MemoryCheckup:

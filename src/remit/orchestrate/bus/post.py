@@ -22,7 +22,7 @@ from remit.core.run.signals import Signal, UserSignal, packet_named
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
-from remit.observe.people.settled import too_late
+from remit.observe.people.packets import too_late
 from remit.orchestrate.executors.human import answer_to
 from remit.orchestrate.executors.reports import PERFORMED, Report
 from remit.orchestrate.loop.durability import answer_of

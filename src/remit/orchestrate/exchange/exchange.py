@@ -23,8 +23,7 @@ from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.observe.views.event_log import EventLog, Telling
-from remit.observe.views.meter import metered
-from remit.observe.watcher import Watcher
+from remit.observe.watcher import Watcher, metered
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.setup.kit import Code, ContextProvider, Kit, ToolCallFilter
 from remit.tool.registry import Registry

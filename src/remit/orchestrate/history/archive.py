@@ -21,17 +21,14 @@ from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN
 from remit.core.schema.json_text import kept_value
 from remit.kernel.state import RunState, loop_state, pinned, questions, waiting_for
 from remit.observe.history import History, fold, read_history
-from remit.observe.people.packets import GROUP_MARK, Approval, grouped
-from remit.observe.people.settled import too_late
+from remit.observe.people.packets import GROUP_MARK, Approval, grouped, too_late
 from remit.observe.proof.export import export_lines
-from remit.observe.proof.findings import Fault, Finding, Verification
-from remit.observe.proof.halt_journal import verify_halts
-from remit.observe.proof.verify import verify_run
+from remit.observe.proof.findings import Fault, Finding, StoreInDoubt, Verification
+from remit.observe.proof.verify import verify_halts, verify_run
 from remit.observe.reading import Reading, is_failed_call
 from remit.observe.views.explain import Told, explain
 from remit.observe.views.late_outcomes import NOTHING_BELOW
-from remit.observe.views.loop_states import loop_states
-from remit.observe.views.missing_turns import StoreInDoubt
+from remit.observe.views.outline import loop_states
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
 from remit.orchestrate.history.repair import doubts

@@ -17,7 +17,7 @@ from remit.core.run.halt import HALTS
 from remit.core.run.manifest import EarlierEffect
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
-from remit.observe.views.missing_turns import RunInDoubt, StoreInDoubt
+from remit.observe.proof.findings import RunInDoubt, StoreInDoubt
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.durability import answer_of, listing_of, standing_after
 from remit.orchestrate.ports import Catalogue, HeadLog, Store, Turns
