@@ -37,7 +37,6 @@ from remit.orchestrate.exchange.sessions import Session, SessionState
 from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse, rejection
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
-from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
 
 AGENT_BUSY = "AGENT_BUSY"
@@ -52,7 +51,7 @@ class AgentLoop:
         self,
         engine: Engine | str | None,
         *,
-        tools: Registry | Iterable[Tool | Function] = (),
+        tools: Registry | Iterable[object] = (),
         system_prompt: str = "",
         grammar: str = "",
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,

@@ -29,7 +29,6 @@ from remit.orchestrate.exchange.exchange import LoopConfig, SpecializedConfig, S
 from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import Run
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
-from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
 
 
@@ -44,7 +43,7 @@ class SpecializedLoop(Generic[T]):
         engine: Engine | str | None,
         *,
         schema: SchemaSource[T],
-        tools: Registry | Iterable[Tool | Function] = (),
+        tools: Registry | Iterable[object] = (),
         system_prompt: str = "",
         grammar: str = "",
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,

@@ -25,19 +25,20 @@ CALLER = "caller"
 QUIET_MS = 500
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 # Makes of the response of a run that rests what was asked for, while its store is open.
 Read = Callable[[SystemResponse], Awaitable[T]]
 
 
-class Run(Generic[T]):
+class Run(Generic[T_co]):
     """One run. `await run` gives its response once it rests, `async for event in run` what happens until then."""
 
     def __init__(
         self,
         system: "System",
         run_id: str,
-        read: Read[T],
+        read: Read[T_co],
         kit: Kit | None = None,
         subscription: "Subscription | None" = None,
     ) -> None:
@@ -48,7 +49,7 @@ class Run(Generic[T]):
         # What was heard since before it began, for the first who follows it.
         self._subscription = subscription
         # What it came to, once it has ended: its store may be closed then.
-        self._ended: tuple[SystemResponse, T] | None = None
+        self._ended: tuple[SystemResponse, T_co] | None = None
 
     def __await__(self) -> Generator[Any, None, SystemResponse]:
         return self._response().__await__()
@@ -61,7 +62,7 @@ class Run(Generic[T]):
         """The same run, of which something else is made."""
         return Run(self._system, self.id, read, self._kit, self._subscription)
 
-    async def result(self) -> T:
+    async def result(self) -> T_co:
         """What the run came to, as the caller that started it gives it: a response, or what a pattern makes of it."""
         return (await self._rested())[1]
 
@@ -127,7 +128,7 @@ class Run(Generic[T]):
     async def _response(self) -> SystemResponse:
         return (await self._rested())[0]
 
-    async def _rested(self) -> tuple[SystemResponse, T]:
+    async def _rested(self) -> tuple[SystemResponse, T_co]:
         if self._ended is None:
             async for _ in Events(self._system, self.id, None, chunks=False):
                 pass
