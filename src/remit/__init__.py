@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from remit.core.work.goal import Goal
     from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
     from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
-    from remit.front import Door, open  # noqa: A004  # `remit.open()` is how it is said
+    from remit.front import Door
+    from remit.front import open as open  # noqa: A004  # `remit.open()` is how it is said, and no star takes it along
     from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
     from remit.inference.scripted.engine import ScriptedEngine
     from remit.inference.scripted.script import FREE
@@ -232,7 +233,6 @@ __all__ = [
     "kit_of",
     "load_tools",
     "make_manifest",
-    "open",
     "perform",
     "rerank",
     "result_of",
@@ -354,4 +354,4 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "open"])

@@ -338,7 +338,14 @@ class Opened:
 
     async def __aenter__(self) -> System:
         # A store is made and synced, and a key may be: the loop does not wait for a disk.
-        self.system = system = await asyncio.to_thread(self.make)
+        making = asyncio.get_running_loop().run_in_executor(None, self.make)
+        try:
+            self.system = system = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            # What is being made cannot be stopped, and nobody would close it.
+            self.system = await making
+            await self.aclose()
+            raise
         if self.watcher is not None:
             system.listen(told(self.watcher))
         return system
@@ -347,10 +354,11 @@ class Opened:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the system; again, nothing."""
-        system, self.system = self.system, None
+        """Close the system; again, nothing. Who was kept from it may try again."""
+        system = self.system
         if system is not None:
             await system.close()
+            self.system = None
             for call in system.abandoned:
                 if self.watcher is not None:
                     self.watcher.abandoned(call.run_id, call.tool)

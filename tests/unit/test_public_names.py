@@ -1,5 +1,7 @@
 """The public list: every name is found, each in the file that defines it, and nothing else is offered."""
 
+import builtins
+import types
 from importlib import import_module
 from importlib.metadata import version
 from types import FunctionType
@@ -17,8 +19,15 @@ def test_every_public_name_is_loaded_from_its_home() -> None:
 
 
 def test_the_list_and_the_homes_name_the_same_things() -> None:
-    assert sorted(remit.__all__) == sorted([*remit._HOMES, "__version__"])
-    assert dir(remit) == sorted(remit.__all__)
+    assert sorted([*remit.__all__, "open"]) == sorted([*remit._HOMES, "__version__"])
+    assert dir(remit) == sorted([*remit.__all__, "open"])
+
+
+def test_whoever_takes_everything_keeps_the_functions_of_python_itself() -> None:
+    taken: dict[str, object] = {}
+    exec("from remit import *", taken)
+    assert taken.keys() & vars(builtins).keys() <= {"__builtins__", *vars(types.ModuleType(""))}
+    assert taken["AgentLoop"] is remit.AgentLoop
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:

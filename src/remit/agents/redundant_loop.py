@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic
 
 from remit.agents.agent_requests import check_settings, object_schema, output_of, request_of
-from remit.agents.single_runs import SingleRuns, listening
+from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
@@ -87,7 +87,7 @@ class RedundantResult(Generic[T]):
         return self.response.value
 
 
-class RedundantLoop(Generic[T]):
+class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
     """N answers of a given shape to one question, and a vote among them."""
 
     def __init__(
@@ -113,7 +113,6 @@ class RedundantLoop(Generic[T]):
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
-        self._schema = schema
         shape, opened = object_schema(schema), engine_of(engine)
         count = REPLICAS_DEFAULT if type(n) is int and n == 0 else n
         self.config = RedundantConfig(opened, system_prompt, shape, grammar, count, voting, max_tokens, observer)
@@ -135,7 +134,7 @@ class RedundantLoop(Generic[T]):
             observer=observer,
             context_provider=context_provider,
         )
-        self._runs = SingleRuns(system=system, home=home)
+        self._runs = SingleRuns(_reading(schema), system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
         check_room(self.as_step().graph, self.terms)
@@ -143,14 +142,14 @@ class RedundantLoop(Generic[T]):
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """Ask N times, and count. A caller that stops waiting for it cancels the run and every replica."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.call(asked, self._kit_for, self.terms, self._read)
+        return await self._runs.call(asked, self._kit_for, self.terms)
 
     async def start(
         self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
     ) -> Run[RedundantResult[T]]:
         """Begin a vote: the handle follows, answers and cancels it, and its result is that of call()."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, self._kit_for, self.terms, self._read, chunks=chunks)
+        return await self._runs.start(asked, self._kit_for, self.terms, chunks=chunks)
 
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """The same for programs without an event loop."""
@@ -162,7 +161,7 @@ class RedundantLoop(Generic[T]):
 
         The model and the voter must be there that the call was begun with; else it is refused and stays as it is.
         """
-        return await self._runs.resume(run_id, self._kit_for, self._read, before=_expect_vote)
+        return await self._runs.resume(run_id, self._kit_for, before=_expect_vote)
 
     def as_step(self, name: str = CUSTOM) -> PatternHandler:
         """The loop as a step of a plan: PlanExecutor takes the loop itself, too.
@@ -186,12 +185,6 @@ class RedundantLoop(Generic[T]):
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
         request = request_of(self._settings, prompt, user_id=self.user_id)
         return replace(request, mode=Mode.REDUNDANT, output=output)
-
-    async def _read(self, system: System, response: SystemResponse) -> RedundantResult[T]:
-        candidates, failed = await candidates_of(system, response.run_id)
-        confidence, usage = response.confidence or 0.0, response.token_usage
-        typed = structured(response, self._schema)
-        return RedundantResult(response.content, confidence, candidates, usage, failed, typed)
 
     def _code(self, name: str = CUSTOM) -> dict[str, Strategy]:
         voting = self.config.voting
@@ -222,6 +215,16 @@ async def _expect_vote(system: System, run_id: str) -> None:
     if mode is not Mode.REDUNDANT:
         message = f"run {run_id} is of mode {mode} and no vote; resume it with what began it"
         raise RequestRejected(RUN_NO_VOTE, message, {"run_id": run_id})
+
+
+def _reading(schema: SchemaSource[T]) -> Read[RedundantResult[T]]:
+    async def read(system: System, response: SystemResponse) -> RedundantResult[T]:
+        candidates, failed = await candidates_of(system, response.run_id)
+        confidence, usage = response.confidence or 0.0, response.token_usage
+        typed = structured(response, schema)
+        return RedundantResult(response.content, confidence, candidates, usage, failed, typed)
+
+    return read
 
 
 async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], int]:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Generic
 
 from remit.agents.agent_requests import check_settings, object_schema, output_of, request_of
-from remit.agents.single_runs import SingleRuns, listening
+from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
-from remit.core.record import JsonObject, replace
+from remit.core.record import replace
 from remit.core.run.contract import Mode, SystemRequest, SystemResponse
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
@@ -32,7 +32,7 @@ from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
 
-class SpecializedLoop(Generic[T]):
+class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
     """One answer of a given shape for each call, and nothing remembered between calls.
 
     With tools a call has two phases: the model works with them, then it is asked for its output.
@@ -74,13 +74,12 @@ class SpecializedLoop(Generic[T]):
             context_provider,
         )
         self.user_id = user_id
-        self._schema = schema
         judging = judging_by(rules, judge, self.config.engine)
         self._terms = judging.applied(terms_of(boundary, budget, router, role=role, goal=goal))
         self._settings = replace_parts(
             _settings(self.config), code=judging.code, judge=judging.judge, filters=filters_of(filters)
         )
-        self._runs = SingleRuns(system=system, home=home)
+        self._runs = SingleRuns(_reading(schema), system=system, home=home)
         check_settings(self._settings, user_id=user_id)
 
     @property
@@ -104,35 +103,31 @@ class SpecializedLoop(Generic[T]):
         A caller that stops waiting for it cancels the run.
         """
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.call(asked, listening(self._settings), self._terms, self._read)
+        return await self._runs.call(asked, listening(self._settings), self._terms)
 
     async def start(
         self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
     ) -> Run[StructuredResponse[T]]:
         """Begin a call: the handle waits for it, follows it, answers and cancels it."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, listening(self._settings), self._terms, self._read, chunks=chunks)
+        return await self._runs.start(asked, listening(self._settings), self._terms, chunks=chunks)
 
     def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
         request = request_of(self._settings, prompt, user_id=self.user_id)
         return replace(request, mode=Mode.STRUCTURED, output=output)
 
-    async def _read(self, _: System, response: SystemResponse) -> StructuredResponse[T]:
-        return structured(response, self._schema)
-
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> StructuredResponse[T]:
         """The same for programs without an event loop."""
         refuse_inside_a_loop("call_sync", "call")
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> StructuredResponse[T]:
-        """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
-        return await self._runs.approve(packet_id, self._read, by=by, arguments=arguments)
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> StructuredResponse[T]:
-        """Say no to what a call asks, and let it go on without."""
-        return await self._runs.reject(packet_id, self._read, by=by, reason=reason)
+def _reading(schema: SchemaSource[T]) -> Read[StructuredResponse[T]]:
+    async def read(_: System, response: SystemResponse) -> StructuredResponse[T]:
+        return structured(response, schema)
+
+    return read
 
 
 def _settings(config: SpecializedConfig) -> LoopConfig:

@@ -38,7 +38,6 @@ from remit.observe.proof.export import Export
 from remit.observe.views.execution import execution_context
 from remit.orchestrate.bus.bus import Bus, Listener
 from remit.orchestrate.bus.post import Post
-from remit.orchestrate.bus.subscription import Subscription
 from remit.orchestrate.exchange.sessions import Session, check_entries, last_run, session_of
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
@@ -191,9 +190,9 @@ class System(Acting):
         """
         asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
         manifest = await self._drafted(asked, kit, terms, entries)
-        subscription = self.subscribe(Subject(manifest.run_id), since=-1, chunks=True) if chunks else None
+        followed = self._followed(manifest.run_id, -1, manifest.request.mode, chunks=True) if chunks else None
         await self._begin(manifest, kit, listener)
-        return Run(self, manifest.run_id, _as_it_is, kit, subscription)
+        return Run(self, manifest.run_id, _as_it_is, kit, followed)
 
     async def submit(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
@@ -238,13 +237,6 @@ class System(Acting):
         Gives what ends it; the listener of a run is let go when the run has ended.
         """
         return self._bus.listen(listener, self._subject(Subject(run_id, children=True), "listen"))
-
-    def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
-        """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
-
-        Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
-        """
-        return self._bus.subscribe(self._subject(subject, "subscribe"), since, chunks=chunks)
 
     async def result(self, run_id: str) -> SystemResponse:
         """How a run ended, or how it stands once it rests here."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
-from remit.core.run.run_events import RunEvent, Subject
+from remit.core.run.run_events import RunEvent
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, SIGNAL_INVALID, Signal, UserSignal
 from remit.orchestrate.setup.kit import Kit
 
@@ -170,8 +170,7 @@ class Events:
 
     async def __anext__(self) -> RunEvent:
         if self._subscription is None:
-            await self._system.find(self._run_id)
-            self._subscription = self._system.subscribe(Subject(self._run_id), since=self._since, chunks=self._chunks)
+            self._subscription = await self._system.follow(self._run_id, since=self._since, chunks=self._chunks)
         while True:
             if (event := await self._subscription.taken()) is not None:
                 self._is_quiet = self._is_left = False

@@ -2,15 +2,19 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from remit.core.journal.storage import Place
-from remit.core.run.run_events import NOBODY, EventKind, Piece, RunEvent, Subject, Whose
+from remit.core.journal.storage import START, Place
+from remit.core.record import replace
+from remit.core.run.run_events import NOBODY, EventKind, Piece, RunEvent, Subject, Whose, cursor_invalid
 
 if TYPE_CHECKING:
     from remit.orchestrate.bus.bus import Bus
 
+# Raises where what is followed does not exist for the subscriber.
+Expect: TypeAlias = Callable[[], Awaitable[object]]
 # Letters of answers that wait for one slow subscriber.
 LETTERS_MAX = 64 << 10
 
@@ -23,17 +27,41 @@ class Delivered(NamedTuple):
     whose: Whose
 
 
+class _Waiting(NamedTuple):
+    """A piece of an answer that waits to be told, and the child of the run followed through which it came."""
+
+    event: RunEvent
+    # The turn of the run that it follows; where many runs are followed, the look at the feed that it waits for.
+    behind: int
+    through: str
+
+
 class Subscription:
     """What happens in the runs of a subject, one event after the other, without gap and without duplicate."""
 
-    def __init__(self, bus: "Bus", subject: Subject, at: Place | None, *, chunks: bool) -> None:
+    def __init__(
+        self,
+        bus: "Bus",
+        subject: Subject,
+        at: Place | None,
+        *,
+        chunks: bool,
+        beneath: bool = False,
+        expect: Expect | None = None,
+    ) -> None:
         self.subject = subject
+        # What is said beneath a run belongs to it where its children do its work.
+        self._voices = replace(subject, children=subject.children or beneath)
+        self._expect = expect
         self._bus = bus
         # Behind which turn of the run, or which place of the feed, everything was heard; None: from now on.
         self._at = at
         self._wants_chunks = chunks
-        # Pieces of answers, each with the look at the feed that it waits for where many runs are followed.
-        self._pieces: deque[tuple[RunEvent, int]] = deque()
+        self._is_standing = False
+        self._pieces: deque[_Waiting] = deque()
+        # Which part of the run its children are, as far as they were heard; and its last turn that was told of here.
+        self._parts: dict[str, str] = {}
+        self._newest = START
         self._letters = 0
         # Runs of whose answers more came than there was room for.
         self._overfull: set[str] = set()
@@ -74,13 +102,18 @@ class Subscription:
         """Whether nothing is told any more."""
         return self._bus.is_closed
 
+    def tell_of(self, seq: int) -> None:
+        """Say that a turn of the run followed was written."""
+        self._newest = max(self._newest, seq)
+        self.wake()
+
     def wake(self) -> None:
         """Say that there may be news."""
         self._woken.set()
 
     def hears(self, whose: Whose) -> bool:
         """Whether what a model says in a run is wanted."""
-        return self._wants_chunks and self.subject.covers(whose)
+        return self._wants_chunks and self._voices.covers(whose)
 
     def offer(self, piece: Piece, look: int) -> None:
         """Take a piece of an answer, as long as there is room."""
@@ -92,14 +125,12 @@ class Subscription:
             return
         self._letters += letters
         kind = EventKind.RESTARTED if piece.is_restart else EventKind.SAID
-        self._pieces.append(
-            (
-                RunEvent(
-                    run_id=run_id, kind=kind, seq=piece.seq, turn=None, text=piece.text, reasoning=piece.reasoning
-                ),
-                look,
-            )
-        )
+        event = RunEvent(run_id=run_id, kind=kind, seq=piece.seq, turn=None, text=piece.text, reasoning=piece.reasoning)
+        root, lineage = self.subject.run_id, (*piece.whose.lineage, run_id)
+        through = lineage[lineage.index(root) + 1] if root in lineage[:-1] else ""
+        # What a child says follows no turn of the run but the last one that was told of.
+        behind = look if not self.subject.is_one_run else self._newest if through else piece.seq
+        self._pieces.append(_Waiting(event, behind, through))
         self.wake()
 
     async def more(self, wait_s: float | None = None) -> bool:
@@ -124,13 +155,21 @@ class Subscription:
 
     async def _standing(self) -> Place:
         """Behind which place everything was heard; for one that begins now, that is found out when it is first asked."""
-        if self._at is None:
-            self._at = await self._bus.standing(self.subject)
+        if not self._is_standing:
+            if self._expect is not None:
+                await self._expect()
+            if self._at != START:
+                end = await self._bus.standing(self.subject)
+                if self._at is not None and self._at > end:
+                    raise cursor_invalid(self.subject, self._at)
+                self._at = end if self._at is None else self._at
+            self._is_standing = True
+        assert self._at is not None, "it was just found out"
         return self._at
 
     async def _next_of_run(self, after: int) -> RunEvent | None:
-        if self._pieces and self._pieces[0][0].seq <= after:
-            return self._piece(0)
+        if self._pieces and self._pieces[0].behind <= after:
+            return await self._piece(0)
         if not self._read:
             events = await self._bus.of_run(self.subject, after)
             self._read.extend(Delivered(event.seq, event, NOBODY) for event in events)
@@ -144,19 +183,22 @@ class Subscription:
             if not self._read:
                 self._read.extend(await self._bus.of_many(place))
             if not self._read:
-                return self._piece(0) if self._pieces and self._pieces[0][1] <= self._bus.looks else None
+                is_due = bool(self._pieces) and self._pieces[0].behind <= self._bus.looks
+                return await self._piece(0) if is_due else None
             event = self._read[0].event if self.subject.covers(self._read[0].whose) else None
             if event is not None:
-                for number, (piece, _) in enumerate(self._pieces):
+                for number, (piece, _, _) in enumerate(self._pieces):
                     if piece.run_id == event.run_id and piece.seq < event.seq:
-                        return self._piece(number)
+                        return await self._piece(number)
             self._at = place = self._read.popleft().place
             if event is not None:
                 return event
 
-    def _piece(self, number: int) -> RunEvent:
+    async def _piece(self, number: int) -> RunEvent:
         """Take a piece out."""
-        piece, _ = self._pieces[number]
+        event, _, through = self._pieces[number]
+        if through and through not in self._parts:
+            self._parts[through] = await self._bus.part_of(self.subject.run_id, through)
         del self._pieces[number]
-        self._letters -= len(piece.text) + len(piece.reasoning)
-        return piece
+        self._letters -= len(event.text) + len(event.reasoning)
+        return replace(event, part=self._parts[through]) if through else event

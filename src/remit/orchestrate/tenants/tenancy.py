@@ -7,6 +7,7 @@ Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from remit.core.failure import RequestRejected
@@ -15,10 +16,16 @@ from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import QuotaStanding
 from remit.core.record import replace
+from remit.core.run.contract import Mode
 from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, person_for, sees, tenant_for
 from remit.core.run.run_events import Subject
+from remit.orchestrate.bus.bus import Bus
+from remit.orchestrate.bus.subscription import Subscription
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
+
+# Runs whose answer is made of what children of them say.
+WORKS_BENEATH = frozenset({Mode.PLAN, Mode.REDUNDANT})
 
 
 class Standings(Protocol):
@@ -254,6 +261,30 @@ class Acting:
     principal: Principal
     _seen: Seen
     _check_name: Callable[[str, str], None]
+    _bus: Bus
+
+    def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
+        """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
+
+        Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
+        A run that is not there, or a cursor beyond what was written, is refused when the first event is asked for.
+        """
+        return self._subscribed(subject, since, chunks=chunks)
+
+    async def follow(self, run_id: str, *, since: str | int | None, chunks: bool) -> Subscription:
+        """What happens in one run; with `chunks`, what is said in it, in a vote and a plan by those who do its work."""
+        entry = await self._expect(run_id, Scope.READ, "find")
+        return self._followed(run_id, since, entry.listing.mode, chunks=chunks)
+
+    def _followed(self, run_id: str, since: str | int | None, mode: str, *, chunks: bool) -> Subscription:
+        return self._subscribed(Subject(run_id), since, chunks=chunks, beneath=mode in WORKS_BENEATH)
+
+    def _subscribed(
+        self, subject: Subject, since: str | int | None, *, chunks: bool, beneath: bool = False
+    ) -> Subscription:
+        run_id, own = subject.run_id, self._subject(subject, "subscribe")
+        expect = partial(self._expect, run_id, Scope.READ, "subscribe") if run_id else None
+        return self._bus.subscribe(own, since, chunks=chunks, beneath=beneath, expect=expect)
 
     def _expect_scope(self, scope: Scope, verb: str) -> None:
         expect_scope(self.principal, scope, verb)
