@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         ToolHandler,
         ValidateHandler,
     )
-    from remit.orchestrate.run_handle import Run
+    from remit.orchestrate.run_handle import Run, Streaming
     from remit.orchestrate.setup.kit import FilterContext, Kit, Terms, kit_of
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
@@ -199,6 +199,7 @@ __all__ = [
     "Step",
     "StreamChunk",
     "StreamHandler",
+    "Streaming",
     "StructuredResponse",
     "Subject",
     "Subscription",
@@ -300,7 +301,7 @@ _HOMES = {
         "orchestrate.setup.kit": "FilterContext Kit Terms kit_of",
         "orchestrate.patterns.chat_graph": "chat_graph",
         "orchestrate.tenants.policies": "Policies",
-        "orchestrate.run_handle": "Run",
+        "orchestrate.run_handle": "Run Streaming",
         "orchestrate.bus.subscription": "Subscription",
         "rerank.lexical": "rerank",
         "tool.builtin.builtin_tools": "builtin",

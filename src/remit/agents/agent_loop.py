@@ -8,6 +8,7 @@ Rule 3: a listener (stream, on_tool_result, observer) may break, and the run goe
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -35,7 +36,7 @@ from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.exchange.sessions import Session, SessionState
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse, rejection
+from remit.orchestrate.run_handle import CALLER, Run, Streaming, answer, approval, cancellation, refuse, rejection
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
@@ -137,6 +138,10 @@ class AgentLoop:
             return response
 
         return begun.read_by(rested)
+
+    def stream(self, text: str) -> Streaming[SystemResponse]:
+        """One exchange whose words are heard as they come: `async for piece in`; to await it gives the response."""
+        return Streaming(partial(self.start, text, chunks=True))
 
     async def chat_structured(
         self, text: str, schema: SchemaSource[T], *, repair: bool = True, strict: bool = False

@@ -7,6 +7,7 @@ Rule 2: a candidate that failed is left out and counted; who wins, and how surel
 import asyncio
 from dataclasses import dataclass
 from dataclasses import replace as replace_parts
+from functools import partial
 from pathlib import Path
 from typing import Generic
 
@@ -44,7 +45,7 @@ from remit.orchestrate.patterns.redundant_graph import (
     redundant_for,
 )
 from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
-from remit.orchestrate.run_handle import Run
+from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import ContextProvider, Kit
 
 RUN_NO_VOTE = "RUN_NO_VOTE"
@@ -150,6 +151,10 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         """Begin a vote: the handle follows, answers and cancels it, and its result is that of call()."""
         asked = self._request(prompt, repair=repair, strict=strict)
         return await self._runs.start(asked, self._kit_for, self.terms, chunks=chunks)
+
+    def stream(self, prompt: str, *, repair: bool = True, strict: bool = False) -> Streaming[RedundantResult[T]]:
+        """A call whose words are heard as they come: `async for piece in`; to await it gives what call() gives."""
+        return Streaming(partial(self.start, prompt, repair=repair, strict=strict, chunks=True))
 
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """The same for programs without an event loop."""

@@ -7,6 +7,7 @@ Rule 2: a listener (stream, observer) may break, and the run goes on.
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace as replace_parts
+from functools import partial
 from pathlib import Path
 from typing import Generic
 
@@ -27,7 +28,7 @@ from remit.inference.engine import Engine
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import LoopConfig, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import Run
+from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
@@ -116,6 +117,10 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
         request = request_of(self._settings, prompt, user_id=self.user_id)
         return replace(request, mode=Mode.STRUCTURED, output=output)
+
+    def stream(self, prompt: str, *, repair: bool = True, strict: bool = False) -> Streaming[StructuredResponse[T]]:
+        """A call whose words are heard as they come: `async for piece in`; to await it gives what call() gives."""
+        return Streaming(partial(self.start, prompt, repair=repair, strict=strict, chunks=True))
 
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> StructuredResponse[T]:
         """The same for programs without an event loop."""

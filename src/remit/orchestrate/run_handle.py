@@ -4,14 +4,15 @@ Rule 1: a handle holds no truth. Whatever is asked of it is asked of the system,
 Rule 2: to wait for a handle is to wait until its run has ended or waits for people; who stops waiting stops nothing.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from uuid import uuid4
 
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
-from remit.core.run.run_events import RunEvent
+from remit.core.run.run_events import EventKind, RunEvent
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, SIGNAL_INVALID, Signal, UserSignal
 from remit.orchestrate.setup.kit import Kit
 
@@ -190,6 +191,39 @@ class Events:
         """Hear nothing more."""
         if self._subscription is not None:
             self._subscription.close()
+
+
+class Streaming(Generic[T_co]):
+    """What models say in a run, as they say it: `async for piece in streaming`; `await streaming` gives its result.
+
+    The run begins when either is first asked for. A piece is a RunEvent: `text` and `reasoning` of kind `said`, `part` names
+    the replica or the step; of kind `restarted` it says that what came before is void. Who stops listening stops nothing.
+    """
+
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, Run[T_co]]]) -> None:
+        self._begin = begin
+        self._begun: asyncio.Task[Run[T_co]] | None = None
+
+    async def run(self) -> Run[T_co]:
+        """The handle of the run, which answers, cancels and pauses it."""
+        if self._begun is None:
+            self._begun = asyncio.create_task(self._begin())
+        return await asyncio.shield(self._begun)
+
+    def __await__(self) -> Generator[Any, None, T_co]:
+        return self._result().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[RunEvent]:
+        events = aiter(await self.run())
+        try:
+            async for event in events:
+                if event.kind is not EventKind.TURN:
+                    yield event
+        finally:
+            await events.aclose()
+
+    async def _result(self) -> T_co:
+        return await (await self.run()).result()
 
 
 async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | None) -> None:

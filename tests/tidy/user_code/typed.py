@@ -72,5 +72,8 @@ async def results_are_typed() -> None:
     vote = await RedundantLoop(engine, schema=Plain).call("hi")
     assert_type(vote.value, Plain)
     assert_type(vote.response.value, Plain)
+    stream = loop.stream("hi")
+    assert_type([piece.text async for piece in stream], list[str])
+    assert_type((await stream).value, Model)
     untyped = SpecializedLoop(engine, schema=SCHEMA)
     assert_type((await untyped.call("hi")).value, Any)
