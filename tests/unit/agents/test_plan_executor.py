@@ -391,7 +391,7 @@ def test_kinds_that_do_not_fit_are_found_when_their_step_comes_and_what_was_fini
     [
         (Step("a", "shout", "x", tool="look"), "names tool 'look' and is no tool step"),
         (Step("a", "shout", "x", schema={"type": "object"}), "has a schema and is no infer step"),
-        (Step("a", VALIDATE, "x", instruction="Look."), "has an instruction, and nobody there"),
+        (Step("a", VALIDATE, "x", instruction="Look."), "has an instruction, and its handler follows none"),
         (Step("a", VALIDATE, "x", retries=1), "no model did a step before it"),
         (Step("a", "shout", {"a": float("inf")}), "has an input that cannot be used"),
         (Step("a", "shout", "x" * 100_001), "input_chars_max=100000; have a step before it read or make it"),

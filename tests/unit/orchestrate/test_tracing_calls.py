@@ -179,17 +179,13 @@ def test_calls_that_are_alike_to_the_last_byte_are_told_apart_by_their_places() 
     play(act())
 
 
-def test_an_invalid_call_under_the_id_of_one_that_failed_takes_nothing_back() -> None:
-    def breaks(arguments: JsonObject) -> str:
-        raise RuntimeError("the mail server hung up")
-
+def test_an_invalid_call_under_the_id_of_one_that_was_made_takes_nothing_back() -> None:
     async def act() -> None:
         office = Office(
             answer(LOOKUP),
             answer(MAILED, ids=["x"]),
             answer(("send_mail", {"recipients": 7}), ids=["x"]),
             answer(MAILED, ids=["x"]),
-            services={**SERVICES, "send_mail": breaks},
         )
         live = await office.begin()
         assert uses(live, "send_mail") == 1
@@ -274,13 +270,14 @@ def test_what_a_tool_says_became_of_a_call_in_doubt_is_its_result_if_it_happened
         told = live.tracer._gate.evidence.index.observations
         named = [one for one in told if one.call_id == "3/0"]
         assert len(named) == (happened is Happened.YES)
-        assert (await office.found())[-1] == "REPEAT"
+        # What did not happen can be done again, and repeats nothing.
+        assert (await office.found())[-1] == ("bound" if happened is Happened.NO else "REPEAT")
         await same(office, live)
 
     play(act())
 
 
-def test_a_tool_that_stands_in_for_another_has_made_the_call_too() -> None:
+def test_a_tool_that_stands_in_for_another_has_made_the_call_in_its_place() -> None:
     async def absent(live: Live, command: CallTool) -> Report:
         if command.tool == "send_mail":
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, "the server is down")
@@ -289,7 +286,7 @@ def test_a_tool_that_stands_in_for_another_has_made_the_call_too() -> None:
     async def act() -> None:
         office = Office(answer(LOOKUP), answer(MAILED), answer(("post_letter", to(BOB))), executors={CallTool: absent})
         live = await office.begin()
-        assert (uses(live, "send_mail"), uses(live, "post_letter")) == (1, 1)
+        assert (uses(live, "send_mail"), uses(live, "post_letter")) == (0, 1)
         assert (await office.found())[-1] == "REPEAT"
         await same(office, live)
 

@@ -19,6 +19,7 @@ from remit.orchestrate.executors.reports import (
     PersonApproved,
     PersonSaid,
 )
+from remit.provenance.gate_verdict import SILENCE
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.traced import (
     BOB,
@@ -97,7 +98,7 @@ def test_silence_turns_a_call_away_for_the_rest_of_the_run() -> None:
         await office.tell(live, TimerFired(timer.id))
         assert [call.provenance for call in await office.calls()] == [Provenance.UNBOUND, Provenance.REFUSED]
         assert live.tracer is not None
-        assert list(live.tracer._gate.ledger.rejected.values()) == ["silence"]
+        assert list(live.tracer._gate.ledger.rejected.values()) == [SILENCE]
         await same(office, live)
 
     play(act())

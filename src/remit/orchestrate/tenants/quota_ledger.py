@@ -115,13 +115,15 @@ class Quotas:
         limits, committed = await self._looked_up(tenant_id, self.of(tenant_id))
         return [standing(tenant_id, limit, count) for limit, count in zip(limits, committed, strict=True)]
 
-    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+    async def tenants(self, *, after: str | None = None, limit: int = 0) -> list[str]:
         """Every tenant that has a quota: those that are named, and every one that has runs where a quota is for all.
 
         They are in the order of their names; a page of `limit` begins behind the name `after`.
         """
         found = set(await self._shelf.ledger.tenants()) if self._anyone else set()
-        return [name for name in sorted(found | set(self._named)) if name > after][: check_limit(limit) or None]
+        # The tenant of requests that name none has an empty name, and comes first.
+        names = (name for name in sorted(found | set(self._named)) if after is None or name > after)
+        return list(names)[: check_limit(limit) or None]
 
     async def rebuild(self) -> int:
         """Count every run anew from its turns, quota or not; gives how many. What deleted runs left stays counted.
