@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from remit.core.limits.quota import Period, Quota
     from remit.core.limits.tools import Effect, ToolCall, ToolDefinition, ToolResult
     from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
-    from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price, Routing
+    from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price, Routing
     from remit.core.run.lifecycle import AgentRole
     from remit.core.run.manifest import Manifest, make_manifest
     from remit.core.run.messages import Message, Role, system_message, user_message
@@ -129,6 +129,7 @@ __all__ = [
     "Fact",
     "FactKind",
     "FilterContext",
+    "FinishReason",
     "Goal",
     "Graph",
     "Guard",
@@ -268,7 +269,7 @@ _HOMES = {
         "core.failure": "Ending ErrorCode IllegalArrival Refusal RemitError RequestRejected",
         "core.work.goal": "Goal",
         "core.work.graph": "EXITS Edge Graph Node NodeKind TERMINALS",
-        "core.run.inference": "ModelInfo ModelRequest ModelResult Price Routing",
+        "core.run.inference": "FinishReason ModelInfo ModelRequest ModelResult Price Routing",
         "core.run.lifecycle": "AgentRole",
         "core.run.manifest": "Manifest make_manifest",
         "core.run.messages": "Message Role system_message user_message",
