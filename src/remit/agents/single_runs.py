@@ -195,8 +195,3 @@ class CallLoop(Generic[T]):
 
 def _in_a_session(request: SystemRequest) -> SystemRequest:
     return replace(request, session_id=request.session_id or str(uuid4()))
-
-
-async def response_of(system: System, response: SystemResponse) -> SystemResponse:
-    """For loops that give the response itself."""
-    return response

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit import System
-from remit.agents.single_runs import KitFor, SingleRuns, listening, response_of
+from remit.agents.single_runs import KitFor, SingleRuns, listening
 from remit.agents.workplace import HOME_INVALID, NOTHING_OPEN
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
@@ -27,6 +27,11 @@ from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import Said, approval, calls, helper, keep, request, scripted, signal, systems
 from tests.unit.orchestrate.stage import play
+
+
+async def response_of(_: System, response: SystemResponse) -> SystemResponse:
+    return response
+
 
 ASKS = (calls("keep", text="x"), {"text": "kept"})
 LATE: JsonObject = {"text": "late", "delay_ms": 20_000}
