@@ -339,7 +339,6 @@ class Opened:
     system: System | None = None
 
     async def __aenter__(self) -> System:
-        # A store is made and synced, and a key may be: the loop does not wait for a disk.
         self.system = system = await in_thread(self.make, System.close)
         if self.watcher is not None:
             system.listen(told(self.watcher))
@@ -349,9 +348,8 @@ class Opened:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the system; again, nothing. Who was kept from it may try again."""
-        system = self.system
-        if system is not None:
+        """Close the system; again, nothing. A caller that was kept from it may try again."""
+        if (system := self.system) is not None:
             await system.close()
             self.system = None
             for call in system.abandoned:
