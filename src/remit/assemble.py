@@ -4,7 +4,6 @@ Rule 1: settings are one typed record, read once.
 Rule 2: nothing is opened before it is needed, and the caller that opens a system closes it.
 """
 
-import asyncio
 import getpass
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from remit.observe.watcher import Watcher
 from remit.orchestrate.exchange.exchange import told
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.custody import Signers
+from remit.orchestrate.loop.driver import in_thread
 from remit.orchestrate.ports import Checkup, Store
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.kits import equipped, kit_again
@@ -339,15 +339,7 @@ class Opened:
     system: System | None = None
 
     async def __aenter__(self) -> System:
-        # A store is made and synced, and a key may be: the loop does not wait for a disk.
-        making = asyncio.get_running_loop().run_in_executor(None, self.make)
-        try:
-            self.system = system = await asyncio.shield(making)
-        except asyncio.CancelledError:
-            # What is being made cannot be stopped, and nobody would close it.
-            self.system = await making
-            await self.aclose()
-            raise
+        self.system = system = await in_thread(self.make, System.close)
         if self.watcher is not None:
             system.listen(told(self.watcher))
         return system
@@ -356,9 +348,8 @@ class Opened:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the system; again, nothing. Who was kept from it may try again."""
-        system = self.system
-        if system is not None:
+        """Close the system; again, nothing. A caller that was kept from it may try again."""
+        if (system := self.system) is not None:
             await system.close()
             self.system = None
             for call in system.abandoned:

@@ -21,6 +21,14 @@ CORRECTED = (
     ("show", r'(?<=\]), "name": ""(?=\})', ""),
     ("queues", r', "tenant_id": "[^"]*"', ""),
     ("approvals", r', "tenant_id": "[^"]*"', ""),
+    # What a call of a model was charged that did not say what it used is what was set aside for it; and of a run that
+    # delegated, usage and calls are told with those beneath it, as its budget always was.
+    ("trace", "charged as reserved: ", ""),
+    ("show parent", r"(?m)^usage .*$", ""),
+    ("show parent", r'"token_usage": \{[^}]*\}', ""),
+    ("show parent", r', \{"tool": "look", [^{}]*\}', ""),
+    ("explain parent", r', \{"tool": "look", [^{}]*\}', ""),
+    ("explain parent", " and look once", ""),
 )
 
 

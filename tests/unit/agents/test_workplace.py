@@ -10,7 +10,7 @@ import pytest
 
 from remit import System
 from remit.agents.workplace import HOME_INVALID, LOOP_RUNNING, Workplace, refuse_inside_a_loop
-from remit.assemble import system_in_memory
+from remit.assemble import Opened, system_in_memory
 from remit.core.failure import RemitError, RequestRejected
 from tests.unit.orchestrate.house import request, scripted, until
 from tests.unit.orchestrate.stage import play
@@ -151,3 +151,21 @@ def test_a_home_that_is_no_path_is_refused(home: Any) -> None:
         Workplace(None, home)
     assert refused.value.code == HOME_INVALID
     assert "give its path" in refused.value.message
+
+
+def test_what_a_caller_stops_waiting_for_is_closed_once_it_is_open() -> None:
+    async def story() -> None:
+        made: list[System] = []
+
+        def make() -> System:
+            made.append(system_in_memory())
+            return made[0]
+
+        opening = asyncio.create_task(Opened(make).__aenter__())
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert await is_closed(made[0])
+
+    play(story())

@@ -159,7 +159,7 @@ def offered_tools(state: RunState) -> tuple[str, ...]:
     )
 
 
-def usage_of(state: RunState) -> TokenUsage:
+def usage_of(state: RunState, *, with_children: bool = True) -> TokenUsage:
     """What the run and its declared children used of their models: counts add up, context and window are the largest."""
     # Failed calls are in the sums and in no answer; of the gauges and the time only answers tell.
     answered = sum_usage(entry.usage for entry in state.talk.context if isinstance(entry, ModelAnswered))
@@ -169,7 +169,7 @@ def usage_of(state: RunState) -> TokenUsage:
         reasoning_tokens=state.talk.reasoning_tokens,
         output_tokens=state.talk.output_tokens,
     )
-    return sum_usage((own, *(child.usage for child in state.children.ended)))
+    return sum_usage((own, *(child.usage for child in state.children.ended if with_children)))
 
 
 def confidence_of(state: RunState) -> tuple[float | None, ConfidenceSource | None]:

@@ -167,10 +167,12 @@ class Told(Record):
     failed: tuple[Step, ...] = ()
 
 
-def explain(state: RunState, reading: Reading, below: Below = NOTHING_BELOW) -> Explanation:
+def explain(
+    state: RunState, reading: Reading, below: Below = NOTHING_BELOW, beneath: Sequence[ToolCallMade] = ()
+) -> Explanation:
     """What can be said of a run that has started; the reading is of the turns that add up to the state.
 
-    `below` is what runs beneath it left in doubt.
+    `below` is what runs beneath it left in doubt, and `beneath` the calls that they made.
     """
     manifest = pinned(state)
     steps, vote = steps_told(reading), vote_told(reading)
@@ -180,7 +182,7 @@ def explain(state: RunState, reading: Reading, below: Below = NOTHING_BELOW) -> 
         allowed=_allowed(state),
         path=tuple([entered.name for entered, _ in reading.visits[1:]]),
         models=tuple(model.name for model in manifest.models),
-        calls=_calls(calls_made(state)),
+        calls=_calls((*calls_made(state), *beneath)),
         spent=tuple([one for one in spent_of(state, until_ms) if one.used or one.reserved]),
         observations=tuple(
             Observation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())

@@ -16,6 +16,7 @@ from remit.core.journal.signing import Signer
 from remit.core.journal.storage import RunEntry
 from remit.core.page import check_limit, page_of
 from remit.core.record import BlobRef, replace
+from remit.core.run.contract import ToolCallMade
 from remit.core.run.halt import HALTED, HALTS, HaltScope
 from remit.core.run.manifest import Source
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN
@@ -27,6 +28,7 @@ from remit.observe.proof.export import export_lines
 from remit.observe.proof.findings import Fault, Finding, StoreInDoubt, Verification
 from remit.observe.proof.verify import verify_halts, verify_run
 from remit.observe.reading import Reading, is_failed_call
+from remit.observe.views.calls_made import calls_made, children_of
 from remit.observe.views.explain import Told, explain
 from remit.observe.views.late_outcomes import NOTHING_BELOW
 from remit.observe.views.outline import loop_states
@@ -163,6 +165,14 @@ class Archive:
         except RemitError:
             return None
 
+    async def _calls_beneath(self, state: RunState) -> list[ToolCallMade]:
+        """The calls of the runs beneath one, as far as they can be read."""
+        made: list[ToolCallMade] = []
+        for command_id in children_of(state):
+            child = await self._read(state.children.runs[command_id])
+            made += [] if child is None else [*calls_made(child), *await self._calls_beneath(child)]
+        return made
+
     async def _stands(self, history: History) -> RunState:
         state = fold(history)
         if state.children.held:
@@ -201,7 +211,7 @@ class Archive:
         went, stands = loop_states(manifest, facts), loop_state(state)
         loop = went if went[-1:] == (stands,) else (*went, stands)
         below = NOTHING_BELOW if state.end.ending is None else await doubts_below(state, self._read)
-        explained = explain(state, reading, below)
+        explained = explain(state, reading, below, await self._calls_beneath(state))
         if state.children.held and (paused := await paused_beneath(state, self._read)):
             explained = replace(explained, standing=replace(explained.standing, paused=paused))
         failed = tuple([fact.step for fact in facts if is_failed_call(fact)])

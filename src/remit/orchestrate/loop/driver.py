@@ -6,7 +6,7 @@ Rule 2: within this process the steps of a run wait for each other, so that none
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -83,3 +83,13 @@ class Steps:
         # The caller has the error, unless it stopped waiting.
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.debug("a step raised %s", type(error).__name__, extra=run_fields(run_id))
+
+
+async def in_thread(make: Callable[[], T], undo: Callable[[T], Awaitable[None]]) -> T:
+    """Make something beside the loop. A caller that stops waiting does not stop that, so what was made then is undone."""
+    making = asyncio.get_running_loop().run_in_executor(None, make)
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        await undo(await making)
+        raise

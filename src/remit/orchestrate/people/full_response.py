@@ -6,10 +6,11 @@ from remit.core.journal.codec import decode_turn, plain
 from remit.core.journal.storage import BlobMissing
 from remit.core.record import replace
 from remit.core.run.contract import CallStatus, SystemResponse, WaitingFor
+from remit.core.run.usage import TokenUsage, sum_usage
 from remit.core.work.values import Output
 from remit.kernel.state import RunState
 from remit.observe.views.calls_made import Begun, CallsOfChild, calls_begun, children_of, long_texts
-from remit.observe.views.execution import raw_answer, response_of
+from remit.observe.views.execution import raw_answer, response_of, usage_of
 from remit.observe.views.late_outcomes import NOTHING_BELOW
 from remit.orchestrate.loop.child_runs import doubts_below, is_paused, joined_with
 from remit.orchestrate.loop.runner import Runner
@@ -29,6 +30,9 @@ class Responses:
         is_unsure = any(call.is_late or call.status is CallStatus.OUTCOME_UNKNOWN for call in calls)
         below = await doubts_below(state, self._load) if state.end.ending is not None and is_unsure else NOTHING_BELOW
         response = response_of(state, await self._runner.text(state.result.answer), outputs, calls, below)
+        if state.children.runs:
+            # Of those that a call started, here or further beneath, the state of their parent does not tell.
+            response = replace(response, token_usage=await self._usage(state))
         if (raw := raw_answer(state)) and response.content:
             response = replace(response, raw_content=await self._runner.text(raw))
         waiting = response.waiting_for
@@ -48,6 +52,16 @@ class Responses:
             # A run whose child a halt holds back stands still for the same halt.
             response = replace(response, halted=response.halted or told.halted)
         return replace(response, waiting_for=joined_with(waiting, asked, paused))
+
+    async def _usage(self, state: RunState) -> TokenUsage:
+        """What a run and those beneath it used of their models."""
+        told = {child.command_id: child.usage for child in state.children.ended}
+        used = [usage_of(state, with_children=False)]
+        for command_id, run_id in state.children.runs.items():
+            child = await self._load(run_id)
+            is_gone = child.seq < 0
+            used.append(told.get(command_id, TokenUsage()) if is_gone else await self._usage(child))
+        return sum_usage(used)
 
     async def _load(self, run_id: str) -> RunState:
         return (await self._runner.load(run_id)).state

@@ -155,7 +155,16 @@ def _step(step: Step) -> list[Piece]:
     # That a child which answered succeeded goes without saying.
     code = "" if step.kind is StepKind.CHILD and step.code == Ending.SUCCESS else step.code
     took = duration(step.duration_ms) if step.duration_ms > 0 else ""
-    facts = [code, step.run_id, step.note, took, charges(step.charged)]
+    charged = charges(step.charged)
+    # Of a model that was cut off it is unknown what it used: what was set aside for it is charged.
+    is_reserved = step.kind is StepKind.MODEL and step.charged == step.reserved and not step.usage.total_tokens
+    facts = [
+        code,
+        step.run_id,
+        step.note,
+        took,
+        f"charged as reserved: {charged}" if is_reserved and charged else charged,
+    ]
     pieces += [(f"  {plain(fact, NAME_CHARS_MAX)}", Ink.PLAIN) for fact in facts if fact]
     if step.proposed:
         names = ", ".join(plain(name, NAME_CHARS_MAX) for name in step.proposed)
