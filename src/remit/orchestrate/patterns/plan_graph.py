@@ -6,28 +6,29 @@ Rule 3: kinds that cannot fit are found here where they are known before anythin
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, Mode
+from remit.core.run.inference import ModelRequest
 from remit.core.run.lifecycle import LifecycleState
+from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_text import kept_value
 from remit.core.work.graph import (
     EXITS,
     SHAPE_CHARS_MAX,
     STANDARD_RULES,
     TERMINALS,
-    Ask,
     Edge,
     Feed,
     Graph,
     Node,
     NodeKind,
     NodeOutcome,
-    schema_text,
 )
-from remit.core.work.plan import MARK, ExecutionPlan, PlanPolicy, Step, check_plan
+from remit.core.work.plan import MARK, ContextFor, ExecutionPlan, PlanPolicy, Step, check_plan
 from remit.core.work.values import ValueKind, is_convertible
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.handlers import (
@@ -40,6 +41,7 @@ from remit.orchestrate.patterns.handlers import (
     ValidateHandler,
 )
 from remit.orchestrate.patterns.step_checks import check_call, followed, instruction_of, invalid
+from remit.orchestrate.patterns.step_requests import asked_by
 from remit.orchestrate.patterns.step_values import NoStepValue, read, written
 from remit.orchestrate.patterns.structured_graph import structured_graph
 
@@ -102,8 +104,10 @@ def plan_graph(plan: ExecutionPlan, policy: PlanPolicy, handlers: Handlers, prom
     return Graph("plan", "plan", (*nodes, *TERMINALS), tuple(edges), EXITS)
 
 
-def finished_steps(graph: Graph, outputs: Mapping[str, object]) -> tuple[Step, ...]:
-    """The steps of a plan's graph that have an output, in the order of the plan, with what they worked on."""
+def finished_steps(
+    graph: Graph, outputs: Mapping[str, object], usages: Mapping[str, TokenUsage] = MappingProxyType({})
+) -> tuple[Step, ...]:
+    """The steps of a plan's graph that have an output, in the order of the plan, with what they worked on and took."""
     feeds = {node.name: node.feed for node in graph.nodes if node.feed is not None}
     steps: list[Step] = []
     for name, own in feeds.items():
@@ -111,7 +115,8 @@ def finished_steps(graph: Graph, outputs: Mapping[str, object]) -> tuple[Step, .
             # What a tool step works on goes to the node that makes a call of it.
             feed = feeds.get(f"{name}{ARGUMENTS}", own)
             given = outputs.get(feed.source) if feed.source else read(feed.kind, feed.value)
-            steps.append(Step(name, feed.step_type, given, outputs[name]))
+            usage = usages.get(name, TokenUsage())
+            steps.append(Step(name, feed.step_type, given, outputs[name], usage=usage))
     return tuple(steps)
 
 
@@ -147,6 +152,10 @@ def _chained(step: Step, source: str, handler: Handler, gives: Mapping[str, str]
 def _given(step: Step, handler: Handler, value: object) -> Feed:
     """What a step is fed by the plan itself."""
     takes = _takes(handler)
+    if isinstance(value, ModelRequest):
+        if not isinstance(handler, InferHandler):
+            raise _mismatch(step, takes or "any value", "a ModelRequest, which an infer step takes", "its input is")
+        value = ContextFor("", value.messages)
     try:
         kind, text = written(value)
     except NoStepValue as problem:
@@ -168,7 +177,8 @@ def _given_by(step: Step, handler: Handler, fed: str) -> str:
     """The kind of a step's output; empty where only running it will tell."""
     match handler:
         case InferHandler():
-            return _kind_of_answer(step.schema)
+            own = step.input.schema if isinstance(step.input, ModelRequest) else None
+            return _kind_of_answer(own if step.schema is None else step.schema)
         case PatternHandler():
             return _kind_of_answer(kept_value(handler.ask.schema) if handler.ask.schema else None)
         case ToolHandler():
@@ -209,11 +219,10 @@ def _inferring(step: Step, handler: InferHandler) -> PatternHandler | InferHandl
     """What an infer step runs: a chat with the handler's tools, or a structured call where the step has a schema."""
     if handler.engine is None:
         return handler
-    tools = tuple(tool.name for tool in handler.tools)
-    schema = "" if step.schema is None else schema_text(step.schema)
-    rounds = ITERATIONS_MAX_DEFAULT if tools else 0
-    graph = structured_graph(schema, tool_rounds_max=rounds, is_prepared=True) if schema else chat_graph()
-    ask = Ask(handler.system_prompt, tools, schema=schema, max_tokens=handler.max_tokens)
+    ask = asked_by(step, handler)
+    rounds = ITERATIONS_MAX_DEFAULT if ask.tools else 0
+    schema, grammar = ask.schema, ask.grammar
+    graph = structured_graph(schema, grammar, tool_rounds_max=rounds, is_prepared=True) if schema else chat_graph()
     return PatternHandler(graph, handler.engine, Mode.STRUCTURED if schema else Mode.CHAT, ask)
 
 
