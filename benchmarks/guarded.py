@@ -20,7 +20,7 @@ from benchmarks.errand import FOUND, MAIL, PROMPT, TOOLS, mails
 from remit.agents.guard_in_memory import guard_in_memory
 from remit.assemble import opened, settings_of
 from remit.core.record import JsonObject
-from remit.orchestrate.guard.judge import Guard
+from remit.orchestrate.guard.guard import Guard
 
 ROUNDS, CALLS = 3, 100
 STEPS = ("an effect is allowed", "its result is taken in", "a read is allowed")

@@ -14,10 +14,10 @@ from remit.core.run.messages import user_message
 from remit.core.work.goal import Goal, RequiredAction
 from remit.orchestrate.executors import reports
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.authority_scenarios import CHEAP
-from remit.testing.scenarios import MODEL, TOOLS
 from remit.testing.scripts import proposes, says
 from scripts.golden_stage import Stage, asked
+from tests.simulation.authority_scenarios import CHEAP
+from tests.simulation.scenarios import MODEL, TOOLS
 
 _KNOWN = {tool.name: tool for tool in TOOLS}
 _LONG = '{"ok": true, "text": "' + "x" * 900 + '"}'

@@ -2,8 +2,8 @@
 
 from typing import TypeVar
 
-from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.failure import ErrorCode
 from remit.core.journal import commands
 from remit.core.journal.commands import Command
@@ -61,7 +61,7 @@ class Stage:
         """Let reports arrive, one step after the other; each of them must be judged."""
         for report in heard:
             self._at_ms += STEP_MS
-            await self.runner.judge(live, report)
+            await self.runner.rule_on(live, report)
 
     async def answer(self, live: Live, *results: ModelResult) -> None:
         """Let the model answer the call that is open, as often as there are results."""

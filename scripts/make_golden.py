@@ -41,12 +41,12 @@ from remit.orchestrate.patterns.handlers import Handler, ToolHandler, ValidateHa
 from remit.orchestrate.patterns.plan_graph import plan_graph
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.runs import fold
-from remit.testing.scenarios import LEASE, MODEL, RESULT, TOOLS, review_graph
 from remit.testing.scripts import proposes, proposes_all, says
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from scripts.golden_authority import GOVERNED
 from scripts.golden_stage import DONE, Stage, asked
+from tests.simulation.scenarios import LEASE, MODEL, RESULT, TOOLS, review_graph
 
 # Where children may change something.
 DESK = Boundary(name="golden", budget=Budget(side_effects=9))

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
-    from remit.backend.memory.blobs import MemoryBlobs
     from remit.backend.memory.journal import MemoryJournal
+    from remit.backend.memory.small_ports import MemoryBlobs
     from remit.backend.memory.store import MemoryStore
     from remit.constraint.stack import Demand, constrain
     from remit.context.evidence_message import ContextBuilder, context_confidence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.bus.bus import Listener
     from remit.orchestrate.bus.subscription import Subscription
     from remit.orchestrate.facade import System
-    from remit.orchestrate.guard.judge import Guard
+    from remit.orchestrate.guard.guard import Guard
     from remit.orchestrate.patterns.chat_graph import chat_graph
     from remit.orchestrate.patterns.handlers import (
         InferHandler,
@@ -253,7 +253,7 @@ _HOMES = {
         "agents.redundant_loop": "RedundantLoop RedundantResult",
         "agents.specialized_loop": "SpecializedLoop",
         "assemble": "Settings settings_of system_in_memory system_on",
-        "backend.memory.blobs": "MemoryBlobs",
+        "backend.memory.small_ports": "MemoryBlobs",
         "backend.memory.journal": "MemoryJournal",
         "backend.memory.store": "MemoryStore",
         "constraint.stack": "Demand constrain",
@@ -291,7 +291,7 @@ _HOMES = {
         "orchestrate.boundaries.boundary_file": "boundary_at boundary_of",
         "orchestrate.bus.bus": "Listener",
         "orchestrate.facade": "System",
-        "orchestrate.guard.judge": "Guard",
+        "orchestrate.guard.guard": "Guard",
         "orchestrate.patterns.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
         "orchestrate.setup.kit": "FilterContext Kit Terms kit_of",
         "orchestrate.patterns.chat_graph": "chat_graph",

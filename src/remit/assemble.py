@@ -1,7 +1,7 @@
 """The only place that picks concrete parts and wires them, and the only one that reads the environment.
 
 Rule 1: settings are one typed record, read once.
-Rule 2: nothing is opened before it is needed, and whoever opens a system closes it.
+Rule 2: nothing is opened before it is needed, and the caller that opens a system closes it.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from remit.backend import run_ids
 from remit.backend.clock import WallClock
+from remit.backend.clock import new_run_id as _new_run_id
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.core.limits.boundary import Boundary
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from remit.backend.embedded.owner.trusted_keys import Ownership, TrustList
     from remit.core.run.halt import Standing
     from remit.inference.local.models import KnownModel, ModelDescription
-    from remit.observe.checkup.checkup import Check
+    from remit.observe.checkup import Check
     from remit.observe.views.named_addresses import StoreNamed
     from remit.orchestrate.patterns.plan_file import PlanFile
     from remit.orchestrate.people.draining import Drain
@@ -74,7 +74,7 @@ class Settings:
 
 
 def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
-    """The settings that the environment asks for; a home that somebody names wins over it."""
+    """The settings that the environment asks for; a home that the caller names wins over it."""
     environment = os.environ if environment is None else environment
     where = home or Path(environment.get(HOME_VARIABLE) or HOME_DEFAULT)
     engines, secrets = _engine_settings(environment), _secrets_in(environment)
@@ -130,14 +130,14 @@ def quotas_for(settings: Settings) -> tuple[Quota, ...]:
     path = settings.home / QUOTAS
     if not path.exists():
         return ()
-    from remit.orchestrate.tenants.quota_file import read_quotas
+    from remit.orchestrate.tenants.quota_ledger import read_quotas
 
     return read_quotas(path)
 
 
 def new_run_id() -> str:
     """A new id: ids of later runs sort behind those of earlier ones."""
-    return run_ids.new_run_id()
+    return _new_run_id()
 
 
 def kit_for(
@@ -221,7 +221,7 @@ def ruled_work(work: Work, rules: Path, judge: str = "", *, base: Path, settings
 
 def check_work(work: Work, request: SystemRequest) -> None:
     """Refuse, before a store is opened, what the facade would refuse of a request with this work."""
-    from remit.orchestrate.setup.readiness import check_ready
+    from remit.orchestrate.setup.manifests import check_ready
 
     check_ready(request, work.kit, work.terms)
 
@@ -238,7 +238,7 @@ def os_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # A container may run under a number that nobody gave a name.
+        # A container may run under a number that has no name.
         return f"uid-{os.getuid()}"
 
 
@@ -389,7 +389,7 @@ def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
 
 
 async def drain_for(system: System, settings: Settings, queue: str, url: str, key_file: Path | None) -> "Drain":
-    """Somebody who delivers the items of a queue, signed with the key in a file, else with the store's secret for it."""
+    """What delivers the items of a queue, signed with the key in a file, else with the store's secret for it."""
     from remit.orchestrate.people.draining import Drain, webhook_key
 
     key = await webhook_key(vault_for(settings), key_file)
@@ -441,16 +441,14 @@ def _reading(settings: Settings) -> System:
     store = EmbeddedStore.open_to_read(settings.home)
     # Reading makes no key where there is none.
     signer = signer_of(store) if store.key.is_made else None
-    # Nothing is loaded by those who only look, whoever signed it.
+    # Nothing is loaded by a process that only reads, whichever key signed it.
     return system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
 
 
 async def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store, its disk, its secrets where it is ours, the models."""
     from remit.backend.embedded.checkup import FolderCheckup
-    from remit.observe.checkup.checkup import check_house
-    from remit.observe.checkup.tool_checkup import check_tools
-    from remit.observe.checkup.vault_checkup import check_secrets
+    from remit.observe.checkup import check_house, check_secrets, check_tools
     from remit.orchestrate.setup.engine_checkup import check_models
 
     # A store that cannot be opened is looked at, too.

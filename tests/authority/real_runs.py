@@ -35,7 +35,7 @@ from remit.core.run.signals import Signal, UserSignal, packet_id
 from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
 from remit.orchestrate.setup.kit import Kit, Terms, kit_of
 from remit.tool.declare.decorator import Tool
 from remit.tool.declare.signature import read_signature
@@ -243,7 +243,7 @@ async def _played(system: System, stage: Stage, run_id: str) -> Played:
     """What became of each call that was proposed, as the journal tells it; and that the journal can be decided again."""
     data = await system.store.journal.read(run_id)
     audited = audit(data, (await kept_texts(system.store.blobs, data)).get)
-    assert audited.verdict is Verdict.SAME, f"{stage.run.name}: {audited.difference}"
+    assert audited.verdict is AuditVerdict.SAME, f"{stage.run.name}: {audited.difference}"
     turns = [decode_turn(one) for one in data]
     calls = {
         _number(call): call for turn in turns if isinstance(turn.arrival, ModelAnswered) for call in turn.arrival.calls

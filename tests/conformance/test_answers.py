@@ -16,7 +16,7 @@ from remit.testing.conformance.halts import HALTS_CHECKS, HaltsCheck
 from remit.testing.conformance.index import INDEX_CHECKS, IndexCheck
 from remit.testing.conformance.key import KEY_CHECKS, KeyCheck
 from remit.testing.conformance.seals import SEALS_CHECKS, SealsCheck
-from remit.testing.shared_store import Ground, SharedStore
+from tests.simulation.shared_store import Ground, SharedStore
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Store]]
 

@@ -13,7 +13,7 @@ from remit.core.journal.storage import START, Listing
 from remit.orchestrate.ports import Feed, Journal, Store
 from remit.testing.conformance.bell import BELL_CHECKS, BellCheck, OpenTwice
 from remit.testing.conformance.feed import FEED_CHECKS, FeedCheck
-from remit.testing.shared_store import Ground, SharedStore
+from tests.simulation.shared_store import Ground, SharedStore
 
 KINDS = ("memory", "embedded", "folded")
 

@@ -16,7 +16,7 @@ from remit.testing.conformance.checkup import CHECKUP_CHECKS, CheckupCheck
 from remit.testing.conformance.head_log import HEAD_LOG_CHECKS, HeadLogCheck
 from remit.testing.conformance.redactions import REDACTIONS_CHECKS, RedactionsCheck
 from remit.testing.conformance.retention import RETENTION_CHECKS, OpenStore, RetentionCheck, Time
-from remit.testing.shared_store import Ground, SharedStore
+from tests.simulation.shared_store import Ground, SharedStore
 
 
 @pytest.mark.parametrize("check", HEAD_LOG_CHECKS, ids=lambda check: check.__name__)

@@ -16,7 +16,7 @@ from remit.core.run.messages import user_message
 from remit.core.schema.json_schema import compile_schema
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
-from remit.orchestrate.exchange.shaping import Circumstances, shaped
+from remit.orchestrate.exchange.call_shape import Circumstances, shaped
 from remit.orchestrate.executors.errands import Occasion
 from remit.orchestrate.setup.kit import kit_of
 from remit.tool.declare.decorator import tool

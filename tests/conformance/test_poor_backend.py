@@ -25,7 +25,7 @@ from remit.testing.conformance.leases import LEASES_CHECKS, LeasesCheck
 from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
 from remit.testing.conformance.receipts import RECEIPTS_CHECKS, ReceiptsCheck
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
-from remit.testing.shared_store import Ground, SharedStore
+from tests.simulation.shared_store import Ground, SharedStore
 
 LEASE_MS = 600_000
 

@@ -18,8 +18,7 @@ import pytest
 from remit import SystemRequest, SystemResponse
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.leases import MemoryLeases
+from remit.backend.memory.small_ports import MemoryBlobs, MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import Listing, RunEntry
@@ -38,15 +37,15 @@ from remit.observe.history import references
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.archive import Archive
-from remit.orchestrate.history.lineages import Lineages
+from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, Terms, kit_of
 from remit.orchestrate.tenants.tenancy import TenantStandings
-from remit.testing.poor_log import PoorLog
 from remit.tool.declare.decorator import tool
 from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
+from tests.simulation.shared_store import PoorLog
 
 NOON = 1_700_000_000_000
 ACME = Principal("acme", "ada", ("*",))

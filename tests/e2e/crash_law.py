@@ -35,11 +35,11 @@ from remit.observe.proof.verify import verify_run
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.executors.reports import ToolBroke
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop import recover
 from remit.orchestrate.setup.kit import Kit
-from remit.testing.crashing import CrashingStore, Forked, Fuse, Moment, OnKept, Position, Tell, in_fork
 from tests.e2e import errand
+from tests.e2e.crashing import CrashingStore, Forked, Fuse, Moment, OnKept, Position, Tell, in_fork
 from tests.e2e.errand import RUN, Ledger
 
 # More than the errand has questions, even when every one of its calls is proposed twice.
@@ -213,7 +213,7 @@ async def prove(store: EmbeddedStore, turns: dict[str, list[bytes]]) -> None:
         assert verification.ok, verification.findings
         assert not verification.redacted, f"texts of {run_id} are lost: {verification.redacted}"
         audited = audit(data, texts.get)
-        assert audited.verdict is Verdict.SAME, audited
+        assert audited.verdict is AuditVerdict.SAME, audited
 
 
 class Tallied(NamedTuple):

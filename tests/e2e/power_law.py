@@ -31,9 +31,9 @@ from remit.core.journal.commands import CallTool
 from remit.core.journal.rulings import RunEnded
 from remit.core.journal.storage import SignedHead, StoreUnusable
 from remit.core.run.signals import UserSignal
-from remit.testing.crashing import Fuse, Moment, Position, Tell, in_fork
 from tests.e2e import errand
 from tests.e2e.crash_law import Kept, Place, Stage, begin, go_on, journals, kept_as, preload, prove
+from tests.e2e.crashing import Fuse, Moment, Position, Tell, in_fork
 from tests.e2e.disk import EVERYTHING, NOTHING, Disk, Phase, Survival, by_chance, read_trace
 from tests.e2e.errand import RUN, Ledger
 

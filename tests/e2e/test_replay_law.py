@@ -23,7 +23,7 @@ from remit.inference.engine import StreamHandler
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.observe.proof.export import read_export
 from remit.orchestrate.facade import System, replay_export
-from remit.orchestrate.history.replay import Audit, Verdict
+from remit.orchestrate.history.replay import Audit, AuditVerdict
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.delegate import delegate
@@ -287,7 +287,7 @@ def test_a_run_decides_to_the_same_bytes_with_no_model_and_no_tool(
 
 
 def expect_same(found: Audit) -> None:
-    assert found.verdict is Verdict.SAME, found
+    assert found.verdict is AuditVerdict.SAME, found
     assert found.same == found.turns, found
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from remit.testing.tree_scenarios import CHILDREN
 from tests import warm
 from tests.e2e.command import PATIENCE_S, Remit, until
 from tests.e2e.conftest import FIGURE
 from tests.e2e.tree_errand import BUSY, ROOT, STORE
+from tests.simulation.tree_scenarios import CHILDREN
 
 FOLDER = Path(__file__).resolve().parents[2]
 ERRAND = [sys.executable, "-m", "tests.e2e.tree_errand"]

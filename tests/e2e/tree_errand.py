@@ -29,13 +29,13 @@ from remit.inference.engine import StreamHandler
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facade import System
 from remit.orchestrate.setup.kit import Kit, Terms, kit_of
-from remit.testing.laws_of_trees import above_the_gauges, overshot, tree_of
 from remit.testing.runs import SimulatedRun
-from remit.testing.tree_scenarios import BRANCH, CHILD, CHILDREN, LEAF, STEPS_OF_THE_ROOT, tree_graph
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 from tests.e2e.crash_law import journals, prove
+from tests.simulation.laws.trees import above_the_gauges, overshot, tree_of
+from tests.simulation.tree_scenarios import BRANCH, CHILD, CHILDREN, LEAF, STEPS_OF_THE_ROOT, tree_graph
 
 ROOT, STORE = "tree", "store"
 # The file that says that the tree is in the middle of its work.

@@ -24,8 +24,8 @@ from remit.core.limits.budget import DIMENSIONS, FIELDS, STANDARD, Dimension, bu
 from remit.kernel.state import pinned
 from remit.observe.views.explain import spent_of
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.rebuild_index import derived_from
-from remit.orchestrate.history.replay import Verdict, audit
+from remit.orchestrate.history.repair import derived_from
+from remit.orchestrate.history.replay import AuditVerdict, audit
 from remit.orchestrate.loop.offspring import spent_by
 from remit.testing.runs import fold
 from remit.tool.declare.decorator import tool
@@ -84,7 +84,7 @@ def test_what_a_run_of_fewer_dimensions_spent_is_counted(name: str) -> None:
 @pytest.mark.parametrize("name", FEWER)
 def test_a_run_of_fewer_dimensions_is_decided_alike_though_spelt_otherwise(name: str) -> None:
     found = audit(FEWER[name], dict[bytes, bytes]().get)
-    assert (found.verdict, found.other_version) == (Verdict.OTHER_VERSION, (0,))
+    assert (found.verdict, found.other_version) == (AuditVerdict.OTHER_VERSION, (0,))
 
 
 def test_every_view_shows_runs_of_fewer_dimensions(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from remit.core.run.signals import Signal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.history.replay import AuditVerdict
 from remit.orchestrate.setup.kit import Kit
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
@@ -138,7 +138,7 @@ def test_an_old_store_is_listed_verified_and_audited(packed: Path, tmp_path: Pat
             for entry in await system.archive.runs(with_children=True):
                 assert (await system.archive.verify(entry.run_id)).ok
                 audit = await system.archive.replay(entry.run_id)
-                assert audit.verdict is Verdict.OTHER_VERSION
+                assert audit.verdict is AuditVerdict.OTHER_VERSION
                 assert audit.difference is None
                 assert (await system.archive.told(entry.run_id)).explanation.path
             assert len(await system.archive.approvals()) == ASKED[version]

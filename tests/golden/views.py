@@ -27,9 +27,9 @@ from remit.core.regex import regex
 from remit.kernel.state import pinned
 from remit.observe.history import History, read_history, states
 from remit.observe.views.event_log import events_of
-from remit.observe.views.meter import metered
+from remit.observe.watcher import metered
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.rebuild_index import derived_from
+from remit.orchestrate.history.repair import derived_from
 from scripts.make_golden import GOLDEN, read_journal
 
 VIEWS = GOLDEN / "views"

@@ -32,7 +32,7 @@ from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict
 from remit.kernel.tally import Tally
 from remit.orchestrate.loop.offspring import child_manifest
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import LEASE, PARAMETERS
+from tests.simulation.scenarios import LEASE, PARAMETERS
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 STRICTNESS = {Judgement.ALLOW: 0, Judgement.ASK: 1, Judgement.REFUSE: 2}

@@ -8,13 +8,12 @@ from remit.core.journal.storage import RunEntry
 from remit.core.limits.budget import COUNTERS, FIELDS, Dimension
 from remit.core.record import replace
 from remit.observe.cost.charges import RunCost, run_cost, totalled
-from remit.observe.cost.cost_prices import Prices, cost_microusd
-from remit.observe.cost.cost_report import CostReport, Grouping, Ledger, trees_of
+from remit.observe.cost.cost_report import CostBook, CostReport, Grouping, Prices, cost_microusd, trees_of
 from remit.observe.reading import read
 from remit.observe.views.explain import explain
 from remit.orchestrate.loop.durability import listing_of
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import scenario
+from tests.simulation.scenarios import scenario
 
 REACHES = [Grouping]
 
@@ -42,7 +41,7 @@ def entries(seed: int) -> list[RunEntry]:
 
 def report(seed: int, by: Grouping, wanted: tuple[str, ...] = ()) -> CostReport:
     """What the runs of a world cost."""
-    ledger = Ledger(by, PRICES)
+    ledger = CostBook(by, PRICES)
     for tree in trees_of(entries(seed), wanted):
         for entry in tree:
             ledger.add(entry, runs(seed)[entry.run_id].turns, tree[-1])

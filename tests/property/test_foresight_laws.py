@@ -11,7 +11,7 @@ from remit.core.limits.foresight import RUNS_MIN, Foresight, Milestone, needed_a
 from remit.core.record import replace
 from remit.observe.cost.like_runs import course_of, foresight_of, shortfall_in
 from remit.observe.history import History, read_history, states
-from remit.testing.scenarios import scenario
+from tests.simulation.scenarios import scenario
 
 # A handful of worlds: some of their runs succeed.
 SEEDS = st.lists(st.integers(0, 100_000), min_size=1, max_size=4, unique=True)

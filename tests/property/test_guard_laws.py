@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from remit.agents.guard_in_memory import GuardInMemory
 from remit.core.record import JsonObject
+from remit.orchestrate.guard.guard import GUARD_RUN_BROKEN
 from remit.orchestrate.guard.host_tools import KEYS
-from remit.orchestrate.guard.judge import GUARD_RUN_BROKEN
 from remit.provenance.gate import start
 from tests.depth import examples
 from tests.unit.provenance.office import EVIL, TOOLS

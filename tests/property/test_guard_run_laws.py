@@ -27,7 +27,7 @@ from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.orchestrate.executors.reports import PersonApproved
 from remit.orchestrate.facts.gate_facts import declared
-from remit.orchestrate.guard.guard_boundary import boundary_of
+from remit.orchestrate.guard.ground import boundary_of
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
 from remit.orchestrate.loop.live import Live
@@ -224,9 +224,9 @@ class Company(Stage):
         needed = question.packet.approvals_needed
         if self.steps[self.place].is_approved:
             for by in ("bea", "bob")[:needed]:
-                await self.runner.judge(live, PersonApproved(question.id, by))
+                await self.runner.rule_on(live, PersonApproved(question.id, by))
         else:
-            await self.runner.judge(live, ApprovalRefused(question.id, "bea"))
+            await self.runner.rule_on(live, ApprovalRefused(question.id, "bea"))
         await self.runner.drive(live)
 
 

@@ -41,11 +41,11 @@ from remit.kernel.decide import ANSWERS, decide, take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
-from remit.testing.laws import keep_the_law
 from remit.testing.runs import fold
-from remit.testing.scenarios import TOOLS, random_manifest, scenario
 from remit.testing.trouble import Faults
 from tests.depth import examples
+from tests.simulation.laws.every_law import keep_the_law
+from tests.simulation.scenarios import TOOLS, random_manifest, scenario
 
 seeds = st.integers(0, 100_000)
 budgets = st.builds(Budget, *[st.none() | st.integers(0, 2_000_000)] * DIMENSIONS)

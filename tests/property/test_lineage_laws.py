@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.backend.run_ids import new_run_id
+from remit.backend.clock import new_run_id
 from remit.core.run.lineage import derived_id, is_safe_id, lifted
 
 SEPARATORS = set(".*> /\\\t\r\n")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.failure import ErrorCode, IllegalArrival
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival, Happened
@@ -25,19 +25,19 @@ from remit.core.run.usage import TokenUsage
 from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.orchestrate.exchange.rendering import Conversation
+from remit.orchestrate.exchange.conversation import Conversation
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.texts import Kept
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import Runner
-from remit.testing.laws import LAWS
 from remit.testing.runs import SimulatedRun, fold
-from remit.testing.scenarios import TOOLS, scenario, tools
 from remit.testing.scripts import in_turn, proposes_all, says
 from remit.testing.world import SimulatedWorld, Yield
 from tests.depth import examples
+from tests.simulation.laws.every_law import LAWS
+from tests.simulation.scenarios import TOOLS, scenario, tools
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 # Half surrogate pairs, zeros and terminal codes included; sometimes too long to stand in a turn.

@@ -12,7 +12,7 @@ from remit.kernel.state import RunState
 from remit.observe.reading import Fact, FactKind, Reading, read
 from remit.observe.steps import CUT_OFF, StepKind
 from remit.observe.views.outline import outline_of
-from remit.testing.scenarios import scenario
+from tests.simulation.scenarios import scenario
 
 SEEDS = st.integers(min_value=0, max_value=59)
 OF_RUNS = (StepKind.NODE, StepKind.RUN)

@@ -28,7 +28,7 @@ from remit.core.run.usage import TokenUsage
 from remit.core.work.graph import Ask, Graph, NodeKind, Sees
 from remit.inference.engine import StreamHandler
 from remit.inference.local.request import rendered
-from remit.orchestrate.exchange.shaping import Circumstances, shaped
+from remit.orchestrate.exchange.call_shape import Circumstances, shaped
 from remit.orchestrate.executors.errands import Occasion
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.setup.kit import Kit, Terms

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.backend.memory.snapshots import MemorySnapshots
+from remit.backend.memory.small_ports import MemorySnapshots
 from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
 from remit.core.journal.storage import Snapshot
 from remit.core.record import replace
@@ -20,9 +20,9 @@ from remit.kernel.state import RunState, pinned
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import Runner
 from remit.testing.hands import Hands
-from remit.testing.scenarios import scenario
 from remit.testing.trouble import STORM
 from remit.testing.world import SimulatedWorld
+from tests.simulation.scenarios import scenario
 
 SEEDS = 100
 # Some fields are filled only in the third of the worlds that plays votes and plans, others in those that are governed.

@@ -11,7 +11,7 @@ from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
 from remit.core.limits.trust import Trust
 from remit.core.run.inference import ModelResult
 from remit.orchestrate.executors.reports import ModelSaid
-from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.history.replay import AuditVerdict
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.traced import EVIL, PAID, Office, answer, assert_alike, manifest
 
@@ -57,7 +57,7 @@ def test_whatever_is_proposed_is_written_small_and_judged_again_to_the_same(
         turns = await office.turns()
         assert max(len(encode_turn(turn)) for turn in turns) < TURN_BYTES_MAX
         audited = await office.audited()
-        assert audited.verdict is Verdict.SAME, audited.difference
+        assert audited.verdict is AuditVerdict.SAME, audited.difference
         assert_alike(await office.runner.tracer(live), await office.retraced())
 
     play(act())

@@ -26,10 +26,10 @@ from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned, waiting_for
 from remit.orchestrate.loop.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.laws_of_trees import above_the_gauges, overshot, tree_of
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import MODEL
-from remit.testing.tree_scenarios import CHILD, STEPS_OF_THE_ROOT, TOOLS, tree_graph
+from tests.simulation.laws.trees import above_the_gauges, overshot, tree_of
+from tests.simulation.scenarios import MODEL
+from tests.simulation.tree_scenarios import CHILD, STEPS_OF_THE_ROOT, TOOLS, tree_graph
 
 ROOT = "root"
 BEGINS_AT_MS = 1_000_000

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from remit.testing.laws import keep_the_law
-from remit.testing.scenarios import scenario
+from tests.simulation.laws.every_law import keep_the_law
+from tests.simulation.scenarios import scenario
 
 SEEDS = int(os.environ.get("REMIT_SIMULATION_SEEDS", "200"))
 # Small enough that two workers share the load evenly, large enough that starting a test costs nothing.

@@ -46,12 +46,12 @@ from remit.orchestrate.facts import facts
 from remit.orchestrate.facts.schema_checks import Mended
 from remit.orchestrate.loop import durability, offspring, recover, runner
 from remit.testing import hands, pattern_hands
-from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
-from remit.testing.scenarios import scenario
-from remit.testing.tree_scenarios import hurried_scenario
 from remit.testing.trouble import Faults
 from remit.testing.world import SimulatedWorld
+from tests.simulation.laws.every_law import LAWS, keep_the_law
+from tests.simulation.scenarios import scenario
+from tests.simulation.tree_scenarios import hurried_scenario
 
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 3000

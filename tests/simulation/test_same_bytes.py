@@ -15,11 +15,11 @@ SEEDS = int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 8
 # A mutant whose decisions depend on the order of a set of texts, which differs from process to process.
 LEAKING = """
 from unittest import mock
-from remit.kernel import calls
+from remit.kernel.authority import proposed_calls
 def leaks(call, tally):
     return tuple({"first reason", "second reason", "third reason", call.tool})
-with mock.patch.object(calls, "reasons_to_ask", leaks):
-    from remit.testing.batch import hash_of_worlds
+with mock.patch.object(proposed_calls, "reasons_to_ask", leaks):
+    from tests.simulation.play import hash_of_worlds
     print(hash_of_worlds(range(20)))
 """
 
@@ -33,7 +33,7 @@ def _printed(hash_seed: str, *arguments: str) -> str:
 
 
 def test_two_processes_with_different_hash_seeds_write_identical_bytes() -> None:
-    batch = ("-m", "remit.testing.batch", "0", str(SEEDS))
+    batch = ("-m", "tests.simulation.play", "0", str(SEEDS))
     assert _printed("1", *batch) == _printed("2", *batch)
 
 

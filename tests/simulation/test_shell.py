@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from remit.testing.laws_of_shells import keep_the_law
-from remit.testing.shell_scenarios import shell_scenario
+from tests.simulation.laws.shells import keep_the_law
+from tests.simulation.shell_world import shell_scenario
 
 _ASKED = int(os.environ.get("REMIT_SIMULATION_SEEDS", "200"))
 # A world of whole systems takes several times as long as one of the kernel alone; a quick check plays fewer of them.

@@ -7,9 +7,9 @@ from unittest import mock
 
 import pytest
 
-from remit.backend.folded.inbox import FoldedInbox
 from remit.backend.folded.spans import Spans
-from remit.backend.memory.quotas import MemoryLedger
+from remit.backend.folded.store import FoldedInbox
+from remit.backend.memory.journal import MemoryLedger
 from remit.core.failure import ArrivalFault, IllegalArrival, RemitError
 from remit.core.journal.arrivals import PauseRequested, ResumeRequested
 from remit.core.journal.codec import decode_signal
@@ -25,14 +25,15 @@ from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.fork_run import begin_fork, origin_of
 from remit.orchestrate.loop import durability, hub, in_process, offspring, runner
+from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.holdings import FencedJournal, Holdings
-from remit.orchestrate.loop.hub import Driver, Hub
+from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
-from remit.testing.laws_of_shells import keep_the_law
 from remit.testing.runs import LawBroken
-from remit.testing.shell_scenarios import WEATHERS, shell_scenario
+from tests.simulation.laws.shells import keep_the_law
+from tests.simulation.shell_world import WEATHERS, shell_scenario
 
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 400
@@ -119,7 +120,7 @@ async def _hear_without_saying_so(self: Post, live: Live, number: int, data: byt
         if live.run_id in self.hub.drivers:
             await self.hub.hear(live.run_id, report)
         else:
-            await self.hub.runner.judge(live, report)
+            await self.hub.runner.rule_on(live, report)
     except RemitError as error:
         await self._inbox.settle(number, str(error.code), error.message)
         return

@@ -25,9 +25,9 @@ from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 from remit.orchestrate.loop import offspring
 from remit.testing import hands, pattern_hands
-from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
-from remit.testing.tree_scenarios import CHILDREN, hurried_scenario, tree_scenario
+from tests.simulation.laws.every_law import LAWS, keep_the_law
+from tests.simulation.tree_scenarios import CHILDREN, hurried_scenario, tree_scenario
 
 # A tree is a hundred runs and more, each under every law: one for every so many worlds of the other simulations.
 SEEDS = max(int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 150, 2)

@@ -12,6 +12,7 @@ from tests.tidy.source import ROOT
 
 # The README's own asks the real model; tests/e2e/test_readme.py plays it.
 DOCUMENTS = (
+    "CONTRIBUTING.md",
     "docs/agents.md",
     "docs/builtin-tools.md",
     "docs/graphs.md",
@@ -65,10 +66,10 @@ def test_every_command_of_a_document_runs(document: str) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_the_guide_to_testing_has_examples_and_commands() -> None:
-    text = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
-    assert len(blocks(text, "python")) >= 5
-    assert len(commands(text)) >= 3
+def test_the_guide_to_testing_has_examples_and_the_one_for_contributors_commands() -> None:
+    guide, contributing = ((ROOT / path).read_text(encoding="utf-8") for path in ("docs/testing.md", "CONTRIBUTING.md"))
+    assert len(blocks(guide, "python")) >= 5
+    assert len(commands(contributing)) >= 3
 
 
 @pytest.mark.parametrize("example", ["import no_such_module", "def test_a(): assert False"])

@@ -55,7 +55,7 @@ KEPT_IN = {
     "orchestrate/executors/tool.py": "arguments in canonical form",
     "orchestrate/loop/offspring.py": "schemas of a graph that was read strictly where it came in",
     "orchestrate/patterns/plan_graph.py": "schemas of a graph that was read strictly where it came in",
-    "orchestrate/exchange/session_state.py": "values in canonical form",
+    "orchestrate/exchange/sessions.py": "values in canonical form",
 }
 
 

@@ -2,6 +2,8 @@
 
 import ast
 import re
+from collections.abc import Collection, Iterable
+from itertools import combinations
 from pathlib import PurePosixPath
 
 import pytest
@@ -12,12 +14,59 @@ DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "b
 
 # A word of the pattern catalogue at the start or the end. A lower-case letter must follow I, so that Inference passes.
 CATALOGUE_CLASS = re.compile(r"^_*(I[A-Z][a-z]|Base[A-Z]|Abstract)|(Impl|DTO|Manager|[a-z]IR)$")
+# Rooms side by side in which the same base name is the same role: a port of a backend, a part of an engine, a family of events.
+SIBLINGS: tuple[frozenset[str], ...] = (
+    frozenset({"backend/embedded", "backend/folded", "backend/memory", "testing/conformance"}),
+    frozenset(
+        {
+            "inference",
+            "inference/anthropic",
+            "inference/local",
+            "inference/openai",
+            "inference/scripted",
+            "testing/conformance",
+        }
+    ),
+    frozenset({"kernel/rules", "orchestrate/executors"}),
+)
+# A command is named as people type it, even where a library has that name.
+COMMANDS = "adapters/cli/commands"
+# Base names that occur twice with two meanings, each with why it may. Shrinks only.
+REPEATED: dict[str, str] = {
+    "checkup": "the records of a check-up, and the check-up of each store",
+}
+
 EMPTY_VERB = re.compile(r"^_*(handle|process|manage)(_|$)")
 
 
 def drawers(path: str) -> list[str]:
     parts = PurePosixPath(path).with_suffix("").parts
     return [f"{path}: a drawer, not a room" for part in parts if DRAWERS & set(part.split("_"))]
+
+
+def repeated_names(places: Iterable[str]) -> dict[str, list[str]]:
+    """Base names of files in rooms that are no siblings, with the files that have them."""
+    by_name: dict[str, list[str]] = {}
+    for place in sorted(places):
+        by_name.setdefault(PurePosixPath(place).stem, []).append(place)
+    return {
+        name: found
+        for name, found in by_name.items()
+        if name not in {"__init__", "__main__"} and any(not _are_siblings(*pair) for pair in combinations(found, 2))
+    }
+
+
+def _are_siblings(one: str, other: str) -> bool:
+    rooms = {PurePosixPath(one).parent.as_posix(), PurePosixPath(other).parent.as_posix()}
+    return COMMANDS in rooms or any(rooms <= siblings for siblings in SIBLINGS)
+
+
+def unexpected(found: Collection[str], known: Collection[str], what: str) -> list[str]:
+    """What is found and not known, and what is known and no longer found: a list of exceptions only shrinks."""
+    return [
+        *(f"{name}: {what}" for name in sorted(set(found) - set(known))),
+        *(f"{name}: no longer an exception; take it off the list" for name in sorted(set(known) - set(found))),
+    ]
 
 
 def catalogue_classes(file: Source) -> list[str]:
@@ -57,6 +106,29 @@ def _is_typed(keywords: ast.arg) -> bool:
 def test_no_file_or_folder_is_a_drawer() -> None:
     everywhere = sources("src", "tests", "benchmarks", "scripts")
     assert [complaint for file in everywhere for complaint in drawers(file.path)] == []
+
+
+def test_no_base_name_occurs_twice_with_two_meanings() -> None:
+    found = repeated_names(file.place for file in sources(PACKAGE))
+    expect_none(unexpected(found, REPEATED, "occurs in rooms that are no siblings: give each its own name"))
+
+
+def test_a_name_that_occurs_in_two_rooms_is_found_unless_they_are_siblings() -> None:
+    siblings = [
+        "backend/memory/bell.py",
+        "testing/conformance/bell.py",
+        "kernel/rules/tool.py",
+        "orchestrate/executors/tool.py",
+    ]
+    assert repeated_names([*siblings, "adapters/cli/commands/graph.py", "core/work/graph.py"]) == {}
+    assert repeated_names(["kernel/steps.py", "observe/steps.py", "core/__init__.py", "kernel/__init__.py"]) == {
+        "steps": ["kernel/steps.py", "observe/steps.py"]
+    }
+
+
+def test_an_exception_that_is_none_any_more_is_found() -> None:
+    assert unexpected(["a"], ["a"], "is twice") == []
+    assert unexpected(["a"], ["b"], "is twice") == ["a: is twice", "b: no longer an exception; take it off the list"]
 
 
 def test_no_class_is_named_for_a_pattern() -> None:

@@ -16,7 +16,7 @@ OPEN_TO_ADAPTERS = {"adapters", "agents", "assemble", "core", "observe"}
 # The facade, for runs and for what people write in files.
 FACADE = "remit.adapters.** -> remit.orchestrate.facade"
 DRAFTS = "remit.adapters.** -> remit.orchestrate.drafts"
-GUARD = "remit.adapters.** -> remit.orchestrate.guard.judge"
+GUARD = "remit.adapters.** -> remit.orchestrate.guard.guard"
 
 
 def folders_without_sign(package: Path) -> list[str]:

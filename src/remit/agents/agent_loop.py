@@ -2,7 +2,7 @@
 
 Rule 1: an agent holds no truth of its own: what was said and what is kept stands in the journal, by session.
 Rule 2: a conversation is what users and assistants said. Tool results and retrieved evidence serve one exchange.
-Rule 3: whoever listens (stream, on_tool_result, observer) may break, and the run goes on.
+Rule 3: a listener (stream, on_tool_result, observer) may break, and the run goes on.
 """
 
 import asyncio
@@ -15,10 +15,8 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from remit.agents.agent_requests import SchemaSource, check_settings, instructions, output_of, request_of
-from remit.agents.answer_terms import RuleSource, judging_by
-from remit.agents.opening import Workplace, refuse_inside_a_loop
-from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
-from remit.agents.waiting import NOTHING_OPEN, open_run, run_or_cancel
+from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
+from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, refuse_inside_a_loop, run_or_cancel
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -34,8 +32,7 @@ from remit.core.run.signals import UserSignal
 from remit.inference.engine import Engine
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
-from remit.orchestrate.exchange.session_state import SessionState
-from remit.orchestrate.exchange.sessions import Session
+from remit.orchestrate.exchange.sessions import Session, SessionState
 from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse, rejection
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
@@ -123,7 +120,7 @@ class AgentLoop:
     async def chat(self, text: str) -> SystemResponse:
         """One exchange: it returns when there is an answer, an ending without one, or a question to a person.
 
-        Whoever stops waiting for it cancels the run.
+        A caller that stops waiting for it cancels the run.
         """
         return await self._exchanged(self._request(text))
 

@@ -15,7 +15,7 @@ SchemaSource: TypeAlias = Any
 
 
 def request_of(config: LoopConfig, text: str, *, session_id: str = "", user_id: str = "") -> SystemRequest:
-    """A user's words to an agent with these settings; the mode is chat until somebody says otherwise."""
+    """A user's words to an agent with these settings; the mode is chat until the caller says otherwise."""
     return SystemRequest(
         messages=(*instructions(config), user_message(text)),
         session_id=session_id,

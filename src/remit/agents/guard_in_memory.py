@@ -13,7 +13,7 @@ from remit.core.failure import InvariantBroken
 from remit.core.record import JsonObject
 from remit.core.run.halt import NOTHING_HALTED, Standing
 from remit.orchestrate.guard.ground import Ground
-from remit.orchestrate.guard.judge import Guard
+from remit.orchestrate.guard.guard import Guard
 from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.runner import Runner
@@ -50,7 +50,7 @@ class GuardInMemory:
         return at_once(self._guard.line(data))
 
     def too_long(self, beginning: bytes) -> JsonObject:
-        """The answer to a line that is longer than anybody reads."""
+        """The answer to a line that is too long to be read."""
         return at_once(self._guard.too_long(beginning))
 
 

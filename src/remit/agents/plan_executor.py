@@ -1,7 +1,7 @@
 """PlanExecutor: typed steps in an order, each handing its output to the next.
 
 Rule 1: a plan is one governed run: its steps share one budget, one boundary, one journal.
-Rule 2: what a step gave is written once. Whoever resumes a plan finds it there, and no finished step runs again.
+Rule 2: what a step gave is written once. A resumed plan finds it there, and no finished step runs again.
 Rule 3: a plan that fails gives what its finished steps gave.
 """
 
@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.plan_parts import StepWork, parts_of
 from remit.agents.single_runs import SingleRuns
 from remit.agents.terms import GoalSource, terms_of
+from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.failure import RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import Boundary
@@ -98,7 +98,7 @@ class PlanExecutor:
     async def execute(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
         """Execute a plan; without one, what the planner makes of the prompt. A first step without input gets the prompt.
 
-        It returns with a question to a person, too. Whoever stops waiting for it cancels the run.
+        It returns with a question to a person, too. A caller that stops waiting for it cancels the run.
         """
         return await self.run(self._request(prompt), plan)
 

@@ -48,7 +48,7 @@ _HANDLERS = (InferHandler, ToolHandler, PatternHandler, RetrieveHandler, RerankH
 Loop: TypeAlias = AgentLoop | SpecializedLoop | RedundantLoop
 StepWork: TypeAlias = Handler | Loop
 
-# What a loop tells its own caller, who is nobody in a plan.
+# What a loop tells its own caller; a step of a plan has none.
 _LISTENERS = ("stream", "on_tool_result", "observer")
 
 

@@ -10,9 +10,9 @@ from dataclasses import replace as replace_parts
 from pathlib import Path
 
 from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
-from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.single_runs import SingleRuns, listening
 from remit.agents.terms import GoalSource, engine_of, terms_of
+from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -31,7 +31,7 @@ from remit.observe.views.event_log import EventLog
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.facade import System
-from remit.orchestrate.patterns.choosing import check_room
+from remit.orchestrate.patterns.graph_choice import check_room
 from remit.orchestrate.patterns.handlers import PatternHandler
 from remit.orchestrate.patterns.redundant_graph import (
     REPLICAS_DEFAULT,
@@ -133,7 +133,7 @@ class RedundantLoop:
         check_room(self.as_step().graph, self.terms)
 
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
-        """Ask N times, and count. Whoever stops waiting for it cancels the run and every replica."""
+        """Ask N times, and count. A caller that stops waiting for it cancels the run and every replica."""
         asked = self._request(prompt, repair=repair, strict=strict)
         return await self._runs.call(asked, self._kit_for, self.terms, _read)
 

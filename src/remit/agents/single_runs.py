@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 from uuid import uuid4
 
-from remit.agents.opening import Workplace
-from remit.agents.waiting import open_run, run_or_cancel
+from remit.agents.workplace import Workplace, open_run, run_or_cancel
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest, SystemResponse
@@ -79,7 +78,7 @@ class SingleRuns:
         return begun.read_by(rested)
 
     async def call(self, request: SystemRequest, kit_for: KitFor, terms: Terms, read: Read[T]) -> T:
-        """One run, until it has ended or waits for a person. Whoever stops waiting for it cancels it."""
+        """One run, until it has ended or waits for a person. A caller that stops waiting for it cancels it."""
         asked = replace(request, session_id=request.session_id or str(uuid4()))
         workplace = Workplace(self._given, self._home)
         async with workplace.kept_open() as system:

@@ -1,7 +1,7 @@
 """SpecializedLoop: single answers of a given shape, on the terms that its maker gives.
 
 Rule 1: every call begins with the settings and the prompt alone; nothing is remembered between calls.
-Rule 2: whoever listens (stream, observer) may break, and the run goes on.
+Rule 2: a listener (stream, observer) may break, and the run goes on.
 """
 
 import asyncio
@@ -10,10 +10,9 @@ from dataclasses import replace as replace_parts
 from pathlib import Path
 
 from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
-from remit.agents.answer_terms import RuleSource, judging_by
-from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.single_runs import SingleRuns, listening, response_of
-from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
+from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
+from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
@@ -100,7 +99,7 @@ class SpecializedLoop:
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
         """One call: the value is in `structured_output`. It returns with a question to a person, too.
 
-        Whoever stops waiting for it cancels the run.
+        A caller that stops waiting for it cancels the run.
         """
         asked = self._request(prompt, repair=repair, strict=strict)
         return await self._runs.call(asked, listening(self._settings), self._terms, response_of)

@@ -1,4 +1,4 @@
-"""What an agent is made of: engine, tools and terms, as its maker names or hands them over.
+"""What an agent is made of: engine, tools, terms and rules for its answers, as its maker names or hands them over.
 
 Rule 1: what no run could be started with is refused here, when the agent is made.
 """
@@ -20,10 +20,13 @@ from remit.core.work.goal import Goal
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
 from remit.orchestrate.patterns.handlers import registry_of
+from remit.orchestrate.setup.answer_rules import Judging, judging_of
 from remit.orchestrate.setup.kit import Terms, ToolCallFilter
 from remit.rerank.router import ROUTER_UNKNOWN, routing_named
 from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
+from remit.validate.check import RULES_INVALID, Rules, compile_rules
+from remit.validate.rule_set import RuleSet
 
 # A goal as its maker hands it over: as a record, as a mapping with the keys of a file, or as the path of one.
 GoalSource: TypeAlias = Goal | Mapping[str, Any] | Path | str
@@ -127,3 +130,21 @@ def _checked(budget: Budget) -> Budget:
     if negative := negative_caps(budget):
         raise RequestRejected(MANIFEST_INVALID, f"caps of {', '.join(negative)} are below 0; 0 forbids")
     return budget
+
+
+RuleSource: TypeAlias = Rules | RuleSet
+
+
+def judging_by(rules: RuleSource | None, judge: Engine | str | None, agent: Engine) -> Judging:
+    """What an agent's rules and its judge come to; raises RequestRejected where there is nothing to judge by."""
+    engine = None if judge is None else engine_of(judge)
+    if rules is None:
+        if engine is not None:
+            message = "the agent has a judge and no rules; give rules with questions of meaning, or leave the judge out"
+            raise RequestRejected(RULES_INVALID, message)
+        return Judging()
+    handed: object = rules
+    if not isinstance(handed, Rules | RuleSet):
+        message = f"rules={handed!r:.80} are no rules; give a RuleSet, or what load_rules() makes of a file"
+        raise RequestRejected(RULES_INVALID, message)
+    return judging_of(compile_rules(rules) if isinstance(rules, RuleSet) else rules, engine, agent)

@@ -1,6 +1,6 @@
 """What is left of a turn when words are taken out of it. Every store that redacts does it so.
 
-Rule 1: a turn that cannot be read stays as it is; whoever verifies finds it.
+Rule 1: a turn that cannot be read stays as it is; verifying finds it.
 Rule 2: a turn is written anew where it holds the words, or refers to a text that held them and was removed.
 """
 

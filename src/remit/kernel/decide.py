@@ -182,7 +182,7 @@ def _look_at_the_clock(tally: Tally) -> None:
 
 
 def _admit_outcome(state: RunState, arrival: Arrival, command_id: str) -> None:
-    """Let an outcome through that answers an open command, and says more of one in doubt than that nobody knows."""
+    """Let an outcome through that answers an open command, and says more of one in doubt than that it is unknown."""
     command, kind = state.commands.open.get(command_id), type(arrival)
     if type(command) is not ANSWERS[kind]:
         raise _unanswerable(state, kind, command_id)
@@ -211,7 +211,7 @@ def _unanswerable(state: RunState, kind: type[Arrival], command_id: str) -> Ille
 
 
 def _knows_nothing(state: RunState, arrival: Arrival) -> bool:
-    """Whether an outcome says no more than that nobody knows it. What was returned is shown of a run that has ended."""
+    """Whether an outcome says no more than that it is unknown. What was returned is shown of a run that has ended."""
     if isinstance(arrival, ToolFailed):
         return tool.leaves_open(arrival)
     if isinstance(arrival, ToolReturned):

@@ -52,7 +52,7 @@ def linked(run_id: str, data: Iterable[bytes], *, after: int = -1, head: bytes =
             raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
         redacted = redacted_in(stored)
         if redacted is not None and not is_redaction_signed(run_id, turn.seq, redacted):
-            message = f"turn {turn.seq} of run {run_id} was redacted, and nobody signed for it"
+            message = f"turn {turn.seq} of run {run_id} was redacted, and no signature says so"
             raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
         after, head = turn.seq, hash_turn(stored)
         steps.append(Linked(turn, head))

@@ -1,7 +1,7 @@
 """Structured logs: one record a line, with the identifiers that tie it to its run, and nothing a terminal obeys.
 
 Rule 1: the identifiers are fields of the record, never part of the message, so that programs find them.
-Rule 2: they are passed along, never looked up: whoever logs for a run holds the logger of that run, or passes its
+Rule 2: they are passed along, never looked up: the caller that logs for a run holds the logger of that run, or passes its
         identifiers with the record.
 Rule 3: no line holds what looks like a secret; its kind stands in its place.
 Rule 4: whatever a message quotes is data: in JSON it is escaped by JSON, in text by observe/plain.py.
@@ -28,7 +28,7 @@ RunLogger: TypeAlias = "logging.LoggerAdapter[logging.Logger]"
 FIELDS = ("request_id", "session_id", "trace_id", "run_id", "span_id")
 # The identifiers of a record that is about no single run.
 NO_RUN: Mapping[str, str] = MappingProxyType({})
-# A line that is longer helps nobody; the journal has the whole text.
+# A line that is longer is no help; the journal has the whole text.
 MESSAGE_CHARS_MAX = 8000
 _FIELD_CHARS_MAX = 200
 _DELETE = "\x7f"

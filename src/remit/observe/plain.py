@@ -8,7 +8,7 @@ Rule 2: a backslash becomes two, so that an escape is never mistaken for the tex
 from remit.core.regex import regex
 
 _CUT = "…"
-# What Unicode calls printable and nobody sees: fillers, joiners, and selectors that can carry a hidden text. The two
+# What Unicode calls printable and is not seen: fillers, joiners, and selectors that can carry a hidden text. The two
 # selectors between a plain and a colourful sign (U+FE0E, U+FE0F) belong to everyday text and stay.
 _UNSEEN = regex(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0d\uffa0\U00016fe4\U000e0100-\U000e01ef]"

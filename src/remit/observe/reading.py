@@ -1,10 +1,10 @@
 """The one reading of a journal: what happened in a run, turn by turn and step by step.
 
-Rule 1: it takes turns, one after the other, and nothing else; whoever watches a run and whoever opens its journal later read
+Rule 1: it takes turns, one after the other, and nothing else; a watcher of a run and a later reader of its journal read
         the same. A turn takes the time of the turn, so a run of any length takes its length.
 Rule 2: a turn is told as facts, in the order of its records: what came back first, then what was ruled and ordered. A fact
         holds its step as it stands then. A step stands where it was ordered, whenever its outcome came.
-Rule 3: everything told is plain data; whoever shows a run, bills it or logs it looks at facts, steps and visits, and at no
+Rule 3: everything told is plain data; views, bills and logs look at facts, steps and visits, and at no
         arrival, ruling or command.
 """
 
@@ -55,7 +55,7 @@ from remit.core.limits.budget import Charges
 from remit.core.record import Record, Text, replace
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import RunState, pinned, standing_at
-from remit.observe.places import Places, places_of, vote_words
+from remit.observe.places import Places, beginning, gave, places_of, vote_words
 from remit.observe.steps import (
     CUT_OFF,
     FAILED,
@@ -71,7 +71,6 @@ from remit.observe.steps import (
     told_by_people,
 )
 from remit.observe.views.calls_made import place_of
-from remit.observe.views.step_output import beginning, gave
 
 # They say how a command stands, and leave it open.
 _NO_OUTCOME = (ChildSuspended, ToolOutcomeLost)
@@ -149,7 +148,7 @@ class Reading:
         # keys of what was done there.
         self.steps: dict[str, Step] = {}
         self.visits: list[tuple[Step, list[str]]] = [(Step(StepKind.NODE, "", 0, 0, ""), [])]
-        # What is settled once: the steps that are open, and of those the ones that nobody knows the outcome of.
+        # What is settled once: the steps that are open, and of those the ones whose outcome is unknown.
         self._open: set[str] = set()
         self._doubted: set[str] = set()
         # What is sent when the run is resumed, and not before.

@@ -1,7 +1,7 @@
 """Steps: what was done in a run, each from its order to its outcome.
 
 Rule 1: what one turn ordered and a later one settled is one step, with how long it took and what it was charged.
-Rule 2: texts stand here as they were said; whoever prints them makes them fit to print.
+Rule 2: texts stand here as they were said; the caller makes them fit to print.
 """
 
 from enum import StrEnum
@@ -82,7 +82,7 @@ LOST = "lost"
 FAILED = "failed"
 IN_DOUBT = "in doubt"
 OPEN = "open"
-# What somebody told a run who ended it.
+# What a person told a run to end it.
 CANCEL = "cancel"
 
 
@@ -127,11 +127,11 @@ class Step(Record):
     # The model that answered in place of the one asked; how many messages it was shown.
     model: str = ""
     messages: int = 0
-    # How long whoever performed it says that it took; 0 where nobody says so.
+    # How long its performer says that it took; 0 where it does not say so.
     measured_ms: int = 0
     # As much of a result as a model was shown.
     content: Text = ""
-    # Under which code somebody is waited for; of a child that has ended, for how long it says it waited, -1 where it does not.
+    # Under which code a person is waited for; of a child that has ended, for how long it says it waited, -1 where it does not.
     waiting_for: str = ""
     stood_ms: int = UNTOLD
 
@@ -207,7 +207,7 @@ def outcome_of(arrival: object) -> Changes:
         case ToolFailed():
             return {"status": FAILED, "code": arrival.code.value, "reason": arrival.error}
         case ToolOutcomeLost():
-            return {"status": IN_DOUBT, "reason": "whoever performed it died before it could report"}
+            return {"status": IN_DOUBT, "reason": "its performer died before it could report"}
         case ToolReconciled():
             happened = {"status": f"happened: {arrival.happened.value}"}
             return {**happened, "answered": arrival.whole or arrival.content}
@@ -264,7 +264,7 @@ def _answer_of(arrival: object) -> Changes:
 
 
 def told_by_people(arrival: object) -> tuple[str, str, Text] | None:
-    """What somebody told a run without being asked: what, who, and in which words."""
+    """What a person told a run without being asked: what, who, and in which words."""
     match arrival:
         case CancelRequested():
             return CANCEL, arrival.by, arrival.reason

@@ -2,8 +2,8 @@
 
 Rule 1: a door turns what it is given into a request or a signal, and what comes back into its own form; nothing else.
 Rule 2: a System lives in the event loop it is used in. Closing it stops its drivers; every run can be resumed.
-Rule 3: every verb says which scope it takes. Whoever opened the store acts for itself and has them all; `acting_for` gives
-        the same system for a principal, to whom nothing exists but what is of its tenant.
+Rule 3: every verb says which scope it takes. The process that opened the store acts for itself and has them all;
+        `acting_for` gives the same system for a principal, to whom nothing exists but what is of its tenant.
 """
 
 import asyncio
@@ -45,19 +45,20 @@ from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
-from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.history.copies import Copies
 from remit.orchestrate.history.custody import Signers
-from remit.orchestrate.history.lineages import Lineages
-from remit.orchestrate.history.rebuild_index import Rebuilt, rebuild
+from remit.orchestrate.history.repair import Rebuilt, rebuild
 from remit.orchestrate.history.replay import Audit, audit
+from remit.orchestrate.loop.child_runs import left_behind, orphan_above, orphans
+from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.loop.halt_switch import Halted, Halts, HaltWatch, is_told, scope_for, told_to
 from remit.orchestrate.loop.holdings import fenced_journal
-from remit.orchestrate.loop.hub import Driver, FindKit, Hub
+from remit.orchestrate.loop.hub import FindKit, Hub
 from remit.orchestrate.loop.in_process import InProcessDispatch
-from remit.orchestrate.loop.orphans import left_behind, orphan_above, orphans
+from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
 from remit.orchestrate.people.full_response import Responses
@@ -66,19 +67,18 @@ from remit.orchestrate.ports import Clock, Store
 from remit.orchestrate.run_handle import Events, Run
 from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.setup.manifests import Manifests
-from remit.orchestrate.tenants.acting import Acting
 from remit.orchestrate.tenants.policies import Policies
 from remit.orchestrate.tenants.quota_ledger import Quotas
-from remit.orchestrate.tenants.tenancy import Seen, Standings, TenantStandings
+from remit.orchestrate.tenants.tenancy import Acting, Seen, Standings, TenantStandings
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
-    from remit.orchestrate.guard.judge import Guard
+    from remit.orchestrate.guard.guard import Guard
 
-# How often whoever waits for another process to let a run go looks whether it has.
+# How often a caller that waits for another process to let a run go looks whether it has.
 REST_POLL_MS = 50
 
-# Whoever answered a run that another process drives waits so long for its next rest: a person stays at the terminal.
+# A caller that answered a run that another process drives waits so long for its next rest: a person stays at the terminal.
 REST_WAIT_MS_MAX = 600_000
 RUN_STILL_DRIVEN = "RUN_STILL_DRIVEN"
 
@@ -150,7 +150,7 @@ class System(Acting):
     def acting_for(self, principal: Principal) -> "System":
         """The same system for a principal: nothing but what is of its tenant exists there, and its scopes say what it may do.
 
-        It costs next to nothing, and any number of them work side by side. Whoever opened the system closes it.
+        It costs next to nothing, and any number of them work side by side. The caller that opened the system closes it.
         """
         self._expect_scope(Scope.OPERATE, "acting for others")
         acting = copy(self)
@@ -165,12 +165,12 @@ class System(Acting):
         self.queues = self.queues.acting_for(principal, seen)
         self.quotas: Standings = self._quotas if principal is LOCAL else TenantStandings(self._quotas, principal)
         self.lineages = Lineages(seen.runs)
-        # Whether somebody guessed a secret of the house is nobody's to learn.
+        # A caller must not learn whether it guessed a secret of the house.
         self.covered = self._sealer.covered if principal is LOCAL else covered
 
     @property
     def store(self) -> Store:
-        """Where runs are kept, for whoever operates it."""
+        """Where runs are kept, for its operator."""
         self._expect_scope(Scope.OPERATE, "the store")
         return self._store
 
@@ -191,9 +191,9 @@ class System(Acting):
         """
         asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
         manifest = await self._drafted(asked, kit, terms, entries)
-        heard = self.subscribe(Subject(manifest.run_id), since=-1, chunks=True) if chunks else None
+        subscription = self.subscribe(Subject(manifest.run_id), since=-1, chunks=True) if chunks else None
         await self._begin(manifest, kit, listener)
-        return Run(self, manifest.run_id, _as_it_is, kit, heard)
+        return Run(self, manifest.run_id, _as_it_is, kit, subscription)
 
     async def submit(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
@@ -346,7 +346,7 @@ class System(Acting):
     async def restore(self, run_id: str, *, by: str = "", why: str, kit: Kit | None = None) -> Heard:
         """Accept that turns of a run are missing, and let a fork of what is left go on, which asks before any change.
 
-        Raises RequestRejected where nothing is missing, or nobody says why.
+        Raises RequestRejected where nothing is missing, or no reason is given.
         """
         await self._expect(run_id, Scope.START, "restore")
         state = await self._copies.may_be_had(run_id, self.principal)
@@ -383,7 +383,7 @@ class System(Acting):
         """Cancel the runs whose parent has ended and could not tell them; gives the ids of those that heard it."""
         ended = []
         for orphan in await orphans(self.store.catalogue):
-            # One that may not be gone on with says so when somebody asks for it, and keeps the others from nothing.
+            # One that may not be gone on with says so when it is asked for, and keeps the others from nothing.
             with suppress(RequestRejected):
                 await self._children.end(orphan.run_id, str(uuid4()))
                 ended.append(orphan.run_id)
@@ -415,20 +415,20 @@ class System(Acting):
         """Judges the calls of agents that run elsewhere, each conversation a run of this store."""
         self._expect_scope(Scope.OPERATE, "guard")
         # Only those who guard other people's agents pay for the protocol.
-        from remit.orchestrate.guard.judge import guard_beside
+        from remit.orchestrate.guard.guard import guard_beside
 
         halts, begin = (lambda: self._halts.standing), self._quotas.begin
         return guard_beside(self._post, self._new_id, halts, begin, self._check_name, self._owner)
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
-        """The turns of a run as they are written, here or elsewhere, until it has ended or nobody drives it."""
+        """The turns of a run as they are written, here or elsewhere, until it has ended or no process drives it."""
         await self._expect(run_id, Scope.READ, "watch")
         async for event in Events(self, run_id, after, chunks=False):
             assert event.turn is not None, "no pieces of answers were asked for"
             yield event.turn
 
     async def is_left(self, run_id: str, *, is_quiet: bool) -> bool:
-        """Whether a run has ended, waits for people or, where nothing was heard of it for a while, is driven by nobody."""
+        """Whether a run has ended, waits for people or, where nothing was heard of it for a while, is driven by no process."""
         self._expect_scope(Scope.READ, "watch")
         entry = await self._seen.runs.entry(run_id)
         is_resting = entry is None or bool(entry.ending or entry.waiting_for)
@@ -465,7 +465,7 @@ class System(Acting):
     async def state_of(self, run_id: str) -> RunState:
         """A run as it stands: once it rests when it is driven here, else as its journal tells.
 
-        Raises what broke its driver, if one did here and nobody has taken the run up since.
+        Raises what broke its driver, if one did here and the run was not taken up since.
         """
         await self._expect(run_id, Scope.READ, "looking at a run")
         if (error := self._hub.broken.get(run_id)) is not None:
@@ -478,7 +478,7 @@ class System(Acting):
                 return state
 
     async def _check_halts(self, run_id: str) -> None:
-        """Refuse to go on with a run that a halt holds back; where nothing is halted, nobody looks at the run."""
+        """Refuse to go on with a run that a halt holds back; where nothing is halted, the run is not read."""
         if self._halts.standing.halts:
             await self._halts.refresh()
             self._halts.check_resume((await self._runner.load(run_id)).state)

@@ -1,4 +1,4 @@
-"""What the runner asks of a backend: somewhere to write, somewhere for long texts, someone to carry commands.
+"""What the runner asks of a backend: somewhere to write, somewhere for long texts, a dispatch to carry commands.
 
 Rule 1: ports are plain roles; a backend satisfies them by shape and imports nothing of this room.
 Rule 2: append is the only way to write a turn; it is atomic and names the turn it comes after.
@@ -34,14 +34,14 @@ from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.loop.live import Live
 
 if TYPE_CHECKING:
-    from remit.observe.checkup.checkup import Check
+    from remit.observe.checkup import Check
 
 
 class Turns(Protocol):
     """The turns of runs, for those who only read."""
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
-        """The turns that follow turn number `after`, oldest first, and where the run stands; none of a run nobody started."""
+        """The turns that follow turn number `after`, oldest first, and where the run stands; none of an unknown run."""
 
 
 class Journal(Turns, Protocol):
@@ -96,7 +96,7 @@ class Bell(Protocol):
         """Ring for a topic without waiting. Turns, letters and halts ring by themselves when they are written."""
 
     def is_heard(self, topic: Topic) -> bool:
-        """Whether anybody listens to a topic, in another process or here."""
+        """Whether a topic has a listener, in another process or here."""
 
 
 class Blobs(Protocol):
@@ -123,7 +123,7 @@ class Catalogue(Protocol):
     """Knows which runs there are, without folding any."""
 
     async def entry(self, run_id: str) -> RunEntry | None:
-        """One run, or None when nobody started it here."""
+        """One run, or None where it was not started here."""
 
     async def entries(
         self,
@@ -162,7 +162,7 @@ class Catalogue(Protocol):
 class HeadLog(Protocol):
     """The append-only log of signed heads beside the turns: what was signed, whatever became of it.
 
-    The head that a turn with a barrier was written with is in it before anybody is told of the turn. Nothing is ever taken out.
+    The head that a turn with a barrier was written with is in it before the turn is told. Nothing is ever taken out.
     """
 
     async def last(self, run_id: str) -> SignedHead | None:
@@ -175,7 +175,7 @@ class HeadLog(Protocol):
         """How the log and the journals differ: what was signed and is not here, or whether the log is lost."""
 
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
-        """The heads of a run, in the order of their turns, whoever wrote them."""
+        """The heads of a run, in the order of their turns, of whatever signer."""
 
     async def deletion(self, run_id: str) -> SignedDeletion | None:
         """What the log says of the deletion of a run."""
@@ -229,13 +229,13 @@ class Inbox(Protocol):
         """Leave something for a run; the number names the entry."""
 
     async def pending(self, *, after: int) -> Sequence[InboxEntry]:
-        """Entries with a larger number than `after` that nobody has settled, oldest first."""
+        """Entries with a larger number than `after` that are not settled, oldest first."""
 
     async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
-        """Say that an entry was heard (empty code) or refused, so that whoever left it learns.
+        """Say that an entry was heard (empty code) or refused, so that its sender learns.
 
         `token` is that of the lease of its run, where the holder says so: a backend that cannot settle an entry together
-        with its turn hears nobody else while a turn is being written that answers it.
+        with its turn takes no other word while a turn is being written that answers it.
         """
 
     async def outcome(self, number: int) -> tuple[str, str] | None:
@@ -272,7 +272,7 @@ class HaltLog(PastHalts, Protocol):
 
 
 class Receipts(Protocol):
-    """Remembers what was done about the items of queues; whoever forgets them is only shown items again."""
+    """Remembers what was done about the items of queues; a store that forgets them only shows items again."""
 
     async def keep(self, receipt: Receipt) -> None:
         """Keep a receipt; the first of a kind for an item and a place stays."""
@@ -298,17 +298,17 @@ class Seals(Protocol):
 
 
 class Leases(Protocol):
-    """Who drives which run. A lease ends when it is let go, with its process, or when nobody renews it in time.
+    """Who drives which run. A lease ends when it is let go, with its process, or when it is not renewed in time.
 
     Its token fences: an append under one that ended raises LeaseLost, or AppendConflict behind the next holder's first turn.
     """
 
     @property
     def lasts_ms(self) -> int:
-        """How long a lease lasts that nobody renews; 0 where it lasts as long as its process."""
+        """How long a lease lasts that is not renewed; 0 where it lasts as long as its process."""
 
     async def take(self, run_id: str) -> int | None:
-        """Take a run; gives a token that no lease of the run had before, from 1 on. None: somebody holds it."""
+        """Take a run; gives a token that no lease of the run had before, from 1 on. None where it is held."""
 
     async def renew(self, run_id: str, token: int) -> bool:
         """Hold a run for longer. False: the lease is not held under this token any more."""
@@ -320,7 +320,7 @@ class Leases(Protocol):
         """
 
     async def is_held(self, run_id: str) -> bool:
-        """Whether anybody holds a run, in whatever process."""
+        """Whether a run is held, in whatever process."""
 
 
 class Retention(Protocol):
@@ -333,7 +333,7 @@ class Retention(Protocol):
     async def delete(self, run_id: str) -> Removed:
         """Remove a run however it stands, the runs beneath it, and the texts that only they referred to.
 
-        Nothing where nobody started it. Refused, whole: with PARENT_OPEN for a child of an open run, with STORE_BUSY while
+        Nothing where it was not started. Refused, whole: with PARENT_OPEN for a child of an open run, with STORE_BUSY while
         one of the family is driven.
         """
 
@@ -352,7 +352,7 @@ class Redactions(Protocol):
         """Take a text in each of its forms, or every secret of a kind, out of a run and those beneath it.
 
         A text that holds it is removed whole; a turn is written anew without it, signed, and keeps the hash that it had.
-        Nothing where nobody started it; refused with STORE_BUSY while one is driven, with STORE_KEY_MISSING without a key.
+        Nothing where it was not started; refused with STORE_BUSY while one is driven, with STORE_KEY_MISSING without a key.
         """
 
 
@@ -368,7 +368,7 @@ class Key(Protocol):
 
     @property
     def is_made(self) -> bool:
-        """Whether there is one: whoever only reads makes none."""
+        """Whether there is one: a process that only reads makes none."""
 
     @property
     def signer(self) -> Signer:
@@ -402,7 +402,7 @@ class Dispatch(Outlet, Protocol):
     """Carries commands to those who perform them, and their reports back. All that a hub knows of it stands here."""
 
     def wake(self, live: Live) -> None:
-        """Let whoever receives for a run look at it again: somebody else has judged a report for it."""
+        """Let the driver of a run look at it again: another caller had a report ruled on for it."""
 
     def call_off(self, live: Live) -> None:
         """Stop whatever is under way for a run and halted by now."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.bus.subscription import Subscription
     from remit.orchestrate.facade import System
 
-# Who speaks for a program that names nobody.
+# Who speaks for a program that names no person.
 CALLER = "caller"
 # A run of which nothing was heard for so long may have been paused, or its driver be gone: then it is asked who drives it.
 QUIET_MS = 500
@@ -39,14 +39,14 @@ class Run(Generic[T]):
         run_id: str,
         read: Read[T],
         kit: Kit | None = None,
-        heard: "Subscription | None" = None,
+        subscription: "Subscription | None" = None,
     ) -> None:
         self.id = run_id
         self._system = system
         self._kit = kit
         self._read = read
         # What was heard since before it began, for the first who follows it.
-        self._heard = heard
+        self._subscription = subscription
         # What it came to, once it has ended: its store may be closed then.
         self._ended: tuple[SystemResponse, T] | None = None
 
@@ -54,15 +54,15 @@ class Run(Generic[T]):
         return self._response().__await__()
 
     def __aiter__(self) -> "Events":
-        heard, self._heard = self._heard, None
-        return Events(self._system, self.id, -1, chunks=False, then=self._rested, heard=heard)
+        subscription, self._subscription = self._subscription, None
+        return Events(self._system, self.id, -1, chunks=False, then=self._rested, subscription=subscription)
 
     def read_by(self, read: Read[U]) -> "Run[U]":
         """The same run, of which something else is made."""
-        return Run(self._system, self.id, read, self._kit, self._heard)
+        return Run(self._system, self.id, read, self._kit, self._subscription)
 
     async def result(self) -> T:
-        """What the run came to, as whoever started it gives it: a response, or what a pattern makes of it."""
+        """What the run came to, as the caller that started it gives it: a response, or what a pattern makes of it."""
         return (await self._rested())[1]
 
     def events(self, *, since: str | int | None = -1, chunks: bool = False) -> "Events":
@@ -77,7 +77,7 @@ class Run(Generic[T]):
     ) -> SystemResponse:
         """Say yes to what the run or a child of it asks, perhaps with other arguments; gives how it then rests.
 
-        The packet may be left out where only one is open, and `by` where the system acts for somebody.
+        The packet may be left out where only one is open, and `by` where the system acts for a principal.
         """
         name = packet_id or await self._only_packet()
         return await self._answered(approval(name, by=by or self._own, arguments=arguments))
@@ -148,7 +148,7 @@ class Run(Generic[T]):
 
 
 class Events:
-    """What happens in one run, here or elsewhere, until it has ended or nobody drives it."""
+    """What happens in one run, here or elsewhere, until it has ended or no process drives it."""
 
     def __init__(
         self,
@@ -158,29 +158,29 @@ class Events:
         *,
         chunks: bool,
         then: Callable[[], Awaitable[Any]] | None = None,
-        heard: "Subscription | None" = None,
+        subscription: "Subscription | None" = None,
     ) -> None:
         self._system, self._run_id, self._since, self._chunks, self._then = system, run_id, since, chunks, then
-        self._heard = heard
+        self._subscription = subscription
         self._is_quiet = self._is_left = False
 
     def __aiter__(self) -> "Events":
         return self
 
     async def __anext__(self) -> RunEvent:
-        if self._heard is None:
+        if self._subscription is None:
             await self._system.find(self._run_id)
-            self._heard = self._system.subscribe(Subject(self._run_id), since=self._since, chunks=self._chunks)
+            self._subscription = self._system.subscribe(Subject(self._run_id), since=self._since, chunks=self._chunks)
         while True:
-            if (event := await self._heard.taken()) is not None:
+            if (event := await self._subscription.taken()) is not None:
                 self._is_quiet = self._is_left = False
                 return event
             # It is left when nothing more came since that was seen.
-            if self._is_left or self._heard.is_over:
+            if self._is_left or self._subscription.is_over:
                 break
             self._is_left = await self._system.is_left(self._run_id, is_quiet=self._is_quiet)
             if not self._is_left:
-                self._is_quiet = not await self._heard.more(QUIET_MS / 1000)
+                self._is_quiet = not await self._subscription.more(QUIET_MS / 1000)
         await self.aclose()
         if self._then is not None:
             await self._then()
@@ -188,8 +188,8 @@ class Events:
 
     async def aclose(self) -> None:
         """Hear nothing more."""
-        if self._heard is not None:
-            self._heard.close()
+        if self._subscription is not None:
+            self._subscription.close()
 
 
 async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | None) -> None:

@@ -120,7 +120,7 @@ class Ledger:
             self.uses_of(call.tool).take_back(call.targets)
 
     def spend_approval(self, call: Call) -> str:
-        """Who approved these bytes, if somebody did and it was not used yet."""
+        """Who approved these bytes, if a person did and it was not used yet."""
         return self.approvals.pop(call.digest, "")
 
     def returned(self, call_id: str | None, tool: str) -> Call | None:

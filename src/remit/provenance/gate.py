@@ -138,7 +138,7 @@ class Gate:
     def answer(self, call_id: str, approve: bool, by: str, scope: Scope = Scope.CALL) -> None:  # noqa: FBT001
         """Take in a person's answer to a held call; it holds for exactly the bytes that were held."""
         if not by:
-            raise RequestRejected(GATE_INVALID, f"answer to call {call_id[:80]!r}: by='' names nobody; say who answers")
+            raise RequestRejected(GATE_INVALID, f"answer to call {call_id[:80]!r}: by='' is empty; say who answers")
         call = self.ledger.held(call_id)
         if call is None:
             message = f"call {call_id[:80]!r} is not held; answer one of {', '.join(self.ledger.held_ids()) or 'none'}"
@@ -178,7 +178,7 @@ class Gate:
         if reaches(self.authority.closed_set, declaration.stakes) and self._is_own(payload):
             control = [close_set(argument, evidence) for argument in control]
         arguments = (*control, *[check_payload(leaf, evidence, declaration) for leaf in payload])
-        # Of a tool that may repeat itself at will, nobody asks what it fell on.
+        # Of a tool that may repeat itself at will, it is not asked what it fell on.
         targets = () if declaration.repeat is Repeat.FREE else targets_of(control, evidence.words)
         call = lookup_of(call, declaration, arguments, evidence, targets=targets)
         by = self.ledger.spend_approval(call)

@@ -90,7 +90,7 @@ class Verdict(Record):
     fix: str = ""
     approved_by: str = ""
     arguments: JsonObject | None = None
-    # The call reads, and nobody asks where its values come from.
+    # The call reads, and where its values come from is not asked.
     is_free: bool = False
 
     @property

@@ -25,9 +25,8 @@ from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.fork_run import fork
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.offspring import observed_by, spent_by
-from remit.testing.authority_scenarios import sifted
 from remit.testing.pattern_hands import is_of_a_pattern, manifest_of_child, said_by_code
-from remit.testing.scripts import Breaks, Model, Reply, Stops, Tool
+from remit.testing.scripts import Breaks, Filter, Model, Reply, Stops, Tool
 from remit.tool.call.outcomes import NotDone
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 # Longer than any tool's patience, so that what comes this late comes after the timeout.
 LATE_MS = 100_000
-# A child nobody hears of is given up after this long.
+# A child that is not heard of is given up after this long.
 GIVE_UP_MS = 200_000
 FORKS_MAX = 2
 # Timers are promises not to fire early; a busy process fires them late.
@@ -66,12 +65,14 @@ class Hands:
         tools: Mapping[str, Tool],
         person: Callable[[Random], Reply],
         validators: Mapping[str, Callable[[str], Sequence[str]]],
+        filters: Mapping[str, Filter],
     ) -> None:
         self._world = world
         self._model = model
         self.tools = tools
         self._person = person
         self._validators = validators
+        self._filters = filters
         self._children: dict[tuple[str, str], str] = {}
         self._told: dict[str, int] = {}
         self._forks = 0
@@ -230,8 +231,8 @@ class Hands:
         for call in self._state(run_id).calls.proposed:
             held = read_json(self._world.text(call.said or call.arguments) or "{}")
             try:
-                arguments, reason = sifted(command.name.removeprefix(FILTER_MARK), call.tool, held)
-            except RuntimeError as error:
+                arguments, reason = self._filters[command.name.removeprefix(FILTER_MARK)](call.tool, held)
+            except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
                 return arrivals.CodeFailed(command.id, str(error))
             calls.append(reports.SiftedCall(ToolCall(call.call_id, call.tool, arguments), reason))
         return reports.FilterSaid(command.id, tuple(calls))
@@ -279,7 +280,7 @@ class Hands:
             arguments = {**held, "n": self._world.chance.randrange(3)}
             return reports.PersonApproved(command.id, by, arguments)
         if command.packet is not None and command.packet.approvals_needed > 1:
-            # Whoever comes second is somebody else, or the same one once more.
+            # The second approver is another person, or the same one once more.
             other = reports.PersonApproved(command.id, self._who(command))
             self._world.later(
                 lambda: self._world.deliver(run_id, other), after_ms=self._world.chance.randrange(150_000)
@@ -307,7 +308,7 @@ class Hands:
         await world.start(manifest_of_child(self._state(run_id), command, world.text))
 
     async def _cancel(self, run_id: str, command: commands.CancelCommand) -> None:
-        """Only a child hears of it: whatever else was under way reports late, and nobody listens."""
+        """Only a child hears of it: whatever else was under way reports late, and is not heard."""
         child = self._children.get((run_id, command.about))
         if child is not None:
             world = self._world
@@ -319,7 +320,7 @@ class Hands:
         self.after_turn(lives[command.run_id])
 
     def maybe_signal(self) -> None:
-        """Now and then somebody sends a signal, sensible or not."""
+        """Now and then a person sends a signal, sensible or not."""
         world = self._world
         if not world.lives or self._signals >= SIGNALS_MAX or world.chance.random() >= world.faults.signal:
             return

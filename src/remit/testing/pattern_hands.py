@@ -40,7 +40,7 @@ _PPM = 1_000_000
 _MARKS = (VOTE_MARK, CALL_MARK, STEP_MARK)
 
 _FOUND = to_json(RerankInput("what is there", (Candidate("it is there", "a.txt", 0.5, ScoreMaker.RETRIEVAL),)))
-# What code of the user's own may give: each kind, and one that nobody knows.
+# What code of the user's own may give: each kind, and one that is unknown.
 _VALUES = (
     ("text", "some words"),
     ("text", "some words"),
@@ -54,7 +54,7 @@ _VALUES = (
 
 
 def is_of_a_pattern(command: CallCode) -> bool:
-    """Whether code belongs to a plan or a vote, and is not a validator that somebody named."""
+    """Whether code belongs to a plan or a vote, and is not a validator of the user."""
     return command.name.startswith(_MARKS)
 
 
@@ -65,7 +65,7 @@ def said_by_code(state: RunState, command: CallCode, read: Read, chance: Random,
         return CodeFailed(command.id, "it broke", chance.choice(codes))
     if command.name.startswith(VOTE_MARK):
         ballot = standing_at(state).ballot
-        # One that is performed again after its run has moved on is heard by nobody.
+        # One that is performed again after its run has moved on is not heard.
         return CodeReturned(command.id) if ballot is None else _counted(state, command, ballot, read, chance, trouble)
     if command.name.startswith(CALL_MARK):
         arguments = read_json(read(command.input))

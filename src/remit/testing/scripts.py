@@ -1,4 +1,4 @@
-"""Scripts for the three things nobody can own: the model, other people's services, and people.
+"""Scripts for the three things that no test owns: the model, other people's services, and people.
 
 Rule 1: a script is plain data and small functions; what it says depends on the conversation and the world's seed.
 Rule 2: a scripted model is not trusted more than a real one: it goes through the same facts and the same gate.
@@ -36,6 +36,8 @@ class Stops(Record):
 Model = Callable[[Sequence[Message], Random], ModelResult | Breaks]
 # A scripted tool gets its arguments and returns its text; it may raise.
 Tool = Callable[[JsonObject], str | Stops]
+# A scripted filter gets a tool's name and its arguments, and returns the arguments to call it with, or a reason to refuse.
+Filter = Callable[[str, JsonObject], tuple[JsonObject, str]]
 
 
 def says(text: str, *, usage: TokenUsage = USAGE) -> ModelResult:

@@ -20,7 +20,7 @@ class Faults(Record):
     rival: float = 0.0
     # A child never starts, or its ending is never heard of.
     lost_child: float = 0.0
-    # Somebody sends a signal: cancel, pause, resume, feedback, or one that makes no sense.
+    # A person sends a signal: cancel, pause, resume, feedback, or one that makes no sense.
     signal: float = 0.0
 
 

@@ -6,13 +6,13 @@ Rule 3: a crash takes the process with all it had under way; journal, blobs, peo
 Rule 4: what is broken is told with the seed that shows it again.
 """
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from random import Random
 from typing import Any, TypeVar
 
-from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.core.record import Text
@@ -24,7 +24,7 @@ from remit.orchestrate.loop.recover import recover
 from remit.orchestrate.loop.runner import Runner
 from remit.testing.hands import Hands, Performed
 from remit.testing.runs import LawBroken, SimulatedRun, fold
-from remit.testing.scripts import Model, Reply, Tool
+from remit.testing.scripts import Filter, Model, Reply, Tool
 from remit.testing.trouble import CALM, Faults
 
 T = TypeVar("T")
@@ -94,6 +94,7 @@ class SimulatedWorld:
         tools: Mapping[str, Tool] | None = None,
         person: Callable[[Random], Reply] = lambda chance: Reply.APPROVE,
         validators: Mapping[str, Callable[[str], Sequence[str]]] | None = None,
+        filters: Mapping[str, Filter] | None = None,
         faults: Faults = CALM,
         seed: int = 0,
     ) -> None:
@@ -102,7 +103,14 @@ class SimulatedWorld:
         self.faults = faults
         self.journal = SimulatedJournal(self)
         self.blobs = MemoryBlobs()
-        self.hands = Hands(self, model=model, tools=tools or {}, person=person, validators=validators or {})
+        self.hands = Hands(
+            self,
+            model=model,
+            tools=tools or {},
+            person=person,
+            validators=validators or {},
+            filters=filters or {},
+        )
         self.lives: dict[str, Live] = {}
         self.crashes = 0
         self.ignored = 0
@@ -132,11 +140,11 @@ class SimulatedWorld:
         self.later(lambda: self.hands.perform(live.run_id, command), dies_with_process=True)
 
     async def revoke(self, run_id: str, command_id: str) -> bool:
-        """Nobody knows what has begun."""
+        """Whether a command was taken back: never, since what has begun is not known."""
         return False
 
     async def receive(self, live: Live) -> Report | None:
-        """Nobody waits here: the world delivers reports as events."""
+        """The next report of a run: none, since the world delivers reports as events."""
         return None
 
     def forget(self, live: Live) -> None:
@@ -267,3 +275,16 @@ class SimulatedWorld:
     def state_of(self, run_id: str) -> RunState:
         """The state that the journal of a run adds up to."""
         return fold(self._drive(self.journal.kept.read(run_id)))
+
+
+# A law yields what is wrong with a run, in words.
+Law = Callable[[SimulatedWorld, SimulatedRun], Iterator[str]]
+
+
+def keep_the_law(world: SimulatedWorld, laws: Mapping[str, Law]) -> None:
+    """Check these laws on every run of a world; raise LawBroken for the first that does not hold."""
+    for run_id in world.run_ids():
+        run = world.run(run_id)
+        for name, law in laws.items():
+            for what in law(world, run):
+                raise LawBroken(name, world.seed, run_id, what)

@@ -131,10 +131,10 @@ def test_one_of_two_approvals_and_a_question_that_is_passed_on_are_told() -> Non
     teller = CallTeller()
     said(teller, NOTHING, ASKED)
     assert said(teller, NOTHING, ApprovalCounted("3.2", f"ann{HOSTILE}")) == [
-        "  ?? write approved by ann\\x1b[2J\\u202e\\u200b; somebody else must, too"
+        "  ?? write approved by ann\\x1b[2J\\u202e\\u200b; another person must, too"
     ]
     assert said(teller, NOTHING, QuestionSettled("3.2", Answer.ESCALATED)) == [
-        "  ?? write nobody answered in time; the next queue is asked"
+        "  ?? write not answered in time; the next queue is asked"
     ]
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli.help_text import LINE_CHARS_MAX
-from remit.adapters.cli.main import main
+from remit.adapters.cli.main import HELP_CHARS_MAX, main
 from remit.assemble import examine, measure_model, settings_of
 from remit.inference.local import models as known
 from remit.inference.local.models import WEIGHTS_MODULE, describe_model, known_models
-from remit.observe.checkup.checkup import CheckState
+from remit.observe.checkup import CheckState
 from tests.unit.adapters.desk import Desk, Screen
 
 
@@ -176,7 +175,7 @@ def test_help_names_arguments_options_and_what_each_takes(capsys: pytest.Capture
     assert said.startswith("Usage: remit run [PROMPT] [OPTIONS]\n")
     for line in ("  --file PATH", "  --json", "  --timeout NUMBER", "  --engine TEXT", "  --log-format text|json"):
         assert f"{line}\n" in said
-    assert max(map(len, said.splitlines())) <= LINE_CHARS_MAX
+    assert max(map(len, said.splitlines())) <= HELP_CHARS_MAX
     assert main(["signal", "--help"]) == 0
     assert capsys.readouterr().out.startswith("Usage: remit signal RUN SIGNAL [TEXT] [OPTIONS]\n")
 

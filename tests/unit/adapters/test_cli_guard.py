@@ -10,7 +10,7 @@ import pytest
 
 from remit.adapters.cli.commands import guard
 from remit.adapters.cli.main import main
-from remit.orchestrate.guard.judge import Guard
+from remit.orchestrate.guard.guard import Guard
 from remit.orchestrate.guard.protocol import LINE_BYTES_MAX
 from tests.unit.orchestrate.test_guarding import BOB, PROMPT, TOOLS
 

@@ -102,7 +102,7 @@ def break_it(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         work.close()
         raise error
 
-    monkeypatch.setattr("remit.adapters.cli.commands.reading.in_loop", broken)
+    monkeypatch.setattr("remit.adapters.cli.commands.runs.in_loop", broken)
 
 
 def test_a_fault_of_remit_is_one_line_unless_somebody_asks_for_the_log(

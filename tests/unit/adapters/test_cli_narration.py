@@ -16,7 +16,7 @@ from remit.core.journal.turn import Turn
 from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.recovery import Recovery
-from remit.observe.views.meter import Meter
+from remit.observe.watcher import Meter
 from tests.unit.adapters.desk import Screen
 
 REQUEST = SystemRequest(messages=())
@@ -96,7 +96,7 @@ def test_whoever_resumes_learns_in_figures_what_was_done_again() -> None:
         "taken up after turn 7: mutating effects executed twice 0, safe calls repeated 2",
         (
             "taken up after turn 8: mutating effects executed twice 0, safe calls repeated 0, "
-            "made again under the same key 1, outcomes nobody knows 1"
+            "made again under the same key 1, unknown outcomes 1"
         ),
     ]
 

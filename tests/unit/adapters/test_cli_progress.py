@@ -7,7 +7,7 @@ import pytest
 from remit.adapters.cli.screen.progress import Progress, bar, compact
 from remit.core.limits.budget import FIELDS
 from remit.observe.views.explain import Spent
-from remit.observe.views.meter import Meter
+from remit.observe.watcher import Meter
 from tests.unit.adapters.emulator import Emulator
 from tests.unit.adapters.test_cli_live_lines import Sized
 

@@ -125,7 +125,7 @@ def test_a_run_that_is_gone_and_a_log_that_is_gone_are_told(desk: Desk) -> None:
     assert (said.code, [row["run_id"] for row in said.rows if not row["ok"] and "run_id" in row]) == (1, [gone])
     assert said.rows[-1] == {"ok": False, "signer_trusted": True, "verified": 2, "failed": 1}
     said = desk.say("restore", "--all")
-    assert (said.code, f"run {gone} is gone, and nobody deleted it" in said.out) == (3, True)
+    assert (said.code, f"run {gone} is gone, and was not deleted" in said.out) == (3, True)
     assert "RUN_GONE" in desk.say("verify", "--all").out
     (desk.home / "heads.log").write_text("")
     said = desk.say("verify", "--all")

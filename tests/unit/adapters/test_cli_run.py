@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from remit import PlanExecutor, Step
-from remit.adapters.cli.commands.running import ModeName, RouterName
+from remit.adapters.cli.commands.run import ModeName, RouterName
 from remit.assemble import opened, settings_of
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore
@@ -407,7 +407,7 @@ def test_what_a_run_that_ended_left_behind_is_cancelled_by_whoever_meets_it(desk
     async def end_without_a_word() -> None:
         clock, store = WallClock(), EmbeddedStore.open(desk.home)
         dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
-        await dead.judge(await dead.load(parent), CancelRequested("ada"))
+        await dead.rule_on(await dead.load(parent), CancelRequested("ada"))
         await store.close()
 
     asyncio.run(end_without_a_word())

@@ -15,7 +15,7 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.tree import INDENTED, Canvas, tree_lines
 from remit.observe.views.explain import Spent
 from remit.observe.views.outline import outline
-from remit.testing.play import demo_manifest, demo_world
+from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.adapters.desk import Desk, Screen, calls
 from tests.unit.observe.sealed import simulated
 from tests.unit.observe.test_history import read

@@ -12,8 +12,7 @@ import pytest
 
 from remit import AgentLoop, Boundary, Budget, System
 from remit.agents.agent_loop import AGENT_BUSY
-from remit.agents.opening import HOME_INVALID, LOOP_RUNNING
-from remit.agents.waiting import NOTHING_OPEN
+from remit.agents.workplace import HOME_INVALID, LOOP_RUNNING, NOTHING_OPEN
 from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected

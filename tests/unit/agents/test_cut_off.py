@@ -102,10 +102,10 @@ def test_an_ending_over_a_payment_under_way_names_it_and_stands_in_the_queue_of_
     (made,) = response.tool_calls_made
     assert (made.status, made.error) == (CallStatus.OUTCOME_UNKNOWN, "the run ended while the call was under way")
     (warning,) = response.warnings
-    assert warning.startswith("nobody knows what became of pay#")
+    assert warning.startswith("it is unknown what became of pay#")
     (item,) = held
     assert (item.run_id, item.queue, item.id) == (response.run_id, "review", response.run_id)
-    assert item.summary.startswith(f"ended as {ending}, and nobody knows what became of pay#")
+    assert item.summary.startswith(f"ended as {ending}, and it is unknown what became of pay#")
 
 
 def test_who_takes_note_of_the_doubt_takes_it_out_of_its_queue() -> None:
@@ -167,6 +167,6 @@ def test_what_a_child_had_under_way_is_named_by_its_parent_and_stands_in_a_queue
     response, held = asyncio.run(play())
     assert response.terminal_code is Ending.USER_CANCEL
     (warning,) = response.warnings
-    assert warning.startswith("nobody knows what became of pay (in child ")
+    assert warning.startswith("it is unknown what became of pay (in child ")
     (item,) = held
     assert (item.queue, item.run_id != response.run_id) == ("review", True)

@@ -44,7 +44,7 @@ from remit.kernel.results.tasks import task_of
 from remit.kernel.state import pinned
 from remit.observe.views.sentence import said_task, sentence
 from remit.orchestrate.facts.answer_evidence import inline, long_evidence, unsupported_in
-from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
 from remit.orchestrate.setup.kit import Terms, kit_of
 from remit.tool.builtin.calculator import calculator_tool
 from remit.tool.builtin.world_clock import clock_tool
@@ -469,9 +469,9 @@ def test_an_audit_compares_an_answer_again_and_says_where_a_text_is_gone() -> No
             said = await AgentLoop(engine, tools=TOOLS, system=system, goal=goal).chat("please")
             data = await system.store.journal.read(said.run_id)
             texts = await kept_texts(system.store.blobs, data)
-            assert audit(data, texts.get).verdict is Verdict.SAME
+            assert audit(data, texts.get).verdict is AuditVerdict.SAME
             without = {digest: text for digest, text in texts.items() if b"noise" not in text}
-            assert audit(data, without.get).verdict is Verdict.REDACTED
+            assert audit(data, without.get).verdict is AuditVerdict.REDACTED
 
     play(story())
 

@@ -15,7 +15,7 @@ from remit.core.record import JsonObject
 from remit.core.run.contract import CallStatus, SystemResponse
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.results.notices import HAPPENED
-from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.history.replay import AuditVerdict
 from remit.tool.call.outcomes import Reconciled
 from remit.tool.declare.decorator import Tool
 
@@ -71,7 +71,7 @@ def test_a_yes_is_committed_whatever_the_tool_returns_and_the_like_asks_a_person
             assert response.waiting_for is not None
             response = await agent.reject(response.waiting_for.packet_ids[0], by="ada")
             assert (response.terminal_code, len(bank.keys)) == (Ending.PARTIAL_SUCCESS, 1)
-            assert (await system.archive.replay(response.run_id)).verdict is Verdict.SAME
+            assert (await system.archive.replay(response.run_id)).verdict is AuditVerdict.SAME
 
     asyncio.run(play())
 

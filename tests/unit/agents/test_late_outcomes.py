@@ -168,10 +168,10 @@ def test_until_it_comes_back_the_doubt_is_told_everywhere() -> None:
     (made,) = before.response.tool_calls_made
     assert (made.status, made.is_late) == (CallStatus.OUTCOME_UNKNOWN, False)
     (warning,) = before.response.warnings
-    assert warning.startswith("nobody knows what became of pay#")
+    assert warning.startswith("it is unknown what became of pay#")
     assert before.explained.warnings == (warning,)
     (item,) = before.held
-    assert "nobody knows what became of pay#" in item.summary
+    assert "it is unknown what became of pay#" in item.summary
 
 
 @pytest.mark.parametrize("make", [Desk.is_not_done, Desk.is_not_done_on_the_loop], ids=["thread", "loop"])
@@ -229,7 +229,7 @@ def test_what_a_child_had_under_way_and_told_late_is_told_by_all_above_it(levels
 
     before, after = asyncio.run(play())
     (doubt,) = before.response.warnings
-    assert doubt.startswith("nobody knows what became of pay (in child ")
+    assert doubt.startswith("it is unknown what became of pay (in child ")
     (warning,) = after.response.warnings
     assert warning.startswith("pay (in child ")
     assert "it returned after the end (turn " in warning

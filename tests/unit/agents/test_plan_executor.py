@@ -24,9 +24,9 @@ from remit import (
     ValidateHandler,
     tool,
 )
-from remit.agents.opening import LOOP_RUNNING
 from remit.agents.plan_executor import RUN_NO_PLAN, PlanResult
 from remit.agents.plan_parts import parts_of
+from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import opened, settings_of, system_in_memory
 from remit.context.evidence_message import ContextBuilder
 from remit.context.fts import Document, DocumentIndex

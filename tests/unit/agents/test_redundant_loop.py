@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pytest
 
 from remit import Budget, RedundantLoop, System
-from remit.agents.opening import LOOP_RUNNING
 from remit.agents.redundant_loop import RUN_NO_VOTE, RedundantConfig, RedundantResult
+from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import opened, settings_of, system_in_memory
 from remit.core.failure import Ending, ErrorCode, FailureCategory, RequestRejected
 from remit.core.journal.arrivals import ModelFailed
@@ -29,7 +29,7 @@ from remit.observe.views.event_log import Action, InMemoryEventLog
 from remit.observe.views.execution import execution_context
 from remit.orchestrate.loop.needs import RUN_PARTS_MISSING
 from remit.orchestrate.patterns.ballots import VOTING_INVALID
-from remit.orchestrate.patterns.choosing import CHILD_RUNS_TOO_FEW
+from remit.orchestrate.patterns.graph_choice import CHILD_RUNS_TOO_FEW
 from remit.orchestrate.patterns.redundant_graph import REPLICAS_INVALID
 from remit.orchestrate.patterns.voters import VOTING_UNKNOWN, WeightedVoting
 from tests.unit.orchestrate.house import request as asked_for

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from remit import System
-from remit.agents.opening import HOME_INVALID
 from remit.agents.single_runs import KitFor, SingleRuns, listening, response_of
-from remit.agents.waiting import NOTHING_OPEN
+from remit.agents.workplace import HOME_INVALID, NOTHING_OPEN
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, IllegalArrival, RemitError, RequestRejected
@@ -228,7 +227,7 @@ def test_whoever_stops_waiting_for_a_call_ends_its_run() -> None:
         assert entry.ending == Ending.USER_CANCEL
         response = await system.result(entry.run_id)
         assert response.error is not None
-        assert response.error.message == "cancelled by caller: nobody waits for it any more"
+        assert response.error.message == "cancelled by caller: its caller stopped waiting"
 
     play(story())
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from remit import AgentLoop, Budget, SpecializedLoop, System
-from remit.agents.opening import LOOP_RUNNING
+from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.journal.arrivals import ModelAnswered

@@ -4,13 +4,12 @@ import asyncio
 
 from remit.backend.folded.log import Entry
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.leases import MemoryLeases
+from remit.backend.memory.small_ports import MemoryBlobs, MemoryLeases
 from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place, Warrant
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.core.record import replace
-from remit.testing.poor_log import PoorLog
+from tests.simulation.shared_store import PoorLog
 
 TOKENS = int(Dimension.OUTPUT_TOKENS)
 LIMIT = Limit(Period.TOTAL, TOKENS, 100, 0, NEVER_MS)

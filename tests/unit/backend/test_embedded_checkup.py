@@ -16,7 +16,7 @@ from remit.backend.embedded.disk.database import DATABASE, connect
 from remit.backend.embedded.owner.keys import KEY
 from remit.backend.embedded.owner.trusted_keys import TrustList, enter_new
 from remit.backend.embedded.store import EmbeddedStore
-from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup import Check, CheckState
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from remit.backend.embedded.owner.keys import load_signer
 from remit.backend.embedded.owner.trusted_keys import TrustList
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.storage import StoreUnusable
-from remit.observe.checkup.checkup import CheckState
+from remit.observe.checkup import CheckState
 from tests.unit.orchestrate.stage import play
 
 
@@ -76,7 +76,7 @@ def test_a_folder_of_a_store_that_anybody_may_write_to_is_refused(tmp_path: Path
     home = made(tmp_path / "store")
     (home / "sealed").mkdir()
     (home / "sealed").chmod(0o777)
-    with pytest.raises(StoreUnusable, match=r"STORE_EXPOSED.*sealed: may be written by anybody"):
+    with pytest.raises(StoreUnusable, match=r"STORE_EXPOSED.*sealed: may be written by any user"):
         EmbeddedStore.open(home)
 
 
@@ -142,7 +142,7 @@ def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> No
 def test_what_anybody_may_write_to_is_not_written_to_here(tmp_path: Path, name: str) -> None:
     home = made(tmp_path / "store")
     (home / name).chmod(0o777 if not name else 0o666)
-    with pytest.raises(StoreUnusable, match=r"STORE_EXPOSED.*may be written by anybody.*chmod"):
+    with pytest.raises(StoreUnusable, match=r"STORE_EXPOSED.*may be written by any user.*chmod"):
         EmbeddedStore.open(home)
     play(EmbeddedStore.open_to_read(home).close())
 

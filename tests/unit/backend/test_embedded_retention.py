@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from remit.backend.embedded import inbox, sweep
+from remit.backend.embedded import retention, small_ports
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import hash_turn
@@ -234,15 +234,15 @@ def test_a_second_clean_up_is_refused_while_one_goes_on(tmp_path: Path) -> None:
 def test_texts_of_turns_that_come_during_a_sweep_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first look over the turns is held up until another run has begun to use the text."""
     looked, may_go_on = threading.Event(), threading.Event()
-    real = sweep.Sweep.spare_referred
+    real = retention.Sweep.spare_referred
 
-    def held_up(self: sweep.Sweep, *, besides: tuple[int, ...] = ()) -> None:
+    def held_up(self: retention.Sweep, *, besides: tuple[int, ...] = ()) -> None:
         real(self, besides=besides)
         if not looked.is_set():
             looked.set()
             assert may_go_on.wait(60)
 
-    monkeypatch.setattr(sweep.Sweep, "spare_referred", held_up)
+    monkeypatch.setattr(retention.Sweep, "spare_referred", held_up)
 
     async def scene(store: EmbeddedStore, _: Time) -> None:
         await run(store, "one", b"text" * 1000, b"own" * 1000)
@@ -257,8 +257,8 @@ def test_texts_of_turns_that_come_during_a_sweep_are_kept(tmp_path: Path, monkey
 
 
 def test_runs_go_on_while_many_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "_TURNS_AT_ONCE", 7)
-    monkeypatch.setattr(sweep, "_TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr(retention, "_TURNS_AT_ONCE", 7)
+    monkeypatch.setattr(retention, "_TEXTS_AT_ONCE", 3)
 
     async def scene(store: EmbeddedStore, time: Time) -> None:
         for number in range(30):
@@ -317,7 +317,7 @@ def test_a_clean_up_of_a_damaged_store_says_so(tmp_path: Path) -> None:
 
 
 def test_an_inbox_that_nobody_reads_is_not_filled_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox, "UNHEARD_MAX", 3)
+    monkeypatch.setattr(small_ports, "UNHEARD_MAX", 3)
 
     async def scene(store: EmbeddedStore, _: Time) -> None:
         numbers = [await store.inbox.put("run", b"x") for _ in range(3)]

@@ -95,7 +95,7 @@ def test_runs_without_a_key_or_a_head_are_nobodys(tmp_path: Path, trusted: Trust
     (tmp_path / "heads.log").unlink()
     with closing(sqlite3.connect(tmp_path / "remit.db")) as connection, connection:
         connection.execute("DELETE FROM heads")
-    assert standing_of(tmp_path, trusted).why_not == "it has no key, so nobody knows who made it"
+    assert standing_of(tmp_path, trusted).why_not == "it has no key, so it is unknown who made it"
 
 
 def test_an_empty_store_is_new_unless_somebody_wrote_addresses_beside_it(tmp_path: Path, trusted: TrustList) -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.journal.storage import AppendConflict, BlobMissing
 
 

@@ -11,7 +11,7 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import Signer, sign_head
 from remit.core.journal.storage import Barrier, Listing, Removed, Warrant
-from remit.observe.checkup.checkup import CheckState
+from remit.observe.checkup import CheckState
 from tests.e2e.house import asking, says, scripted
 
 

@@ -9,7 +9,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import RequestRejected
 from remit.observe.proof.findings import Fault
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.history.replay import AuditVerdict
 from remit.orchestrate.setup.kit import Kit
 from remit.tool.declare.decorator import tool
 from remit.tool.secrets.redaction import PATTERN_UNKNOWN
@@ -64,7 +64,7 @@ def test_words_are_taken_out_of_every_byte_and_the_chain_holds(tmp_path: Path) -
         (said,) = [finding.message for finding in verified.findings if finding.code is Fault.TURN_REDACTED]
         assert said.endswith("were redacted by ann because 'a mistake'")
         audited = await system.archive.replay(run_id)
-        assert audited.verdict in (Verdict.REDACTED, Verdict.OTHER_VERSION)
+        assert audited.verdict in (AuditVerdict.REDACTED, AuditVerdict.OTHER_VERSION)
         assert (await system.result(run_id)).content == "secret:redacted#000000000000"
         # Again finds nothing, and a run that nobody started has nothing.
         assert (await store.redactions.redact(run_id, text=WORDS, by="ann", why="again")).turns == 0

@@ -2,14 +2,14 @@
 
 import pytest
 
-from remit.backend.run_ids import new_run_id
+from remit.backend.clock import new_run_id
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.record import replace
 from remit.core.run.lineage import ID_CHARS_MAX, ID_LETTERS, derived_id, is_safe_id, letters, lifted
 from remit.core.run.manifest import Origin, family_of, lineage_of, make_manifest
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import MODEL
+from tests.simulation.scenarios import MODEL
 from tests.unit.kernel.builders import QUESTION, manifest_of
 
 

@@ -36,17 +36,17 @@ from remit.kernel.results.notices import whole_bound
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.laws_of_effects import an_approval_is_used_once, four_eyes_are_two_people, nothing_unsafe_goes_on
-from remit.testing.laws_of_runs import (
+from remit.testing.runs import SimulatedRun, fold
+from remit.testing.scripts import in_turn
+from remit.testing.world import SimulatedWorld
+from tests.simulation.laws.effects import an_approval_is_used_once, four_eyes_are_two_people, nothing_unsafe_goes_on
+from tests.simulation.laws.runs import (
     a_paused_run_orders_nothing,
     an_ended_run_holds_nothing,
     every_call_is_answered,
     the_tally_agrees_with_the_fold,
 )
-from remit.testing.runs import SimulatedRun, fold
-from remit.testing.scenarios import MODEL, TOOLS
-from remit.testing.scripts import in_turn
-from remit.testing.world import SimulatedWorld
+from tests.simulation.scenarios import MODEL, TOOLS
 
 K = TypeVar("K")
 

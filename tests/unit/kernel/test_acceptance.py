@@ -14,7 +14,7 @@ from remit.core.work.graph import Edge, Node, NodeKind
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
 from remit.kernel.results.tasks import NEEDS_REVIEW
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import hasty_graph
+from tests.simulation.scenarios import hasty_graph
 from tests.unit.kernel.builders import QUESTION, Run, in_line, manifest_of, wants
 
 BROKEN = (Violation("/n", "type", "is not a number"),)

@@ -18,7 +18,7 @@ from remit.core.record import BlobRef, replace
 from remit.core.run.messages import Message, Role
 from remit.kernel.authority.proposed_calls import OPTIONS_MAX, QUESTION_CHARS_MAX, question_in
 from remit.kernel.state import loop_state, waiting_for
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 
 SCHEMA = {"type": "object", "properties": {"question": {"type": "string"}, "options": {"type": "array"}}}

@@ -32,7 +32,7 @@ from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict
 from remit.kernel.results.feasible import why_never
 from remit.kernel.state import pinned
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 REACHES = [Judgement]

@@ -30,7 +30,7 @@ from remit.kernel.authority.authorize import (
 from remit.kernel.authority.verdict import ALLOWED, Judgement, ask, refuse
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import fold
-from remit.testing.scenarios import PARAMETERS, TOOLS
+from tests.simulation.scenarios import PARAMETERS, TOOLS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 
 REACHES = [Provenance, BoundaryMode]

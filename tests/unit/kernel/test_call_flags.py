@@ -20,7 +20,7 @@ from remit.kernel.authority.call_flags import (
     purchased_so_far,
 )
 from remit.kernel.authority.conditions import CONDITIONS_INVALID, check_conditions
-from remit.testing.scenarios import PARAMETERS
+from tests.simulation.scenarios import PARAMETERS
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 
 CHANGE = ToolDefinition("change", "", PARAMETERS, effect=Effect.WRITE)

@@ -19,8 +19,8 @@ from remit.core.work.graph import Node, NodeKind
 from remit.kernel.state import compiled, lifecycle
 from remit.observe.views.execution import error_of, response_of
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.laws import keep_the_law
-from remit.testing.play import demo_manifest, demo_world
+from tests.simulation.laws.every_law import keep_the_law
+from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 REACHES = [FailureCategory]

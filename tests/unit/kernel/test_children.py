@@ -15,7 +15,7 @@ from remit.kernel.results.doubt import LOST
 from remit.kernel.results.notices import CHILD_LOST
 from remit.kernel.state import ChildTrace
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
-from remit.testing.scenarios import LEASE
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.kernel.plans import SCHEMA, PlanRun, child_step, code_step, plan_of, retried
 

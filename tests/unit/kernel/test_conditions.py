@@ -35,7 +35,7 @@ from remit.kernel.authority.conditions import (
 from remit.kernel.authority.verdict import ALLOWED, Judgement
 from remit.kernel.graph.expressions import GuardFault, GuardRefused, GuardType
 from remit.kernel.tally import Tally
-from remit.testing.scenarios import PARAMETERS
+from tests.simulation.scenarios import PARAMETERS
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, bound, lawful, manifest_of, wants
 
 REACHES = [At, Then]

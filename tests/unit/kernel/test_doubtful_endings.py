@@ -19,7 +19,7 @@ from remit.core.work.goal import Criterion, Goal
 from remit.core.work.graph import Node, NodeKind
 from remit.kernel.results.acceptance import confidence_ppm_of
 from remit.kernel.state import waiting_for
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, bound, in_line, known, lawful, manifest_of, wants
 from tests.unit.kernel.plans import PlanRun, vote_of
 

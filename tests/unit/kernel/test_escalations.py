@@ -17,7 +17,7 @@ from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.record import replace
 from remit.core.work.goal import Criterion, Goal
 from remit.core.work.graph import Node, NodeKind
-from remit.testing.scenarios import PARAMETERS, TOOLS
+from tests.simulation.scenarios import PARAMETERS, TOOLS
 from tests.unit.kernel.builders import Run, in_line, known, manifest_of, wants
 
 Story = Callable[[Boundary], Run]

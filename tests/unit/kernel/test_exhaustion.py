@@ -17,7 +17,7 @@ from remit.core.run.messages import Message, Role
 from remit.core.run.usage import TokenUsage
 from remit.kernel.budget.exhaustion import EXHAUSTION_INVALID, WAYS_OUT, asked_when_spent, check_exhaustion, policy_of
 from remit.kernel.results.notices import SHORTENED_BYTES_MAX, WRAP_UP, shortened, tokens_bound, whole_bound
-from remit.testing.scenarios import MODEL
+from tests.simulation.scenarios import MODEL
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 
 REACHES = [Exhaustion]

@@ -12,7 +12,7 @@ from remit.core.record import replace
 from remit.core.work.graph import EXITS, STANDARD_RULES, TERMINALS, Edge, Feed, Graph, Node, NodeKind, NodeOutcome
 from remit.kernel.authority.graph_tier import DEPTH_BOUNDED, TIER_EXCEEDED, check_tier, tier_of
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import PARAMETERS, hasty_graph, review_graph
+from tests.simulation.scenarios import PARAMETERS, hasty_graph, review_graph
 from tests.unit.kernel.builders import in_line, manifest_of
 
 REACHES = [Tier]

@@ -18,7 +18,7 @@ from remit.core.run.messages import user_message
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.policy import ANY_TOOL, may_decide, may_write, needs_a_person, rates_of
 from remit.kernel.authority.verdict import ALLOWED
-from remit.testing.scenarios import LEASE, PARAMETERS
+from tests.simulation.scenarios import LEASE, PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 
 REACHES = [DecisionRight, StateWrite, Reads]

@@ -16,7 +16,7 @@ from remit.kernel.graph.guards import GUARD_VIEW
 from remit.kernel.graph.view import clock_ms_used, view_of
 from remit.kernel.state import CONTEXT_FAILED
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import LEASE
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 PYTHON_TYPES = {GuardType.STRING: str, GuardType.INT: int, GuardType.BOOL: bool}

@@ -7,7 +7,7 @@ from remit.core.limits.budget import Budget, Dimension
 from remit.core.work.graph import Node, NodeKind
 from remit.kernel.budget.wall_clock import deadline_at_ms, deadline_beneath, is_past_deadline, waited_by
 from remit.kernel.graph.view import clock_ms_used
-from remit.testing.scenarios import LEASE
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, in_line, manifest_of, wants, with_deadline
 
 MINUTE_MS = 60_000

@@ -14,8 +14,8 @@ from remit.kernel.state import RunState
 from remit.observe.proof.findings import Verification
 from remit.observe.proof.verify import verify_run
 from remit.orchestrate.loop.durability import barrier_of
-from remit.testing.scenarios import scenario
 from remit.testing.world import SimulatedWorld
+from tests.simulation.scenarios import scenario
 
 SIGNER = Signer.from_bytes(bytes(range(32)))
 MALLORY = Signer.from_bytes(bytes(32))

@@ -26,7 +26,7 @@ from remit.observe.cost.charges import Expense, RunCost, own_amounts, run_cost, 
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.observe.reading import read
 from remit.observe.views.explain import explain
-from remit.testing.play import demo_manifest, demo_world
+from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 DEMO = demo_world().finish(demo_manifest())

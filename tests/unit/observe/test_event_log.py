@@ -33,7 +33,7 @@ from remit.observe.history import read_history, states
 from remit.observe.views.event_log import Action, CodeEvent, ContextEvent, Event, InMemoryEventLog, Telling, events_of
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.plan_graph import plan_graph
-from remit.testing.scenarios import LEASE
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.observe.patterned import GOOD, SCHEMA, InTurn, handlers, planned, voted
 

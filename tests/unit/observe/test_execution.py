@@ -26,7 +26,7 @@ from remit.observe.views.execution import (
     selected_tools,
 )
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, manifest_of, wants
 
 REACHES = [CallStatus]

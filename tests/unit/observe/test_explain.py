@@ -18,11 +18,11 @@ from remit.observe.reading import read
 from remit.observe.views.explain import Explanation, Spent, explain
 from remit.observe.views.sentence import NAMED_MAX, PATH_NODES_MAX, sentence
 from remit.orchestrate.facts.first_arrival import started
-from remit.testing.play import demo_manifest, demo_world
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import TOOLS, scenario
 from remit.testing.scripts import Model, Reply, in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
+from tests.simulation.play import demo_manifest, demo_world
+from tests.simulation.scenarios import TOOLS, scenario
 
 
 def explained(run: SimulatedRun) -> Explanation:

@@ -8,7 +8,7 @@ from remit.core.journal.turn import Turn
 from remit.core.record import BlobRef
 from remit.observe.history import JOURNAL_CHAIN_BROKEN, fold, linked, read_history, references, states
 from remit.testing import runs
-from remit.testing.play import demo_manifest, demo_world
+from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.observe.sealed import simulated
 
 DEMO = demo_world().finish(demo_manifest())

@@ -41,9 +41,9 @@ from remit.observe.views.explain import explain
 from remit.observe.views.sentence import said_needs, said_stopped, sentence
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import LEASE
 from remit.testing.scripts import Breaks, Model, Reply, in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import manifest_of
 
 INPUT, OUTPUT = int(Dimension.INPUT_TOKENS), int(Dimension.OUTPUT_TOKENS)

@@ -5,6 +5,7 @@ from time import monotonic
 import pytest
 
 from remit.core.failure import Ending, ErrorCode
+from remit.core.journal import arrivals
 from remit.core.journal.arrivals import (
     ApprovalGiven,
     ApprovalRefused,
@@ -60,13 +61,19 @@ from remit.core.journal.rulings import (
     VoteCounted,
 )
 from remit.core.journal.turn import KERNEL_VERSION, Decision, Turn
+from remit.core.record import replace
+from remit.core.run.lifecycle import AgentRole, LifecycleState, LoopState
 from remit.core.run.manifest import Source
 from remit.core.run.usage import TokenUsage
+from remit.core.work.graph import Node, NodeKind
 from remit.core.work.plan import Step as PlanStep
 from remit.core.work.values import ValueKind
+from remit.kernel.state import label_of, loop_state, pinned
+from remit.observe.reading import Reading
 from remit.observe.steps import Step, StepKind
-from remit.observe.views.outline import Outline, outline, steps_in
-from remit.testing.play import demo_manifest, demo_world
+from remit.observe.views.outline import Outline, loop_states, outline, steps_in
+from tests.simulation.play import demo_manifest, demo_world
+from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.observe.patterned import BAD, FAILS, GOOD, Ran, planned, voted
 from tests.unit.observe.sealed import simulated
 from tests.unit.observe.test_history import read
@@ -370,3 +377,35 @@ def test_a_piece_of_a_journal_that_names_steps_nobody_knows_is_told_all_the_same
     strange = (StepFinished("gone", ValueKind.TEXT, "9.9", is_passed_on=True), VoteCounted("9.9", 1, 1, 1_000_000))
     steps = list(steps_in(told((10, PauseRequested("ann"), strange))))
     assert [step.name for step in steps[1:]] == ["gone", "1 of 1 replica agrees (100 %): one wins"]
+
+
+def went(run: Run) -> tuple[LoopState, ...]:
+    reading = Reading()
+    return loop_states(pinned(run.state), [fact for turn in run.turns for fact in reading.take(turn)])
+
+
+@pytest.mark.req("3.5")
+def test_overlays_lie_over_a_state_that_returns() -> None:
+    run = Run()
+    run.take(arrivals.PauseRequested("ada"))
+    run.take(arrivals.ResumeRequested("ada"))
+    run.proposes(wants("write"))
+    assert went(run) == (
+        LoopState.EXPLORING,
+        LoopState.EXECUTING,
+        LoopState.PAUSED,
+        LoopState.EXECUTING,
+        LoopState.AWAITING_APPROVAL,
+    )
+    assert went(run)[-1] is loop_state(run.state)
+
+
+def test_the_role_of_a_run_names_its_work() -> None:
+    run = Run(replace(manifest_of(), role=AgentRole.ARCHITECT))
+    assert loop_state(run.state) is LoopState.ARCHITECTING
+    assert went(run)[-1] is LoopState.ARCHITECTING
+
+
+def test_what_a_graph_says_of_a_node_stands_whatever_the_role() -> None:
+    said = Node("look", NodeKind.MODEL, lifecycle=LifecycleState.EXECUTE, loop_state=LoopState.PLANNING)
+    assert {label_of(role, said) for role in AgentRole} == {LoopState.PLANNING}

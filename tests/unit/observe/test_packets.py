@@ -1,11 +1,32 @@
 """What is asked together, the version of it, and what somebody changed in it."""
 
+import asyncio
+
 import pytest
 
-from remit.core.failure import Ending
+from remit.core.failure import Ending, ErrorCode, RemitError
+from remit.core.journal import arrivals
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.commands import AskHuman
+from remit.core.journal.rulings import Answer, ApprovalCounted, QuestionSettled, RunEnded
+from remit.core.journal.turn import Turn
 from remit.core.limits.authority import ValueOrigin
-from remit.core.record import JsonObject
-from remit.observe.people.packets import Approval, What, changes, group_of, grouped, is_named, origins_of, version_of
+from remit.core.record import JsonObject, replace
+from remit.core.run.signals import Signal, UserSignal
+from remit.observe.people.packets import (
+    QUESTION_SETTLED,
+    Approval,
+    What,
+    changes,
+    group_of,
+    grouped,
+    is_named,
+    origins_of,
+    too_late,
+    version_of,
+)
+from tests.unit.kernel.builders import Run, wants
+from tests.unit.orchestrate.house import approval, calls, in_memory, keep, request, scripted, signal
 
 
 def held(command: str, group: str = "", packet: str = "v") -> Approval:
@@ -67,3 +88,98 @@ def test_a_key_that_was_added_or_removed_says_so() -> None:
 def test_the_values_within_an_argument_belong_to_it_and_to_no_other() -> None:
     origins = tuple(ValueOrigin(path, "v") for path in ("to", "to[0]", "to.name", "token", "top[0]"))
     assert [origin.path for origin in origins_of("to", origins)] == ["to", "to[0]", "to.name"]
+
+
+def asking() -> tuple[Run, AskHuman]:
+    run = Run()
+    run.proposes(wants("write"))
+    return run, run.question()
+
+
+def told(run: Run, command_id: str = "") -> str:
+    late = too_late("run", run.turns, command_id)
+    return "" if late is None else late.message
+
+
+def test_a_question_that_is_open_or_was_never_asked_is_not_late() -> None:
+    run, question = asking()
+    assert (told(run), told(run, question.id), told(run, "9.9")) == ("", "", "")
+
+
+def test_who_answered_is_named() -> None:
+    run, question = asking()
+    run.take(arrivals.ApprovalRefused(question.id, "eve"))
+    late = too_late("run", run.turns)
+    assert late is not None
+    assert (late.code, late.details) == (QUESTION_SETTLED, {"run_id": "run", "packet_id": f"run/{question.id}"})
+    assert late.message == f"question run/{question.id} was rejected by eve; `remit show run` tells what followed"
+
+
+def test_a_question_of_a_run_that_was_cancelled_or_ended_says_so() -> None:
+    run, question = asking()
+    run.take(arrivals.CancelRequested("eve"))
+    assert "was withdrawn, since the run was cancelled by eve;" in told(run, question.id)
+
+
+def turn_of(*decisions: object) -> Turn:
+    run, _ = asking()
+    return replace(run.turns[-1], decisions=decisions)
+
+
+@pytest.mark.parametrize(
+    ("decisions", "words"),
+    [
+        ((QuestionSettled("1.2", Answer.EXPIRED),), "got no answer in time;"),
+        ((QuestionSettled("1.2", Answer.ESCALATED), "again"), "got no answer in time and is asked as run/1.2 now;"),
+        ((QuestionSettled("1.2", Answer.WITHDRAWN),), "was withdrawn;"),
+        ((QuestionSettled("1.2", Answer.ANSWERED),), "was answered by a person;"),
+        (
+            (QuestionSettled("1.2", Answer.WITHDRAWN), RunEnded(Ending.TIMEOUT, ErrorCode.CANCELLED_TIMEOUT, "late")),
+            "was withdrawn, since the run ended as TIMEOUT;",
+        ),
+        (
+            (ApprovalCounted("1.2", "ann"), QuestionSettled("1.2", Answer.APPROVED, "bob")),
+            "was approved by ann, bob;",
+        ),
+    ],
+)
+def test_every_way_in_which_a_question_is_settled_has_words(decisions: tuple[object, ...], words: str) -> None:
+    _, question = asking()
+    turn = turn_of(*[replace(question, id="1.2") if one == "again" else one for one in decisions])
+    late = too_late("run", [turn], "1.2")
+    assert late is not None
+    assert f"question run/1.2 {words}" in late.message
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_whoever_is_later_is_told_what_happened_whatever_the_timing(is_cancelled: bool) -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            kit = scripted(calls("keep", text="x"), {"text": "left"}, tools=[keep])
+            asked = await system.run(request(), kit)
+            assert asked.waiting_for is not None
+            (packet,) = asked.waiting_for.packet_ids
+            no = signal(Signal.CANCEL, asked.run_id, by="eve")
+            if not is_cancelled:
+                no = replace(approval(packet, Signal.REJECT), user_id="eve")
+            yes = [
+                UserSignal(by, Signal.APPROVE, asked.run_id, by, payload={"packet_id": packet}) for by in ("ann", "bob")
+            ]
+            first = await asyncio.gather(*(system.signal(one) for one in (no, *yes)), return_exceptions=True)
+            await system.settle()
+            later = await asyncio.gather(
+                system.signal(yes[0]),
+                system.archive.approval(packet),
+                system.archive.approval(asked.run_id),
+                return_exceptions=True,
+            )
+            refused = [error for error in (*first, *later) if isinstance(error, RemitError)]
+            assert len(refused) == len(yes) + len(later)
+            assert {error.code for error in refused} == {QUESTION_SETTLED}
+            assert all(
+                ("cancelled by eve" if is_cancelled else "rejected by eve") in error.message for error in refused
+            )
+            turns = [decode_turn(data) for data in await system.store.journal.read(asked.run_id)]
+            assert too_late(asked.run_id, turns) is not None
+
+    asyncio.run(story())

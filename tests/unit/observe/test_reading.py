@@ -11,8 +11,8 @@ from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.reading import UNREAD, Fact, FactKind, Reading, read
 from remit.observe.steps import StepKind
-from remit.testing.play import demo_manifest, demo_world
 from scripts.make_golden import GOLDEN, read_journal
+from tests.simulation.play import demo_manifest, demo_world
 
 DEMO = demo_world().finish(demo_manifest())
 REACHES = [FactKind]

@@ -7,9 +7,9 @@ from remit.core.journal.rulings import CommandSettled
 from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef
 from remit.observe.views.trace import LINE_CHARS_MAX, trace_lines, trace_rows
-from remit.testing.play import demo_manifest, demo_world
 from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
+from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.observe.sealed import simulated
 from tests.unit.observe.test_history import read
 

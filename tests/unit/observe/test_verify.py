@@ -17,8 +17,8 @@ from remit.kernel.state import RunState
 from remit.observe.proof.findings import HARMLESS, Fault
 from remit.observe.proof.verify import FINDINGS_MAX, needs_a_head, verify_run
 from remit.orchestrate.loop.durability import barrier_of
-from remit.testing.play import demo_manifest, demo_world
-from remit.testing.scenarios import scenario
+from tests.simulation.play import demo_manifest, demo_world
+from tests.simulation.scenarios import scenario
 from tests.unit.observe.sealed import MALLORY, SIGNER, Sealed, rechained, seal, sealed_runs, simulated
 
 

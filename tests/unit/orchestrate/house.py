@@ -19,7 +19,7 @@ from remit.core.run.signals import Signal, UserSignal
 from remit.inference.engine import StreamHandler
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
 from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, kit_of
 from remit.tool.declare.decorator import Tool, tool
@@ -72,7 +72,7 @@ async def _audit_all(store: Store) -> None:
         data = await store.journal.read(entry.run_id)
         texts = await kept_texts(store.blobs, data)
         audited = audit(data, texts.get)
-        assert audited.verdict is Verdict.SAME, f"run {entry.run_id}: {audited.difference}"
+        assert audited.verdict is AuditVerdict.SAME, f"run {entry.run_id}: {audited.difference}"
 
 
 @asynccontextmanager

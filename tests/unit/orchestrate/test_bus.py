@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.memory.bell import MemoryBell
+from remit.backend.memory.small_ports import MemoryBell
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.codec import encode_record

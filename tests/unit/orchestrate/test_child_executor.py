@@ -301,7 +301,7 @@ async def ordered(system: System) -> tuple[str, ForkRun]:
     await system.result(run_id)
     clock, store = WallClock(), system.store
     dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
-    turn = await dead.judge(await dead.load(run_id), RetryRequested("ada"))
+    turn = await dead.rule_on(await dead.load(run_id), RetryRequested("ada"))
     (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
     return run_id, order
 

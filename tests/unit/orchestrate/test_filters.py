@@ -24,7 +24,7 @@ from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.reports import FilterSaid, SiftedCall
 from remit.orchestrate.facts.facts import Facts
-from remit.orchestrate.history.replay import Verdict, audit, kept_texts
+from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms, ToolCallFilter
 from remit.testing.runs import SimulatedRun
@@ -110,7 +110,7 @@ def talk(
             journal = await store.journal.read(response.run_id)
             texts = await kept_texts(store.blobs, journal)
             audited = audit(journal, texts.get)
-            assert audited.verdict is Verdict.SAME, audited.difference
+            assert audited.verdict is AuditVerdict.SAME, audited.difference
             return Outcome(SimulatedRun(response.run_id, journal), model)
 
     return play(scene())
@@ -347,7 +347,7 @@ def test_a_filter_that_nobody_here_has_lets_nothing_through() -> None:
     run.proposes(wants("look"))
     look_at = run.open(CallCode)[0]
     report = play(Performers(Bench(unread)).carrier(lambda run_id: Kit({}))(Live("run", run.state), look_at))
-    assert report == CodeFailed(look_at.id, "nobody here has code named 'filter:mask'")
+    assert report == CodeFailed(look_at.id, "there is no code here named 'filter:mask'")
     run.take(report)
     assert (run.all(CallTool), run.last(ToolCallRefused).code) == ([], Refusal.FILTERED)
 

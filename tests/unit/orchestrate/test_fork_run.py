@@ -20,7 +20,7 @@ async def to_be_tried_again(stage: Stage, tool: str = "look") -> ForkRun:
     for question in [command for command in live.state.commands.open.values() if isinstance(command, AskHuman)]:
         await stage.runner.advance(live, PersonApproved(question.id, "ada"))
     await stage.runner.advance(live, arrivals.CancelRequested("ada"))
-    turn = await stage.runner.judge(live, arrivals.RetryRequested("bob"))
+    turn = await stage.runner.rule_on(live, arrivals.RetryRequested("bob"))
     stage.dispatch.forget(live)
     (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
     return order
@@ -75,7 +75,7 @@ def test_an_effect_in_flight_is_asked_about_in_the_fork() -> None:
         stage = Stage()
         live = await fork(stage.runner, "run", await to_be_tried_again(stage, "write"))
         (question,) = (command for command in live.state.commands.open.values() if isinstance(command, AskHuman))
-        await stage.runner.judge(live, arrivals.OutcomeJudged(question.id, "ada", Happened.NO))
+        await stage.runner.rule_on(live, arrivals.OutcomeJudged(question.id, "ada", Happened.NO))
         assert live.state.commands.doubted == {}
 
     play(scene())
@@ -89,7 +89,7 @@ def test_a_fork_has_the_children_the_outputs_and_the_confidence_of_its_origin() 
         (child,) = (command for command in live.state.commands.open.values() if isinstance(command, StartChild))
         await stage.runner.advance(live, ChildSaid(child.id, Ending.SUCCESS, "found it"))
         await stage.runner.advance(live, arrivals.CancelRequested("ada"))
-        turn = await stage.runner.judge(live, arrivals.RetryRequested("bob"))
+        turn = await stage.runner.rule_on(live, arrivals.RetryRequested("bob"))
         (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
         forked = await fork(stage.runner, "run", order)
         assert forked.state.children.ended == live.state.children.ended

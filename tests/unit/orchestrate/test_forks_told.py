@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -141,7 +142,7 @@ def test_a_pause_of_a_fork_whose_process_died_before_it_went_on_holds_when_its_o
             ended = await one.run(request(), kit)
             # The copy is made, and nobody is left to resume it.
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("remit.orchestrate.loop.hub.awaits_resume", lambda state: False)
+                patch.setattr("remit.orchestrate.loop.hub.let_go_on", AsyncMock())
                 heard = await retried(one, ended.run_id, kit)
             await one.settle()
             assert (await other.state_of(heard.fork_id)).place.is_copy

@@ -21,11 +21,11 @@ from remit.kernel.state import questions
 from remit.orchestrate.facade import System
 from remit.orchestrate.facts.gate_facts import RESULT_LOST
 from remit.orchestrate.guard.ground import GUARD_RUN_DIFFERS, GUARD_RUN_OPEN
-from remit.orchestrate.guard.judge import GUARD_RUN_BROKEN, Guard
+from remit.orchestrate.guard.guard import GUARD_RUN_BROKEN, Guard
 from remit.orchestrate.guard.open_run import CALL_NOT_HELD
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
 from remit.orchestrate.history.fork_run import FORK_INVALID
-from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.history.replay import AuditVerdict
 from remit.orchestrate.people.queues import QUEUE_FOREIGN
 from tests.unit.orchestrate.test_guarding import BOB, DELETE, EVE, FIND, MAIL, PROMPT
 
@@ -103,7 +103,7 @@ def test_a_run_is_listed_by_the_name_of_its_host_and_its_turns_are_decided_alike
         listing = entry.listing
         assert (listing.name, listing.mode, listing.tenant_id) == (START["run"], "guard", "acme")
         audited = await talk.system.archive.replay(run_id)
-        assert (audited.verdict, audited.difference) == (Verdict.SAME, None)
+        assert (audited.verdict, audited.difference) == (AuditVerdict.SAME, None)
 
     play(scene)
 
@@ -215,9 +215,9 @@ def test_a_result_that_was_lost_stays_lost_after_a_crash() -> None:
 def test_a_run_that_a_person_paused_or_cancelled_says_so() -> None:
     async def scene(talk: Talk) -> None:
         await talk.start()
-        await talk.system._runner.judge(talk.guard._room(START["run"]).live, PauseRequested("ann"))
+        await talk.system._runner.rule_on(talk.guard._room(START["run"]).live, PauseRequested("ann"))
         assert (await talk.mail())["code"] == ArrivalFault.PAUSED
-        await talk.system._runner.judge(talk.guard._room(START["run"]).live, CancelRequested("ann"))
+        await talk.system._runner.rule_on(talk.guard._room(START["run"]).live, CancelRequested("ann"))
         stopped = await talk.mail()
         assert (stopped["decision"], stopped["code"], stopped["stop"]) == ("refuse", RUN_STOPPED, True)
         assert await talk.say("result", id="c", tool="send_mail", content="sent") == {}

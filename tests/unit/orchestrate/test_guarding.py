@@ -13,9 +13,8 @@ from remit.core.limits.tools import TOOL_INVALID
 from remit.core.record import JsonObject
 from remit.core.run.person import REQUEST_ID_SECRET
 from remit.orchestrate.facts.gate_facts import RESULT_LOST
-from remit.orchestrate.guard import judge as guarding
-from remit.orchestrate.guard.ground import GUARD_RUN_OPEN
-from remit.orchestrate.guard.guard_boundary import GUARD_BOUNDARY_INVALID
+from remit.orchestrate.guard import guard as guarding
+from remit.orchestrate.guard.ground import GUARD_BOUNDARY_INVALID, GUARD_RUN_OPEN
 from remit.orchestrate.guard.host_tools import (
     GUARD_TOOL_INVALID,
     LIST_KEPT_BYTES_MAX,

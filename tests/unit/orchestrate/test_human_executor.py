@@ -17,7 +17,7 @@ from remit.core.work.graph import Node, NodeKind
 from remit.observe.people.packets import What
 from remit.orchestrate.executors.human import answer_to, approvals_in
 from remit.orchestrate.executors.reports import PersonApproved, PersonSaid
-from remit.testing.scenarios import TOOLS
+from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.orchestrate.house import signal
 

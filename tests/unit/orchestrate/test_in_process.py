@@ -174,7 +174,7 @@ class TestPerforming:
             live = await stage.runner.start(manifest_of())
             await stage.runner.drive(live)
             (question,) = (command for command in live.state.commands.open.values() if isinstance(command, AskHuman))
-            await stage.runner.judge(live, PersonApproved(question.id, "ada"))
+            await stage.runner.rule_on(live, PersonApproved(question.id, "ada"))
             await stage.runner.drive(live)
             assert live.state.end.ending is Ending.SUCCESS
 
@@ -274,7 +274,7 @@ class TestABrokenExecutor:
             live = await stage.runner.start(manifest_of())
             await stage.runner.drive(live)
             (question,) = (command for command in live.state.commands.open.values() if isinstance(command, AskHuman))
-            await stage.runner.judge(live, PersonApproved(question.id, "ada"))
+            await stage.runner.rule_on(live, PersonApproved(question.id, "ada"))
             await stage.runner.drive(live)
             assert len(live.state.commands.doubted) == is_claimed
             (call,) = live.state.calls.made.values()
@@ -342,7 +342,7 @@ class TestCancelling:
             driving = asyncio.create_task(stage.runner.drive(live))
             await interrupted.begun.wait()
             elsewhere = await stage.runner.load("run")
-            await stage.runner.judge(elsewhere, arrivals.CancelRequested("ada"))
+            await stage.runner.rule_on(elsewhere, arrivals.CancelRequested("ada"))
             await driving
             assert live.state.end.ending is Ending.USER_CANCEL
             assert interrupted.was_cancelled
@@ -353,7 +353,7 @@ class TestCancelling:
         async def scene() -> None:
             stage = Stage()
             live = await stage.runner.start(manifest_of())
-            await stage.runner.judge(live, arrivals.CancelRequested("ada"))
+            await stage.runner.rule_on(live, arrivals.CancelRequested("ada"))
             await stage.runner.drive(live)
             assert stage.performed == []
 
@@ -382,7 +382,7 @@ class TestCancelling:
             live = await stage.runner.start(manifest_of())
             driving = asyncio.create_task(stage.runner.drive(live))
             await interrupted.begun.wait()
-            await stage.runner.judge(await stage.runner.load("run"), arrivals.CancelRequested("ada"))
+            await stage.runner.rule_on(await stage.runner.load("run"), arrivals.CancelRequested("ada"))
             driving.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await driving
@@ -397,7 +397,7 @@ class TestCancelling:
             driving = asyncio.create_task(stage.runner.drive(live))
             await interrupted.begun.wait()
             elsewhere = await stage.runner.load("run")
-            turn = await stage.runner.judge(elsewhere, arrivals.CancelRequested("ada"))
+            turn = await stage.runner.rule_on(elsewhere, arrivals.CancelRequested("ada"))
             (cancel,) = (decision for decision in turn.decisions if isinstance(decision, CancelCommand))
             stage.dispatch.send(elsewhere, cancel)
             await driving
@@ -425,7 +425,7 @@ class TestCancelling:
             (question,) = (
                 command for command in elsewhere.state.commands.open.values() if isinstance(command, AskHuman)
             )
-            await stage.runner.judge(elsewhere, PersonApproved(question.id, "ada"))
+            await stage.runner.rule_on(elsewhere, PersonApproved(question.id, "ada"))
             await driving
             assert live.state.end.ending is Ending.SUCCESS
 
@@ -555,9 +555,9 @@ class TestTimers:
             driving = asyncio.create_task(stage.runner.drive(live))
             await interrupted.begun.wait()
             elsewhere = await stage.runner.load("run")
-            await stage.runner.judge(elsewhere, arrivals.PauseRequested("ada"))
+            await stage.runner.rule_on(elsewhere, arrivals.PauseRequested("ada"))
             await asyncio.sleep(1.5 * SOON_MS / 1000)  # Long enough for the timer to ring while the clock stands.
-            await stage.runner.judge(elsewhere, arrivals.ResumeRequested("ada"))
+            await stage.runner.rule_on(elsewhere, arrivals.ResumeRequested("ada"))
             await driving
             assert live.state.end.ending is Ending.TIMEOUT
 

@@ -9,7 +9,7 @@ from remit.core.failure import RequestRejected
 from remit.core.record import replace
 from remit.core.run.lineage import derived_id, is_safe_id
 from remit.core.run.signals import Signal
-from remit.orchestrate.history.lineages import REMEMBERED_MAX, Lineages
+from remit.orchestrate.loop.offspring import REMEMBERED_MAX, Lineages
 from remit.orchestrate.setup.kit import Kit
 from remit.tool.delegate import delegate
 from tests.unit.kernel.builders import manifest_of

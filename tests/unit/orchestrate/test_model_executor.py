@@ -25,7 +25,7 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.bus import bus
 from remit.orchestrate.bus.bus import Bus, OnChunk
-from remit.orchestrate.exchange.shaping import TOOLS_OFFERED_MAX
+from remit.orchestrate.exchange.call_shape import TOOLS_OFFERED_MAX
 from remit.orchestrate.executors import model
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
@@ -34,7 +34,7 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Kit
 from remit.rerank import router as router_module
 from remit.rerank.router import Router, Scored
-from remit.testing.scenarios import MODEL, TOOLS
+from tests.simulation.scenarios import MODEL, TOOLS
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import Stage, ok, play
 

@@ -30,8 +30,8 @@ from remit.orchestrate.loop.offspring import child_manifest, copy_turns, spent_b
 from remit.orchestrate.loop.recover import recover
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.testing.runs import SimulatedRun, fold
-from remit.testing.scenarios import LEASE
 from remit.testing.scripts import proposes, proposes_all
+from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, let_others_run, play
 
@@ -199,7 +199,7 @@ async def failed(stage: Stage, *tools: str) -> ForkRun:
 
 async def retried(stage: Stage, live: Live) -> ForkRun:
     await stage.runner.advance(live, arrivals.CancelRequested("ada"))
-    turn = await stage.runner.judge(live, arrivals.RetryRequested("ada"))
+    turn = await stage.runner.rule_on(live, arrivals.RetryRequested("ada"))
     (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
     return order
 

@@ -250,7 +250,7 @@ def test_a_turn_that_answers_an_entry_which_was_settled_before_is_not_written(ki
             await store.inbox.settle(number, "REFUSED", "not now")
             turns = len(await store.journal.read(run_id))
             with pytest.raises(EntrySettled):
-                await system._hub.note(run_id, PersonSaid("ada", "more"), heard=number)
+                await system._hub.note(run_id, PersonSaid("ada", "more"), entry=number)
             assert len(await store.journal.read(run_id)) == turns
             assert await store.inbox.outcome(number) == ("REFUSED", "not now")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.arrivals import ModelAnswered, RunStarted
 from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
@@ -20,14 +20,14 @@ from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.history import references
-from remit.orchestrate.history.replay import SHOWN_CHARS_MAX, Audit, Verdict, audit, kept_texts
+from remit.orchestrate.history.replay import SHOWN_CHARS_MAX, Audit, AuditVerdict, audit, kept_texts
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
-from remit.testing.pattern_scenarios import fickle, vote_request
-from remit.testing.play import demo_manifest, demo_world
 from remit.testing.runs import SimulatedRun
-from remit.testing.scenarios import scenario
 from remit.testing.scripts import in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
+from tests.simulation.pattern_scenarios import fickle, vote_request
+from tests.simulation.play import demo_manifest, demo_world
+from tests.simulation.scenarios import scenario
 
 SEEDS = 25
 LONG = "long " * 400
@@ -81,14 +81,14 @@ DEMO = DEMO_WORLD.finish(demo_manifest())
 def test_every_journal_of_many_simulated_runs_comes_out_the_same() -> None:
     audits = [audited(world, world.run(run_id)) for world in worlds() for run_id in world.run_ids()]
     assert len(audits) > SEEDS
-    assert all((found.verdict, found.same) == (Verdict.SAME, found.turns) for found in audits)
+    assert all((found.verdict, found.same) == (AuditVerdict.SAME, found.turns) for found in audits)
     assert any(found.copied for found in audits)
     assert any(found.unkept for found in audits)
 
 
 def test_an_audit_of_the_demo_compares_every_turn() -> None:
     found = audited(DEMO_WORLD, DEMO)
-    assert (found.verdict, found.same, found.difference) == (Verdict.SAME, len(DEMO.turns), None)
+    assert (found.verdict, found.same, found.difference) == (AuditVerdict.SAME, len(DEMO.turns), None)
     assert (found.unkept, found.copied, found.redacted, found.other_version) == ((), (), (), ())
 
 
@@ -98,7 +98,7 @@ def test_a_changed_decision_is_the_first_difference() -> None:
         return replace(turn, decisions=(settled, *turn.decisions[1:]))
 
     found = audit(tampered(DEMO, 1, generous), gone)
-    assert found.verdict is Verdict.DIFFERENT
+    assert found.verdict is AuditVerdict.DIFFERENT
     assert found.same == 1
     assert found.difference is not None
     assert (found.difference.seq, found.difference.what) == (1, "turn.decisions[0].charged[0][1]")
@@ -145,7 +145,7 @@ def test_arguments_that_nobody_could_have_written_are_a_difference(arguments: st
     assert isinstance(answer, ModelAnswered)
     call = replace(answer.calls[0], arguments=arguments)
     found = audit(tampered(DEMO, 1, arrival_with(calls=(call, *answer.calls[1:]))), gone)
-    assert (found.verdict, found.same) == (Verdict.DIFFERENT, 1)
+    assert (found.verdict, found.same) == (AuditVerdict.DIFFERENT, 1)
 
 
 def test_an_arrival_that_could_not_have_been_judged_is_a_difference() -> None:
@@ -177,7 +177,7 @@ def test_a_manifest_that_could_not_be_written_is_a_difference() -> None:
         return replace(turn, arrival=replace(turn.arrival, manifest=manifest))
 
     found = audit(tampered(DEMO, 0, nameless), gone)
-    assert (found.verdict, found.same) == (Verdict.DIFFERENT, 0)
+    assert (found.verdict, found.same) == (AuditVerdict.DIFFERENT, 0)
 
 
 def test_bytes_that_are_no_turn_are_a_difference() -> None:
@@ -190,7 +190,7 @@ def test_bytes_that_are_no_turn_are_a_difference() -> None:
 def test_a_turn_of_another_version_is_never_called_the_same() -> None:
     other = [encode_turn(replace(decode_turn(data), kernel=KERNEL_VERSION + 1)) for data in DEMO.journal]
     found = audit(other, gone)
-    assert (found.verdict, found.same) == (Verdict.OTHER_VERSION, 0)
+    assert (found.verdict, found.same) == (AuditVerdict.OTHER_VERSION, 0)
     assert found.other_version == tuple(range(len(DEMO.turns)))
 
 
@@ -200,7 +200,7 @@ def test_a_turn_that_only_reads_the_same_was_written_by_another_version() -> Non
     respelt = DEMO.journal[0][:1] + b"\xde\x00\x06" + DEMO.journal[0][2:]
     assert decode_turn(respelt) == DEMO.turns[0]
     found = audit([respelt], gone)
-    assert (found.verdict, found.other_version, found.same) == (Verdict.OTHER_VERSION, (0,), 0)
+    assert (found.verdict, found.other_version, found.same) == (AuditVerdict.OTHER_VERSION, (0,), 0)
 
 
 def test_a_turn_of_another_version_that_does_not_even_fold_is_a_difference() -> None:
@@ -213,9 +213,9 @@ def test_a_turn_of_another_version_that_does_not_even_fold_is_a_difference() -> 
 def test_a_run_with_a_redacted_text_is_decided_again_and_never_called_the_same() -> None:
     world = SimulatedWorld(model=in_turn(says(LONG)))
     run = world.finish(demo_manifest())
-    assert audited(world, run).verdict is Verdict.SAME
+    assert audited(world, run).verdict is AuditVerdict.SAME
     found = audit(run.journal, gone)
-    assert (found.verdict, found.redacted, found.difference) == (Verdict.REDACTED, (1,), None)
+    assert (found.verdict, found.redacted, found.difference) == (AuditVerdict.REDACTED, (1,), None)
     assert found.same == found.turns - 1
 
 
@@ -229,7 +229,7 @@ def test_a_text_that_was_altered_is_a_difference() -> None:
 def test_a_decision_that_was_changed_is_found_although_a_text_is_gone() -> None:
     run = SimulatedWorld(model=in_turn(says(LONG))).finish(demo_manifest())
     changed = tampered(run, 1, lambda turn: replace(turn, decisions=turn.decisions[:-1]))
-    assert audit(changed, gone).verdict is Verdict.DIFFERENT
+    assert audit(changed, gone).verdict is AuditVerdict.DIFFERENT
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_arguments_are_told_again_as_they_were_before_they_were_canonical(argume
     )
     run = world.finish(replace(demo_manifest(), tools=(tool,)))
     found = audited(world, run)
-    assert (found.verdict, found.unkept) == (Verdict.SAME, ())
+    assert (found.verdict, found.unkept) == (AuditVerdict.SAME, ())
 
 
 @pytest.mark.parametrize(
@@ -258,13 +258,13 @@ def test_arguments_are_told_again_as_they_were_before_they_were_canonical(argume
 )
 def test_words_that_the_journal_does_not_keep_are_named_as_such(arguments: JsonObject) -> None:
     found = audit(calls(arguments).journal, gone)
-    assert (found.verdict, found.unkept) == (Verdict.SAME, (1,))
+    assert (found.verdict, found.unkept) == (AuditVerdict.SAME, (1,))
 
 
 @pytest.mark.parametrize("arguments", [[], "text", 3, None])
 def test_arguments_that_are_no_object_are_judged_again(arguments: Any) -> None:
     found = audit(calls(arguments).journal, gone)
-    assert (found.verdict, found.unkept) == (Verdict.SAME, ())
+    assert (found.verdict, found.unkept) == (AuditVerdict.SAME, ())
 
 
 def test_a_violation_in_other_words_is_a_difference_where_the_words_can_be_computed() -> None:
@@ -285,7 +285,7 @@ def test_a_vote_that_is_decided_again_has_the_same_winner(redundancy: Redundancy
     graph = redundant_graph(schema_text(schema), "", redundancy)
     run = world.finish(replace(demo_manifest(), graph=graph, request=vote_request(schema)))
     counted = run.last(rulings.VoteCounted)
-    assert audited(world, run).verdict is Verdict.SAME
+    assert audited(world, run).verdict is AuditVerdict.SAME
     state = RunState()
     for turn, data in zip(run.turns, run.journal, strict=True):
         retaken = take_turn(state, turn.arrival, turn.at_ms)

@@ -105,4 +105,4 @@ def test_a_model_call_that_nobody_performs_lacks_an_engine_and_costs_nothing() -
 
 def test_anything_else_that_nobody_performs_is_broken() -> None:
     report = unperformed(COMMANDS[commands.CallCode])
-    assert report == arrivals.CodeFailed("1.0", "nobody here performs CallCode")
+    assert report == arrivals.CodeFailed("1.0", "there is no performer for CallCode here")

@@ -87,7 +87,7 @@ def test_a_conversation_without_a_user_asks_for_nothing_in_particular() -> None:
 @pytest.mark.parametrize(
     ("provider", "error"),
     [
-        (None, "nobody here provides context"),
+        (None, "there is no context provider here"),
         (Broken(), "the context provider raised ConnectionError: the index is gone"),
         (Slow(), "the context provider took longer than timeout_ms=10"),
     ],

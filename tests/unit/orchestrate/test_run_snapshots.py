@@ -364,7 +364,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
-from remit.orchestrate import snapshots
+from remit.orchestrate.loop import run_snapshots as snapshots
 from tests.unit.orchestrate.house import request
 from tests.unit.orchestrate.test_run_snapshots import asking
 

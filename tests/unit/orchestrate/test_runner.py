@@ -120,7 +120,7 @@ def test_whoever_wants_to_know_is_told_why_they_were_not_heard() -> None:
         stage = Stage()
         live = await stage.runner.start(manifest_of())
         with pytest.raises(IllegalArrival) as caught:
-            await stage.runner.judge(live, arrivals.ResumeRequested("ada"))
+            await stage.runner.rule_on(live, arrivals.ResumeRequested("ada"))
         assert caught.value.fault is ArrivalFault.NOT_PAUSED
 
     play(scene())
@@ -143,7 +143,7 @@ def test_a_report_about_a_command_that_is_not_open_names_its_fault(report: Repor
         stage = Stage()
         live = await stage.runner.start(manifest_of())
         with pytest.raises(IllegalArrival) as caught:
-            await stage.runner.judge(live, report)
+            await stage.runner.rule_on(live, report)
         assert caught.value.fault is fault
 
     play(scene())
@@ -154,7 +154,7 @@ def test_a_report_for_a_run_that_is_not_there_is_refused() -> None:
         stage = Stage()
         live = await stage.runner.load("nobody")
         with pytest.raises(IllegalArrival) as caught:
-            await stage.runner.judge(live, PersonSaid("ada", "hello?"))
+            await stage.runner.rule_on(live, PersonSaid("ada", "hello?"))
         assert caught.value.fault is ArrivalFault.NOT_STARTED
 
     play(scene())
@@ -179,12 +179,12 @@ def test_a_runner_that_has_seen_more_turns_than_there_are_says_so_and_writes_not
     async def scene() -> None:
         stage = looks_twice()
         live = await stage.runner.start(manifest_of())
-        await stage.runner.judge(live, PersonSaid("ada", "hurry"))
+        await stage.runner.rule_on(live, PersonSaid("ada", "hurry"))
         journal, kept = MemoryJournal(), await stage.journal.read("run")
         await journal.append("run", kept[0], after=-1)
         stage.runner.journal = journal
         with pytest.raises(RequestRejected) as refused:
-            await stage.runner.judge(live, PersonSaid("ada", "hurry more"))
+            await stage.runner.rule_on(live, PersonSaid("ada", "hurry more"))
         assert (refused.value.code, refused.value.details["last"]) == ("STORE_BEHIND_ITS_LOG", 0)
         assert list(await journal.read("run")) == [kept[0]]
 

@@ -14,7 +14,7 @@ from remit.core.run.messages import Role, system_message, user_message
 from remit.core.run.signals import Signal
 from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import pinned
-from remit.orchestrate.exchange.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID, check_entries
+from remit.orchestrate.exchange.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID, SessionState, check_entries
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.runner import Runner
@@ -280,7 +280,7 @@ def test_a_retry_that_has_not_begun_changes_nothing_in_its_session() -> None:
             run_id = await failed(system)
             clock, store = WallClock(), system.store
             dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
-            await dead.judge(await dead.load(run_id), RetryRequested("ada"))
+            await dead.rule_on(await dead.load(run_id), RetryRequested("ada"))
             assert (await system.session("s")).run_id == run_id
 
     play(story())
@@ -301,3 +301,45 @@ def test_an_entry_that_a_run_was_told_after_its_end_is_newer_than_the_one_its_fo
             assert (await system.session("s")).entries == (("city", '"Oslo"'),)
 
     play(story())
+
+
+class Book:
+    """Takes entries, slowly, and counts how many are being written at once."""
+
+    def __init__(self) -> None:
+        self.writing = self.writing_max = 0
+        self.written: list[tuple[str, str]] = []
+
+    async def keep(self, key: str, text: str) -> None:
+        """Write an entry; the first takes longest."""
+        self.writing += 1
+        self.writing_max = max(self.writing_max, self.writing)
+        for _ in range(5 - len(self.written) % 5):
+            await asyncio.sleep(0)
+        self.written.append((key, text))
+        self.writing -= 1
+
+
+def test_entries_are_written_one_after_the_other_and_the_last_is_what_is_read() -> None:
+    book = Book()
+    state = SessionState(book.keep)
+
+    async def scene() -> None:
+        await asyncio.gather(*[state.set("key", number) for number in range(5)])
+
+    play(scene())
+    assert book.writing_max == 1
+    assert book.written == [("key", str(number)) for number in range(5)]
+    assert state.items() == {"key": 4}
+
+
+def test_entries_can_be_written_in_one_loop_after_another() -> None:
+    book = Book()
+    state = SessionState(book.keep)
+
+    async def scene() -> None:
+        await asyncio.gather(*[state.set("key", number) for number in range(3)])
+
+    play(scene())
+    play(scene())
+    assert (book.writing_max, len(book.written)) == (1, 6)

@@ -122,7 +122,7 @@ def test_what_the_tools_own_check_found_wrong_comes_with_the_report() -> None:
 
 def test_a_tool_that_nobody_has_is_unavailable() -> None:
     report = play(Desk().call("add"))
-    assert report == ToolBroke("1.1", ErrorCode.TOOL_UNAVAILABLE, "nobody here has a tool named 'add'")
+    assert report == ToolBroke("1.1", ErrorCode.TOOL_UNAVAILABLE, "there is no tool here named 'add'")
 
 
 @pytest.mark.req("0.24")

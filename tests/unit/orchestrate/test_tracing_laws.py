@@ -17,12 +17,12 @@ from remit.core.run.inference import ModelResult
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Message
 from remit.orchestrate.facts.gate_trace import Tracer, reader_of, traced
-from remit.orchestrate.history.replay import Verdict, audit
-from remit.testing.authority_scenarios import FILTERS
-from remit.testing.scenarios import random_person
+from remit.orchestrate.history.replay import AuditVerdict, audit
 from remit.testing.scripts import Breaks, says
 from remit.testing.trouble import WEATHER
 from remit.testing.world import SimulatedWorld
+from tests.simulation.authority_scenarios import FILTERS
+from tests.simulation.scenarios import random_person
 from tests.unit.orchestrate.test_replay import tampered
 from tests.unit.orchestrate.traced import (
     EVIL,
@@ -130,7 +130,7 @@ def test_every_verdict_of_every_run_is_found_again_by_an_audit() -> None:
         for run_id in world.run_ids():
             run = world.run(run_id)
             audited = audit(run.journal, world.blobs._kept.get)
-            assert audited.verdict is Verdict.SAME, f"seed {seed}, run {run_id}: {audited.difference}"
+            assert audited.verdict is AuditVerdict.SAME, f"seed {seed}, run {run_id}: {audited.difference}"
             found.update(call.objection or call.provenance.value for turn in run.turns for call in calls_in(turn))
     assert {"bound", "untraced", "PROVENANCE_UNBOUND", "REPEAT", "TRIPPED", "PAYLOAD_REFERENCE"} <= set(found), found
 
@@ -144,7 +144,7 @@ def test_whatever_texts_are_lost_an_audit_finds_no_difference() -> None:
         for run_id in world.run_ids():
             audited = audit(world.run(run_id).journal, kept.get)
             assert audited.difference is None, f"seed {seed}, run {run_id}: {audited.difference}"
-            redacted += audited.verdict is Verdict.REDACTED
+            redacted += audited.verdict is AuditVerdict.REDACTED
     assert redacted > SEEDS // 10
 
 

@@ -42,10 +42,10 @@ def test_a_paused_run_decides_later_on_calls_that_were_judged_before() -> None:
         office = Office()
         live = await office.runner.start(manifest())
         (command,) = [c for c in live.state.commands.open.values() if isinstance(c, commands.CallModel)]
-        await office.runner.judge(live, arrivals.PauseRequested("ada"))
-        await office.runner.judge(live, ModelSaid(command.id, answer(PAID, STOLEN)))
+        await office.runner.rule_on(live, arrivals.PauseRequested("ada"))
+        await office.runner.rule_on(live, ModelSaid(command.id, answer(PAID, STOLEN)))
         assert performed(office) == []
-        await office.runner.judge(live, arrivals.ResumeRequested("ada"))
+        await office.runner.rule_on(live, arrivals.ResumeRequested("ada"))
         assert live.tracer is not None
         assert live.tracer._gate.ledger.held_ids() == ("2/1",)
         await same(office, live)
@@ -81,7 +81,7 @@ def test_a_report_that_made_no_turn_leaves_nothing_in_the_gate() -> None:
         tracer = live.tracer
         forged = ModelSaid("9.9", answer(PAID))
         with pytest.raises(IllegalArrival):
-            await office.runner.judge(live, forged)
+            await office.runner.rule_on(live, forged)
         assert tracer is not None
         assert not tracer.is_at(live.state.seq)
         await office.runner.drive(live)
@@ -108,8 +108,8 @@ def test_a_write_that_failed_leaves_nothing_in_the_gate() -> None:
         (command,) = [c for c in live.state.commands.open.values() if isinstance(c, commands.CallModel)]
         failing.append(1)
         with pytest.raises(OSError, match="no space"):
-            await office.runner.judge(live, ModelSaid(command.id, answer(PAID)))
-        await office.runner.judge(live, ModelSaid(command.id, answer(PAID)))
+            await office.runner.rule_on(live, ModelSaid(command.id, answer(PAID)))
+        await office.runner.rule_on(live, ModelSaid(command.id, answer(PAID)))
         assert await office.found() == [BOUND]
         await same(office, live)
 
@@ -122,7 +122,7 @@ def test_an_answer_that_cannot_be_read_to_its_end_leaves_nothing_in_the_gate() -
         live = await office.runner.start(manifest())
         (command,) = [c for c in live.state.commands.open.values() if isinstance(c, commands.CallModel)]
         broken = ModelResult(tool_calls=(ToolCall("a", *PAID), ToolCall("b", 5, {})))  # type: ignore[arg-type]
-        await office.runner.judge(live, ModelSaid(command.id, broken))
+        await office.runner.rule_on(live, ModelSaid(command.id, broken))
         assert uses(live, "pay") == 0
         await same(office, live)
 
@@ -135,8 +135,8 @@ def test_a_rival_who_was_faster_is_heard_before_the_call_is_judged() -> None:
         live = await office.runner.start(manifest())
         (command,) = [c for c in live.state.commands.open.values() if isinstance(c, commands.CallModel)]
         rival, theirs = await resumed(office)
-        await rival.runner.judge(theirs, PersonSaid("ada", "Mail carl@corp.example, too."))
-        await office.runner.judge(live, ModelSaid(command.id, answer(("send_mail", to("carl@corp.example")))))
+        await rival.runner.rule_on(theirs, PersonSaid("ada", "Mail carl@corp.example, too."))
+        await office.runner.rule_on(live, ModelSaid(command.id, answer(("send_mail", to("carl@corp.example")))))
         assert await office.found() == [BOUND]
         await same(office, live)
 

@@ -16,7 +16,7 @@ from remit.orchestrate.executors.reports import (
     PersonSaid,
 )
 from remit.orchestrate.facts.gate_facts import RESULT_LOST
-from remit.orchestrate.history.replay import Verdict
+from remit.orchestrate.history.replay import AuditVerdict
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.traced import (
     BOB,
@@ -97,7 +97,7 @@ def test_arguments_that_are_none_are_refused_and_judged_by_nobody(arguments: Any
         assert await office.found() == [UNTRACED]
         assert performed(office) == []
         audited = await office.audited()
-        assert audited.verdict is Verdict.SAME
+        assert audited.verdict is AuditVerdict.SAME
         await office.runner.tracer(live)
 
     play(act())
@@ -128,7 +128,7 @@ def test_where_a_result_is_gone_nothing_checked_passes_without_a_person_any_more
         await other.tell(live, PersonApproved(asked(live)[0].id, "ada"))
         assert await other.found() == [UNTRACED, "PROVENANCE_UNBOUND", RESULT_LOST, UNTRACED, "REPEAT"]
         audited = await other.audited()
-        assert (audited.verdict, audited.difference) == (Verdict.REDACTED, None)
+        assert (audited.verdict, audited.difference) == (AuditVerdict.REDACTED, None)
         assert live.tracer is not None
         assert_alike(live.tracer, await other.retraced())
 
@@ -167,9 +167,9 @@ def test_a_text_that_is_gone_makes_an_audit_say_redacted_and_find_no_difference(
         await office.tell(
             live, PersonApproved(asked(live)[0].id, "ada", to(BOB, body="body of a mail, changed " * 100))
         )
-        assert (await office.audited()).verdict is Verdict.SAME
+        assert (await office.audited()).verdict is AuditVerdict.SAME
         audited = await office.audited(without=holding)
-        assert (audited.verdict, audited.difference) == (Verdict.REDACTED, None)
+        assert (audited.verdict, audited.difference) == (AuditVerdict.REDACTED, None)
 
     play(act())
 
@@ -178,7 +178,7 @@ def test_a_request_that_is_gone_binds_nothing_any_more() -> None:
     async def act() -> None:
         office = Office(answer(STOLEN))
         await office.begin(manifest(f"{PROMPT}\n\n{LONG}"))
-        assert (await office.audited(without="long words")).verdict is Verdict.REDACTED
+        assert (await office.audited(without="long words")).verdict is AuditVerdict.REDACTED
         await office.redact("long words")
         other, live = await resumed(office, answer(), answer(PAID))
         await other.tell(live, arrivals.ApprovalRefused(asked(live)[0].id, "ada"))

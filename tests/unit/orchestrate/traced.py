@@ -22,7 +22,7 @@ from remit.core.run.messages import user_message
 from remit.observe.history import references
 from remit.orchestrate.executors.reports import ChildSaid, Report
 from remit.orchestrate.facts.gate_trace import Tracer, reader_of, traced
-from remit.orchestrate.history.replay import Audit, Verdict, audit, kept_texts
+from remit.orchestrate.history.replay import Audit, AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop.in_process import Executor
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import Runner
@@ -185,7 +185,7 @@ class Office(Stage):
 
     async def tell(self, live: Live, report: Report) -> Turn:
         """Tell a run something and drive it until it rests."""
-        turn = await self.runner.judge(live, report)
+        turn = await self.runner.rule_on(live, report)
         await self.runner.drive(live)
         return turn
 
@@ -269,7 +269,7 @@ UNTRACED = Provenance.UNTRACED.value
 async def same(office: Office, live: Live) -> None:
     """The journal decides to the same again, and the tracer that followed the run is the one that retraces it."""
     audited = await office.audited()
-    assert audited.verdict is Verdict.SAME, audited.difference
+    assert audited.verdict is AuditVerdict.SAME, audited.difference
     tracer = await office.runner.tracer(live)
     assert_alike(tracer, await office.retraced())
 

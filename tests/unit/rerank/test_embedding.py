@@ -153,7 +153,7 @@ def test_loading_it_leaves_the_logging_of_the_process_alone() -> None:
     # In a process of its own: here it may have been loaded before.
     program = (
         "import logging; from remit.rerank.embedding import EmbeddingRouter; "
-        "EmbeddingRouter().ranked('look', [__import__('remit.core.limits.tools').core.tools.ToolDefinition('look', 'Look.', {})]); "
+        "EmbeddingRouter().ranked('look', [__import__('remit.core.limits.tools').core.limits.tools.ToolDefinition('look', 'Look.', {})]); "
         "root = logging.getLogger(); print(root.handlers, logging.getLevelName(root.level))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

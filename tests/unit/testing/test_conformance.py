@@ -7,10 +7,8 @@ from itertools import count
 
 import pytest
 
-from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.leases import MemoryLeases
+from remit.backend.memory.small_ports import MemoryBlobs, MemoryInbox, MemoryLeases
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     AppendConflict,
@@ -205,7 +203,7 @@ class BadCatalogue:
             begins=begins[:1] if self._flaw == "looks at one letter" else begins,
             open_only=open_only,
             waiting_only=waiting_only,
-            before="" if self._flaw == "begins anew" and before == "nobody" else before,
+            before="" if self._flaw == "begins anew" and before == "unknown" else before,
             limit=limit,
         )
         return entries[::-1] if self._flaw == "oldest first" else entries

@@ -16,7 +16,7 @@ from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Dispatch
 from remit.testing.conformance.dispatch import DISPATCH_CHECKS, DispatchCheck, Perform, Performer, a_call
-from remit.testing.seeded_loop import SeededLoop
+from tests.simulation.seeded_loop import SeededLoop
 from tests.unit.orchestrate.stage import HandClock
 
 CHECKS = {check.__name__: check for check in DISPATCH_CHECKS}
@@ -182,7 +182,7 @@ FLAWS: Sequence[tuple[str, str, str]] = (
     ("never cancels", "a_cancelled_command_is_stopped", "told nothing"),
     ("never cancels", "what_was_cancelled_before_it_began_never_begins", "taken back is reported"),
     ("begins what was taken back", "what_was_cancelled_before_it_began_never_begins", "taken back was begun"),
-    ("lets nothing begin", "whoever_is_first_claims_or_revokes", "nobody revoked may not begin"),
+    ("lets nothing begin", "whoever_is_first_claims_or_revokes", "not revoked may not begin"),
     ("revokes what has begun", "whoever_is_first_claims_or_revokes", "has begun was revoked"),
     ("revokes nothing", "whoever_is_first_claims_or_revokes", "has not begun cannot be revoked"),
     ("lets all begin", "whoever_is_first_claims_or_revokes", "begun was revoked"),
@@ -197,7 +197,7 @@ FLAWS: Sequence[tuple[str, str, str]] = (
     ("cancels in every run", "runs_are_performed_apart", "goes on|gave|told nothing"),
     ("forgets every run", "runs_are_performed_apart", "goes on|gave|told nothing"),
     ("never cancels", "runs_are_performed_apart", "took back or left goes on"),
-    ("knows of nothing", "what_was_told_to_stop_is_under_way_until_it_has", "is under way for nobody"),
+    ("knows of nothing", "what_was_told_to_stop_is_under_way_until_it_has", "is under way for no run"),
     ("does not wait", "what_was_told_to_stop_is_under_way_until_it_has", "does not wait for what was told"),
     ("never rings", "a_timer_is_reported_when_its_moment_has_come", "told nothing"),
     ("makes up reports", "nothing_has_to_be_waited_for_where_nothing_was_sent", "something to receive"),
@@ -219,7 +219,7 @@ def test_the_performer_of_the_checks_performs_calls_of_tools_only() -> None:
     async def perform() -> None:
         performer = Performer()
         assert isinstance(await performer(a_call()), ToolSaid)
-        with pytest.raises(AssertionError, match="a SetTimer is performed by nobody"):
+        with pytest.raises(AssertionError, match="a SetTimer is not performed"):
             await performer(SetTimer("1.1", 1, TimerPurpose.RETRY))
 
     asyncio.run(perform())

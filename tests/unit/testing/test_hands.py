@@ -14,11 +14,11 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelResult
 from remit.core.run.messages import Message, user_message
 from remit.core.work.goal import Criterion, Goal
-from remit.testing.laws import keep_the_law
-from remit.testing.scenarios import review_graph, tools
 from remit.testing.scripts import Reply, Stops, in_turn, proposes, says
 from remit.testing.trouble import Faults
 from remit.testing.world import SimulatedWorld
+from tests.simulation.laws.every_law import keep_the_law
+from tests.simulation.scenarios import review_graph, tools
 from tests.unit.kernel.builders import manifest_of
 
 LOOKS = in_turn(proposes("look", {"n": 1}), says("done"))

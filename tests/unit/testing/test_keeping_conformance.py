@@ -9,10 +9,9 @@ import pytest
 from typing_extensions import override
 
 from remit.backend.memory.checkup import MemoryCheckup
-from remit.backend.memory.head_log import MemoryHeadLog
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.redactions import MemoryRedactions
-from remit.backend.memory.retention import MemoryRetention
+from remit.backend.memory.retention import MemoryRedactions, MemoryRetention
+from remit.backend.memory.small_ports import MemoryHeadLog
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.codec import redacted_in
@@ -20,7 +19,7 @@ from remit.core.journal.commands import Command
 from remit.core.journal.signing import SignedDeletion, Signer, is_head_signed
 from remit.core.journal.storage import Barrier, Listing, Losses, Redacted, Removed, SignedHead, StoreUnusable, Warrant
 from remit.core.record import digest_of, replace
-from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup import Check, CheckState
 from remit.orchestrate.ports import HeadLog, Journal, Store
 from remit.testing.conformance.checkup import CHECKUP_CHECKS
 from remit.testing.conformance.head_log import HEAD_LOG_CHECKS

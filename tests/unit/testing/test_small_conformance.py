@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from remit.backend.memory.halts import MemoryHalts
-from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.small_ports import MemoryHalts, MemoryInbox, MemorySeals
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import AppendConflict, Derived, EntrySettled, SignedHead
@@ -103,7 +101,7 @@ class BadIndex(MemoryStore):
 
     def __init__(self, flaw: str) -> None:
         super().__init__()
-        self.index = self  # type: ignore[assignment]  # the two methods below
+        self.index = self  # type: ignore[assignment]  # the methods below
         self._flaw = flaw
 
     async def names(self) -> Sequence[str]:
@@ -112,6 +110,9 @@ class BadIndex(MemoryStore):
 
     async def sum_up(self) -> None:
         await self.journal.sum_up()
+
+    async def strike(self) -> Sequence[str]:
+        return await self.journal.strike()
 
     async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
         match self._flaw:

@@ -1,5 +1,7 @@
 """SimulatedWorld: one seed gives one world, nothing sleeps, and a crash takes only what the process had."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from remit.core.failure import Ending, ErrorCode
@@ -7,12 +9,13 @@ from remit.core.journal.arrivals import PauseRequested, ToolReturned
 from remit.core.journal.commands import CallModel
 from remit.core.limits.budget import Budget
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, replace
-from remit.testing.laws import keep_the_law
-from remit.testing.runs import LawBroken
-from remit.testing.scenarios import random_person, scenario, tools
+from remit.testing import world as worlds
+from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.scripts import Breaks, Reply, in_turn, proposes, says
 from remit.testing.trouble import CALM, STORM, WEATHER, Faults
 from remit.testing.world import CRASHES_MAX, SimulatedWorld
+from tests.simulation.laws.every_law import keep_the_law
+from tests.simulation.scenarios import random_person, scenario, tools
 from tests.unit.kernel.builders import manifest_of
 
 LOOKS = in_turn(proposes("look", {"n": 1}), says("done"))
@@ -214,3 +217,37 @@ def test_nothing_waits_to_be_received_in_a_world_of_events() -> None:
 def test_calm_is_the_absence_of_trouble_and_every_weather_is_known() -> None:
     assert Faults() == CALM
     assert {CALM, STORM} <= set(WEATHER)
+
+
+def nothing_is_looked_up(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    yield from (f"{call.tool} was called" for call in world.tool_calls)
+
+
+def everything_is_fine(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    yield from ()
+
+
+def test_a_broken_law_names_itself_the_run_and_the_seed() -> None:
+    world = SimulatedWorld(model=LOOKS, tools=tools(), seed=3)
+    world.finish(manifest_of())
+    with pytest.raises(LawBroken, match=r"nothing_is_looked_up.*look was called.*run run.*seed 3"):
+        worlds.keep_the_law(world, {"nothing_is_looked_up": nothing_is_looked_up})
+
+
+def test_only_the_laws_that_are_given_are_checked() -> None:
+    world = SimulatedWorld(model=LOOKS, tools=tools())
+    world.finish(manifest_of())
+    worlds.keep_the_law(world, {"everything_is_fine": everything_is_fine})
+
+
+@pytest.mark.parametrize(("reason", "calls"), [("", 1), ("not today", 0)])
+def test_a_scripted_filter_changes_a_call_or_refuses_it(reason: str, calls: int) -> None:
+    world = SimulatedWorld(model=LOOKS, tools=tools(), filters={"sevens": lambda tool, arguments: ({"n": 7}, reason)})
+    world.finish(replace(manifest_of(), filters=("sevens",)))
+    assert [call.arguments for call in world.tool_calls] == ['{"n":7}'] * calls
+
+
+def test_a_filter_that_the_world_does_not_have_lets_nothing_pass() -> None:
+    world = SimulatedWorld(model=LOOKS, tools=tools())
+    world.finish(replace(manifest_of(), filters=("unknown",)))
+    assert world.tool_calls == []

@@ -3,8 +3,7 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.observe.checkup.checkup import CheckState
-from remit.observe.checkup.tool_checkup import check_isolation, check_sandbox
+from remit.observe.checkup import CheckState, check_isolation, check_sandbox
 from remit.tool.declare.decorator import tool
 from remit.tool.process.confinement import LIMITS, environment_for, limits_of, variables_of
 from remit.tool.process.warden import has_own_numbers

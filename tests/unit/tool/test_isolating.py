@@ -12,7 +12,7 @@ import pytest
 
 from remit.core.failure import ErrorCode
 from remit.core.record import replace
-from remit.observe.checkup.tool_checkup import has_numbers
+from remit.observe.checkup import has_numbers
 from remit.tool.call.outcomes import Performed, ToolFault
 from remit.tool.call.performing import Attempt, perform
 from remit.tool.declare.decorator import Tool

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.observe.checkup.checkup import CheckState
-from remit.observe.checkup.vault_checkup import check_secrets
+from remit.observe.checkup import CheckState, check_secrets
 from remit.tool.call.outcomes import ToolFault
 from remit.tool.secrets.revocations import (
     FILE,

@@ -1,8 +1,8 @@
 """Running what a command does in an event loop that a person can interrupt.
 
-Rule 1: an interrupt or a termination ends the work cleanly: nobody is driven any more, the store is closed, every run
+Rule 1: an interrupt or a termination ends the work cleanly: no run is driven any more, the store is closed, every run
         can be resumed. A second one ends the process at once, which costs nothing but manners.
-Rule 2: whoever knows a gentler way than ending the work says so; the first interrupt then goes that way.
+Rule 2: a command that knows a gentler way than ending the work says so; the first interrupt then goes that way.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ INTERRUPTED = "INTERRUPTED"
 _HEEDED = (signal.SIGINT, signal.SIGTERM)
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
-# What becomes of a signal that nobody takes.
+# What becomes of a signal that is not taken.
 _UNHEEDED: dict[signal.Signals, Handler] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
@@ -35,7 +35,7 @@ Gently = Callable[[], Coroutine[Any, Any, bool]]
 
 
 class Interrupted(RemitError):
-    """Somebody ended the command before its work was done."""
+    """The command was interrupted before its work was done."""
 
     def __init__(self, number: int, message: str = "", run_id: str = "") -> None:
         details = {"run_id": run_id} if run_id else {}
@@ -48,11 +48,11 @@ class Interrupted(RemitError):
         return _EXIT_OF_SIGNALS + self.number
 
     def in_run(self, run_id: str) -> "Interrupted":
-        """The same, for somebody who wants to know how to go on with a run."""
+        """The same, with how to go on with a run."""
         return Interrupted(self.number, f"run {run_id} stopped; go on with: remit resume {run_id}", run_id)
 
     def at_once(self, run_id: str) -> "Interrupted":
-        """The same, for somebody who did not wait for the end of it."""
+        """The same, for a user who did not wait for the end of it."""
         if not run_id:
             return Interrupted(self.number, "stopped at once")
         message = (
@@ -62,7 +62,7 @@ class Interrupted(RemitError):
 
 
 def in_loop(work: Coroutine[Any, Any, _T], *, on_first: Heard | None = None, on_second: Heard | None = None) -> _T:
-    """What a coroutine comes to; raises Interrupted when somebody ends it."""
+    """What a coroutine comes to; raises Interrupted when it is interrupted."""
     return asyncio.run(heeding(work, on_first=on_first, on_second=on_second))
 
 
@@ -122,7 +122,7 @@ def _die_of(number: int, on_second: Heard | None) -> None:
 
 
 def _heed(handlers: Mapping[signal.Signals, Handler]) -> dict[signal.Signals, Handler]:
-    """Let these take the signals, None standing for nobody; gives who took them before."""
+    """Let these take the signals, None for none of them; returns which took them before."""
     return {
         number: signal.signal(number, _UNHEEDED[number] if handler is None else handler)
         for number, handler in handlers.items()

@@ -149,7 +149,7 @@ def text_in(file: Path, code: str) -> str:
 
 
 def stdin_bytes(code: str) -> BinaryIO:
-    """What stdin holds; whoever started the process may have closed it."""
+    """What stdin holds; the parent process may have closed it."""
     if sys.stdin is None:
         raise InputUnusable(code, "stdin is closed, so nothing can be read from it; name a file, or pipe something in")
     return sys.stdin.buffer

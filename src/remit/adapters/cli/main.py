@@ -1,8 +1,9 @@
 """The command line itself: find the command, run it, and turn whatever happens into lines and an exit code.
 
 Rule 1: asking for help or for the version loads nothing of the house.
-Rule 2: every error of the house is one line with its code; nobody sees a traceback who did not ask for the log.
-Rule 3: exit codes are 0 for success, 1 for an error, 2 for wrong usage, 3 while a person is waited for, 4 for a run that
+Rule 2: every error of the house is one line with its code; a traceback is shown only where the log was asked for.
+Rule 3: the help of a command is read off the command: its words, its docstring, its parameters; it loads nothing that paints.
+Rule 4: exit codes are 0 for success, 1 for an error, 2 for wrong usage, 3 while a person is waited for, 4 for a run that
         was refused or stopped by policy or budget, and 128 and more for a command that a signal ended.
 """
 
@@ -22,8 +23,15 @@ if TYPE_CHECKING:
     from remit.adapters.cli.options import Common
     from remit.adapters.cli.screen.terminal import Terminal
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cyclopts import App
+    from cyclopts.argument import Argument
+
+
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_STOPPED = 0, 1, 2, 4
-# Somebody interrupted what was not yet, or no longer, in an event loop.
+# The command was interrupted before or after its event loop.
 EXIT_INTERRUPTED = 130
 UNEXPECTED = "UNEXPECTED"
 HELP = ("--help", "-h")
@@ -32,6 +40,10 @@ VERSION = "--version"
 # Options that may stand before the command, and whether each takes a value.
 _GLOBAL = {"--home": True, "--log-level": True, "--log-format": True, "--json": False}
 _SHOWN_CHARS_MAX = 500
+# How wide the help of a command is, and how far its lines are set in.
+HELP_CHARS_MAX = 110
+_INDENT = "  "
+_TEXT_AT = 6
 # What the command line can do about an error of the house, which knows no command line.
 _WAYS_OUT = {
     "TOOL_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
@@ -44,7 +56,7 @@ _WAYS_OUT = {
 # What is refused at the door for want of budget, or because dispatch is halted, ends like a run that was stopped for it.
 _REFUSED = frozenset({"QUOTA_EXHAUSTED", "HALTED"})
 
-# Whoever asks for everything gets the tracebacks, too.
+# From this level on the log holds tracebacks, too.
 _TRACEBACKS_FROM = "debug"
 
 _log = logging.getLogger(__name__)
@@ -140,8 +152,6 @@ def _obey(tokens: list[str]) -> int:
     app = build_app()
     words = tokens[: tokens.index("--")] if "--" in tokens else tokens
     if any(word in HELP for word in words):
-        from remit.adapters.cli.help_text import command_help
-
         asked = [word for word in words if word not in HELP]
         return _told(sys.stdout, command_help(app, asked, PROGRAM), EXIT_OK)
     with own_stdout() as out:
@@ -211,7 +221,7 @@ def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
         if str(error.code) in _WAYS_OUT:
             terminal.remark(_WAYS_OUT[str(error.code)])
         return EXIT_STOPPED if str(error.code) in _REFUSED else EXIT_FAILED
-    except Exception as error:  # noqa: BLE001  # nobody who uses a command line should have to read a traceback
+    except Exception as error:  # noqa: BLE001  # the user of a command line gets a line, not a traceback
         _log.debug("the command broke", exc_info=error)
         what = f"{type(error).__name__}: {error}"
         message = f"{what[:_SHOWN_CHARS_MAX]}; this is a fault of remit, and --log-level debug logs where it happened"
@@ -239,6 +249,61 @@ def _logging(common: "Common") -> Iterator[None]:
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:
-    """Let every record pass, and nobody read where in the code it was raised who did not ask for that."""
+    """Let every record pass, without the place in the code where it was raised."""
     record.exc_info = record.exc_text = None
     return True
+
+
+def command_help(app: "App", words: Sequence[str], program: str) -> str:
+    """What `remit COMMAND --help` prints; of a group of commands, its commands."""
+    chain, apps, _ = app.parse_commands(list(words))
+    command = apps[-1]
+    name = " ".join([program, *chain])
+    if command.default_command is None:
+        return "\n".join(_group(name, command))
+    taken = [argument for argument in command.assemble_argument_collection() if argument.show]
+    places = [argument for argument in taken if argument.index is not None]
+    options = [argument for argument in taken if argument.index is None]
+    usage = " ".join(argument.name if argument.required else f"[{argument.name}]" for argument in places)
+    lines = [f"Usage: {name} {usage} [OPTIONS]".replace("  ", " "), "", command.help, ""]
+    if places:
+        lines += ["Arguments:", *_listed(places), ""]
+    lines += ["Options:", *_listed(options)]
+    if behind := list(_commands(command)):
+        lines += ["", "Commands:", *behind]
+    return "\n".join(lines)
+
+
+def _group(name: str, group: "App") -> Iterator[str]:
+    yield f"Usage: {name} COMMAND [OPTIONS]"
+    yield from ("", group.help, "", "Commands:")
+    yield from _commands(group)
+
+
+def _commands(group: "App") -> Iterator[str]:
+    """The commands behind a word, each with its line."""
+    for word in group:
+        if not word.startswith("-"):
+            yield f"{_INDENT}{word:<10}{group[word].help}"
+
+
+def _listed(arguments: Sequence["Argument"]) -> Iterator[str]:
+    from textwrap import wrap
+
+    for argument in arguments:
+        yield f"{_INDENT}{argument.name}{_value(argument)}"
+        text = argument.parameter.help or ""
+        yield from (f"{' ' * _TEXT_AT}{line}" for line in wrap(text, HELP_CHARS_MAX - _TEXT_AT))
+
+
+def _value(argument: "Argument") -> str:
+    """What an option takes: one of its choices, a number, a file, a text, or nothing."""
+    if argument.index is not None or argument.token_count()[0] == 0:
+        return ""
+    if choices := argument.get_choices():
+        return f" {'|'.join(choices)}"
+    hint = str(argument.hint)
+    for mark, word in (("Path", "PATH"), ("float", "NUMBER"), ("int", "NUMBER")):
+        if mark in hint:
+            return f" {word}"
+    return " TEXT"

@@ -1,7 +1,7 @@
 """What every command can be told: where runs are kept, in which form to answer, what to log.
 
 Rule 1: --home wins over REMIT_HOME, which only the assembly reads.
-Rule 2: whoever does not say who they are is the user of the operating system.
+Rule 2: without a name the person is the user of the operating system.
 """
 
 from dataclasses import dataclass
@@ -41,6 +41,9 @@ class Common:
 
 
 COMMON = Common()
+
+# The engine that needs nothing but this machine.
+LOCAL = "local"
 
 RunName: TypeAlias = Annotated[
     str, Parameter(name="RUN", help="The id of a run, the beginning of it where that is unique, or `last`.")

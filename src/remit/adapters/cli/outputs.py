@@ -4,7 +4,7 @@ Rule 1: what is written holds the texts of a private store, so it is for its own
 Rule 2: a regular file is there as a whole or not at all: it is written under another name, and takes its own at the end.
 Rule 3: into a pipe, a terminal or another character device is written what would have been the file; a folder, a disk and
         a socket are refused. Nothing that is no regular file is ever replaced.
-Rule 4: a symbolic link to a file, or to nothing, is refused: whoever made the link chose what would be replaced.
+Rule 4: a symbolic link to a file, or to nothing, is refused: the maker of the link chose what would be replaced.
 """
 
 import os

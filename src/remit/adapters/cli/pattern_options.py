@@ -72,7 +72,7 @@ class Wanted(NamedTuple):
     budget: Budget
     graph: Path | None
     router: Routing
-    # Who is asked when money runs short; empty for nobody.
+    # Which model is asked when money runs short; empty for none.
     downgrade: str = ""
     role: str = AgentRole.GENERAL
 

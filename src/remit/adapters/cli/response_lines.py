@@ -2,7 +2,7 @@
 
 Rule 1: an answer that was accepted goes to stdout, everything else that there is to say to stderr. What the model of a
         run said that failed may claim what never happened, and is not passed off as an answer.
-Rule 2: the exit code is that of the table of endings; whoever waits for a person, was paused or was halted
+Rule 2: the exit code is that of the table of endings; a run that waits for a person, was paused or was halted
         by one, exits with 3.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.facade import System
 
 PAUSED = "paused"
-# Longer than any line that a person writes; more on one line is a text that somebody made to be long.
+# Longer than any line that a person writes; more on one line is a text that was made to be long.
 LINE_CHARS_MAX = 4_096
 
 
@@ -48,7 +48,7 @@ def exit_code_of(response: SystemResponse, status: str = "") -> int:
 
 async def question_lines(system: "System", run_id: str = "") -> list[str]:
     """What runs ask people, and how to answer."""
-    # Only where somebody is asked something; a packet tells times as this room does.
+    # Only where a person is asked something; a packet tells times as this room does.
     from remit.adapters.cli.screen.packet_lines import asked_lines
 
     packets = grouped(await system.archive.approvals(run_id))
@@ -61,7 +61,7 @@ def moment(at_ms: int) -> str:
 
 
 async def _status(system: "System", response: SystemResponse) -> str:
-    """How a run stands that has neither ended nor asks anybody anything."""
+    """How a run stands that has neither ended nor asks a person anything."""
     if response.terminal_code is not None or response.waiting_for is not None or response.halted is not None:
         return ""
     return (await system.archive.told(response.run_id)).explanation.standing.status

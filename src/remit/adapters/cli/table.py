@@ -26,24 +26,22 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
             "Watch a real model handle a ticket: stopped for an approval, verified and replayed.",
         ),
         Entry("chat", "commands.chat:chat", "Talk with a model at the terminal; every message is one governed run."),
-        Entry("run", "commands.running:run", "Start a run and wait until it has ended or waits for a person."),
-        Entry("resume", "commands.running:resume", "Go on with a run after a crash, an answer or a stop."),
+        Entry("run", "commands.run:run", "Start a run and wait until it has ended or waits for a person."),
+        Entry("resume", "commands.resume:resume", "Go on with a run after a crash, an answer or a stop."),
         Entry(
             "halt",
             "commands.halt:halt",
             "Stop dispatch for everything, a tenant, a tool, a model or a run; or lift that.",
         ),
-        Entry(
-            "signal", "commands.answering:signal", "Tell a run to cancel, pause, resume or retry, or give it feedback."
-        ),
+        Entry("signal", "commands.signal:signal", "Tell a run to cancel, pause, resume or retry, or give it feedback."),
         Entry("fork", "commands.fork:fork", "Copy a run up to a turn and let the copy go on; the run stays as it is."),
     ),
     "Answering": (
-        Entry("approvals", "commands.answering:approvals", "List what runs ask people."),
-        Entry("approve", "commands.answering:approve", "Say yes to what a run asks, and let it go on."),
+        Entry("approvals", "commands.approvals:approvals", "List what runs ask people."),
+        Entry("approve", "commands.approve:approve", "Say yes to what a run asks, and let it go on."),
         Entry(
             "reject",
-            "commands.answering:reject",
+            "commands.reject:reject",
             "Say no to what a run asks; nothing is loaded, and the run rests unless driven.",
         ),
         Entry(
@@ -56,7 +54,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "queues drain",
-            "commands.draining:drain",
+            "commands.queues:drain",
             "Deliver what a queue holds to a webhook, signed, and hear what it decides.",
         ),
     ),
@@ -69,19 +67,19 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "guard",
             "commands.guard:guard",
-            "Judge the tool calls of an agent that somebody else runs: allow, refuse or ask.",
+            "Judge the tool calls of an agent that runs elsewhere: allow, refuse or ask.",
         ),
     ),
     "Looking": (
-        Entry("runs", "commands.reading:runs", "List the runs, newest first."),
+        Entry("runs", "commands.runs:runs", "List the runs, newest first."),
         Entry(
             "show",
-            "commands.reading:show",
+            "commands.show:show",
             "Show one run: how it stands, what to do next, what it called and spent, its answer.",
         ),
         Entry(
             "explain",
-            "commands.reading:explain",
+            "commands.explain:explain",
             "Say in one sentence what a run was allowed, did, spent, and why it ended.",
         ),
         Entry(
@@ -93,13 +91,13 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry("quotas", "commands.quotas:quotas", "Show what tenants have left of their quotas, and when these renew."),
     ),
     "Proving": (
-        Entry("export", "commands.proving:export", "Write a run to a file that can be verified and replayed anywhere."),
-        Entry("verify", "commands.proving:verify", "Check that a run, or an export of one, is as it was written."),
-        Entry("replay", "commands.proving:replay", "Decide a run again, with no model and no tool, and compare."),
+        Entry("export", "commands.export:export", "Write a run to a file that can be verified and replayed anywhere."),
+        Entry("verify", "commands.verify:verify", "Check that a run, or an export of one, is as it was written."),
+        Entry("replay", "commands.replay:replay", "Decide a run again, with no model and no tool, and compare."),
     ),
     "Keeping": (
         Entry(
-            "delete", "commands.keeping:delete", "Remove a run, the runs beneath it, and the texts that only they need."
+            "delete", "commands.delete:delete", "Remove a run, the runs beneath it, and the texts that only they need."
         ),
         Entry(
             "redact",
@@ -114,7 +112,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "rebuild", "commands.rebuild:rebuild", "Make the index, sessions and quotas of a store anew from its turns."
         ),
-        Entry("gc", "commands.keeping:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
+        Entry("gc", "commands.gc:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
     ),
     "Setting up": (
         Entry(

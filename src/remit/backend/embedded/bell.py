@@ -1,10 +1,10 @@
 """The bell: how the processes on a store wake each other, by datagrams between sockets in a folder of the store.
 
-Rule 1: a listener has a socket named TOPIC.PID.CHANCE in the folder; a writer sends to those that are there. Nobody waits:
+Rule 1: a listener has a socket named TOPIC.PID.CHANCE in the folder; a writer sends to those that are there. No writer waits:
         a socket that takes nothing more belongs to a listener that has news waiting already.
-Rule 2: while nobody listens, a ring is one look at the folder. It is listed again when it has changed, or changed so lately
+Rule 2: without a listener, a ring is one look at the folder. It is listed again when it has changed, or changed so lately
         that its time may not tell.
-Rule 3: only sockets of this user in a folder that nobody else may write to are rung: no links, nothing with a second name.
+Rule 3: only sockets of this user in a folder that no other user may write to are rung: no links, nothing with a second name.
         The socket of a process that is gone is removed by the first that rings it.
 Rule 4: it carries no truth. Where a ring is lost, or no socket can be made, a listener finds the news when it looks.
 """
@@ -76,14 +76,14 @@ class SocketBell:
         return end
 
     def ring(self, topic: Topic, word: bytes = b"") -> None:
-        """Send a word to everybody else who listens to a topic."""
+        """Send a word to all other listeners of a topic."""
         for name in self._others(topic):
-            assert self._opened is not None, "somebody listens in a folder that nobody opened"
+            assert self._opened is not None, "there is a listener in a folder that was not opened"
             if not self._opened.send(name, word):
                 self._seen = None
 
     def is_heard(self, topic: Topic) -> bool:
-        """Whether anybody else listens to a topic."""
+        """Whether a topic has another listener."""
         return bool(self._others(topic))
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class SocketBell:
         return [name for name in names if name not in self._own] if self._own else names
 
     def _list(self, number: int) -> None:
-        """Find out who listens; nobody, where the folder is not one of ours."""
+        """Find out who listens; no process, where the folder is not one of ours."""
         self._names = {}
         try:
             if self._opened is None or self._opened.number != number:
@@ -139,7 +139,7 @@ class _Folder:
         self._socket = sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         sender.settimeout(0)
         self.number = os.fstat(descriptor).st_ino
-        # Whoever simply leaves is cleaned up behind.
+        # A process that simply leaves is cleaned up behind.
         self.close = finalize(self, _let_go, sender, descriptor)
 
     def path(self, name: str) -> str:
@@ -149,7 +149,7 @@ class _Folder:
         return f"{self._path}/{name}"
 
     def is_ours(self) -> bool:
-        """Whether nobody but this user could have put anything here."""
+        """Whether only this user could have put anything here."""
         found = os.fstat(self._descriptor)
         return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
@@ -168,12 +168,12 @@ class _Folder:
         return found
 
     def remove(self, name: str) -> None:
-        """Take a socket away to which nobody listens any more."""
+        """Take a socket away that has no listener any more."""
         with suppress(OSError):
             os.unlink(name, dir_fd=self._descriptor)
 
     def send(self, name: str, word: bytes) -> bool:
-        """Send a word, whether or not there is room for it; False where nobody is there any more."""
+        """Send a word, whether or not there is room for it; False where the listener is gone."""
         if len(word) > WORD_BYTES_MAX:
             return True
         try:

@@ -36,7 +36,7 @@ class SQLiteCatalogue:
         self._reader = reader
 
     async def entry(self, run_id: str) -> RunEntry | None:
-        """One run, or None when nobody started it here."""
+        """One run, or None where it was not started here."""
         found = self._reader.rows(f"{_ENTRY} AND run_id = ?", (run_id,))
         return _entry(found[0]) if found else None
 
@@ -54,7 +54,7 @@ class SQLiteCatalogue:
         """The runs, newest first; `limit` 0 means all of them."""
         asked = (
             (_OF_TENANT, tenant_id is not None, (tenant_id,)),
-            # The index of children knows no run that nobody started as one.
+            # The index of children knows no run that was not started as one.
             (_CHILDREN if parent_id else _ROOTS, parent_id is not None, (parent_id,) if parent_id else ()),
             (_BEGINS, bool(begins), (begins, begins + _AFTER_ALL)),
             (_OPEN, open_only or waiting_only, ()),

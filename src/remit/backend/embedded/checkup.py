@@ -25,9 +25,9 @@ from remit.backend.embedded.owner.losses import losses_in, refuse_cleared, refus
 from remit.backend.embedded.owner.trusted_keys import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
 from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED
-from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup import Check, CheckState
 
-# Beyond this, looking at every page takes longer than somebody waits for a check-up.
+# Beyond this, looking at every page takes longer than a person waits for a check-up.
 WHOLE_BYTES_MAX = 500_000_000
 # A few long runs; with less a disk is as good as full.
 FREE_BYTES_MIN = 100_000_000
@@ -38,7 +38,7 @@ _BLOCK = b"\0" * 4096
 
 
 class FolderCheckup:
-    """Looks at the store in a folder, whether anybody has it open or not, and also where nobody can.
+    """Looks at the store in a folder, whether a process has it open or not, and also where none can.
 
     With a list of this user's stores it says whether the store is one of them; `webhooks` are the addresses that a file in the
     folder names.
@@ -112,7 +112,7 @@ def _log(home: Path) -> Check:
         way_out = "put back a copy of it; or see `remit restore --all`"
         return Check("store.log", CheckState.PROBLEM, seen, way_out, STORE_LOG_DAMAGED)
     if lost.behind or lost.missing:
-        seen = f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone that nobody deleted"
+        seen = f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone and were not deleted"
         way_out = "put back the newest database; or see `remit restore --all`"
         return Check("store.log", CheckState.PROBLEM, seen, way_out, STORE_BEHIND_ITS_LOG)
     return Check("store.log", CheckState.OK, "the log of heads and the database know the same turns")

@@ -69,10 +69,10 @@ class HeadsLog:
         os.write(self._descriptor, _LOST)
 
     def doubt(self, run_id: str, last: int, *, is_told: bool) -> str:
-        """Why a later turn of a run than `last` may have been signed that nobody can read; empty where none can.
+        """Why a later turn of a run than `last` may have been signed that cannot be read; empty where none can.
 
         `is_told` says whether a head of it was signed that must be in the log. A line that was cut by a crash speaks of a
-        turn that is on the disk; one that nobody signed, or that cannot be read, may have spoken of any.
+        turn that is on the disk; one that was not signed, or that cannot be read, may have spoken of any.
         """
         unread, places = self._index.unread(), self._index.suspects(run_id)
         if is_told and unread > max(places, default=-1):
@@ -108,13 +108,13 @@ class HeadsLog:
     def last(self, run_id: str) -> SignedHead | None:
         """The head of the highest turn of a run that its signer signed; None where the log has none.
 
-        Whoever asks first reads the log to its end, and whoever asks later what was added since.
+        The first caller reads the log to its end, a later one what was added since.
         """
         last = self._index.last(run_id)
         for line in () if last is None else self._index.lines(run_id, last):
             if (head := _head(_fields(line))) is not None and is_head_signed(head):
                 return head
-        # Somebody may have put a line there that nobody signed; what was signed counts.
+        # A line that was not signed may stand there; what was signed counts.
         signed = [] if last is None else [head for head in self.heads(run_id) if is_head_signed(head)]
         return signed[-1] if signed else None
 
@@ -133,15 +133,15 @@ class HeadsLog:
         except OSError as error:
             raise unusable(error, self.path) from error
         signed = [head for head in found if head is not None and is_head_signed(head)]
-        # Of two lines about one turn the later one counts: the first was lost, and somebody accepted that.
+        # Of two lines about one turn the later one counts: the first was lost, and a person accepted that.
         return max(reversed(signed), key=attrgetter("seq"), default=None)
 
     def last_turns(self) -> dict[str, int]:
-        """The highest turn of every run that the log names, whoever wrote the line, in the order of their first lines."""
+        """The highest turn of every run that the log names, signed or not, in the order of their first lines."""
         return self._index.last_turns()
 
     def missing(self, known: Container[str] = ()) -> list[str]:
-        """Runs beside the known ones that somebody signed for in the log, and that nobody deleted; oldest first."""
+        """Runs beside the known ones that were signed for in the log, and not deleted; oldest first."""
         return [
             run_id
             for run_id in self.last_turns()
@@ -237,7 +237,7 @@ class _Index:
             return self._last[run_id][1] if run_id in self._last else None
 
     def is_deleted(self, run_id: str) -> bool:
-        """Whether a line says that a run was deleted, whoever wrote it."""
+        """Whether a line says that a run was deleted, signed or not."""
         with self._mutex:
             self._catch_up()
             return run_id in self._deleted
@@ -257,7 +257,7 @@ class _Index:
                 place = lines.seek(self._read_bytes)
                 for line in lines:
                     if not line.endswith(b"\n"):
-                        break  # Whoever writes it has not finished.
+                        break  # Its writer has not finished.
                     self._take(line, place)
                     place += len(line)
                 self._read_bytes = place

@@ -3,21 +3,25 @@
 Rule 1: bytes in, bytes out; what a turn means, and whether its chain holds, is not asked here.
 Rule 2: a turn with a barrier is committed together with its signed head, the standing of its run in the index and
         the entry of the inbox that it answers; it is told of once all that outlives the power.
-        A head that comes without a barrier is logged later, and nobody waits for it.
+        A head that comes without a barrier is logged later, and no caller waits for it.
 Rule 3: so is what a first turn reserves of its tenant's quotas, and what an ended run came to. A run that reserves
         nothing asks nothing of them.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
+from remit.backend.embedded.bell import SocketBell
 from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.disk_failures import unusable
 from remit.backend.embedded.disk.tables import joined_lineage
 from remit.backend.embedded.disk.writer import Act, Awaited, Outcome, Unawaited, Writer
-from remit.backend.embedded.inbox import IS_SETTLED, SETTLE
-from remit.backend.embedded.leases import FileLeases
+from remit.backend.embedded.head_log import HeadsLog
 from remit.backend.embedded.quotas import check_room, reserve, settle
+from remit.backend.embedded.small_ports import IS_SETTLED, SETTLE, FileLeases
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     START,
@@ -30,9 +34,12 @@ from remit.core.journal.storage import (
     SessionConflict,
     SignedHead,
     Stretch,
+    Topic,
     Warrant,
     WrittenTurn,
 )
+from remit.core.regular_file import open_to_append
+from remit.core.run.halt import HALTS
 
 _BEGIN_RUN = (
     "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, likeness,"
@@ -52,7 +59,7 @@ _HEAD = (
 _STANDING = "UPDATE runs SET ending = ?2, waiting_for = ?3, ended_at_ms = ?4 WHERE run_id = ?1"
 _LAST = "SELECT coalesce(max(seq), -1) FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)"
 _VOUCHED = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) LIMIT 1"
-# A run that is not listed, as the journal of halts, is none that anybody follows.
+# A run that is not listed, as the journal of halts, is not followed.
 _SINCE = (
     "SELECT turn_no, run_id, seq, data FROM turns JOIN runs USING (run_no)"
     " WHERE turn_no > ? AND started_at_ms IS NOT NULL ORDER BY turn_no LIMIT ?"
@@ -88,7 +95,7 @@ class SQLiteJournal:
         return after + 1
 
     async def vouch(self, head: SignedHead) -> None:
-        """Keep a head of a run that nobody has signed for yet; where somebody has, nothing."""
+        """Keep a head of a run that is not signed for yet; else nothing."""
         await self._writer.submit(partial(_vouch, head))
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
@@ -180,7 +187,7 @@ def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int 
 
 
 def _settle(cursor: sqlite3.Cursor, barrier: Barrier, at_ms: int, run_id: str) -> None:
-    """Write what is committed together with a turn that somebody will act on."""
+    """Write what is committed together with a turn that is acted on."""
     cursor.execute(_STANDING, (run_id, barrier.ending, barrier.waiting_for, at_ms if barrier.ending else None))
     if barrier.heard:
         cursor.execute(SETTLE, (barrier.heard, "", barrier.answer, at_ms))
@@ -197,3 +204,75 @@ def _vouch(head: SignedHead, cursor: sqlite3.Cursor) -> Outcome:
         return None, None
     _keep_head(cursor, head)
     return None, Awaited(head)
+
+
+# The journal of halts, kept as a run is kept: its entries are turns, chained, with signed heads in database and log.
+#
+# It is no run: the index does not list it, and nothing that works on runs meets it.
+# A reader sees what is committed, by whichever process.
+# A query before every command would cost more than the rest of the dispatch. A file beside the database grows by a
+# byte with every entry, and only who finds it grown asks the database. It says that there is news, never what: a
+# process that died between entry and byte has told no caller that its halt stands, and a driver of runs asks
+# the database every while, whatever the file says.
+# An entry that was signed and is not here was lost, as with a database that was put back. The log of heads says so.
+
+# Grows with every entry.
+NEWS = "halts.news"
+
+_ENTRIES_SINCE = (
+    "SELECT data FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq >= ? ORDER BY seq"
+)
+_NEVER_LOOKED = -1
+
+
+class SQLiteHalts:
+    """Entries in the database of a store."""
+
+    def __init__(self, home: Path, journal: SQLiteJournal, reader: Reader, log: HeadsLog, bell: SocketBell) -> None:
+        self._bell = bell
+        self._log = log
+        self._path = home / NEWS
+        self._news = str(self._path)
+        self._journal = journal
+        self._reader = reader
+        self._seen_bytes = _NEVER_LOOKED
+
+    async def refresh(self) -> None:
+        """Everything is at hand: the database is asked each time."""
+
+    def news(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, where there may be any: as long as the file has not grown there are none."""
+        try:
+            size_bytes = os.stat(self._news).st_size  # noqa: PTH116  # a path object takes longer than the look itself
+        except FileNotFoundError:
+            size_bytes = 0
+        except OSError as error:
+            raise unusable(error, self._path) from error
+        if size_bytes == self._seen_bytes:
+            return ()
+        found = self.since(number)
+        self._seen_bytes = size_bytes
+        return found
+
+    def since(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, oldest first."""
+        return [data for (data,) in self._reader.rows(_ENTRIES_SINCE, (HALTS, number))]
+
+    def signed(self) -> tuple[int, bytes]:
+        """The highest entry that the log of heads knows; without one, that there were some, where the file of news says so."""
+        if (head := self._log.found_last(HALTS)) is not None:
+            return head.seq + 1, head.head
+        return int(self._path.exists() and self._path.stat().st_size > 0 and not self.since(0)), b""
+
+    async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
+        """Write the entry that follows this number, and its head; it outlives the power once this returns."""
+        await self._journal.append(HALTS, data, after - 1, Barrier(), warrant=Warrant(head=head))
+        try:
+            descriptor = open_to_append(self._path)
+            try:
+                os.write(descriptor, b"\n")
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise unusable(error, self._path) from error
+        self._bell.ring(Topic.POST)

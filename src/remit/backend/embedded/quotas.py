@@ -6,7 +6,7 @@ Rule 2: what a run came to counts in the period in which it reserved.
 Rule 3: a sum for each hour is kept with the rows, by triggers of the table itself, so the two never disagree.
 Rule 4: the table is an index: whatever it says of a run that is there can be folded from its turns again. A run that was
         deleted leaves its rows, which name nothing but its number; they are all that is left of what it cost.
-Rule 5: a run that is deleted while it is open counts as having spent all it might, since nobody will ever know.
+Rule 5: a run that is deleted while it is open counts as having spent all it might, since that will never be known.
 """
 
 import sqlite3
@@ -45,7 +45,7 @@ _TENANTS = (
 def check_room(cursor: sqlite3.Cursor, run_id: str, tenant_id: str, reservation: Reservation) -> None:
     """Raise QuotaConflict where what a new run is to reserve does not fit; nothing is written yet."""
     if cursor.execute(_HAS_BEGUN, (run_id,)).fetchone() is not None:
-        return  # It cannot begin twice, and whoever tries is told that.
+        return  # It cannot begin twice, and the append says so.
     for limit in reservation.limits:
         committed = Committed(*cursor.execute(_COMMITTED, _asked(tenant_id, limit)).fetchone())
         if not has_room(limit, committed, reservation.amounts):

@@ -2,10 +2,10 @@
 
 Rule 1: a text that holds it is removed whole and leaves its digest. A turn is written anew without it and keeps the hash that
         it had, signed, with who did it and why; so the chain and every signed head hold.
-Rule 2: a run is redacted with the runs beneath it, while nobody drives any of them.
+Rule 2: a run is redacted with the runs beneath it, while none of them is driven.
 Rule 3: caches go: snapshots are made again, and settled entries of the inbox were heard.
 Rule 4: what was freed is overwritten, and the log of the database is cleared; where another process keeps that from happening,
-        whoever asked is told.
+        the caller is told.
 """
 
 import asyncio
@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from remit.backend.embedded.disk.database import DATABASE
-from remit.backend.embedded.retention import SQLiteRetention
-from remit.backend.embedded.sweep import transaction
+from remit.backend.embedded.retention import SQLiteRetention, transaction
 from remit.backend.redacted_turns import found_in, holds, longest_first, without
 from remit.core.journal.codec import digests_in, encode_redacted
 from remit.core.journal.signing import Signer, sign_redaction
@@ -48,7 +47,7 @@ class SQLiteRedactions:
     async def redact(self, run_id: str, *, text: str = "", kind: str = "", by: str, why: str) -> Redacted:
         """Take a text in each of its forms, or every secret of a kind, out of a run and those beneath it.
 
-        Nothing where nobody started it; refused with STORE_BUSY while one of them is driven.
+        Nothing where it was not started; refused with STORE_BUSY while one of them is driven.
         """
         return await asyncio.to_thread(self._redact, run_id, finder_of(text, kind), check_person(by), covered(why))
 
@@ -60,7 +59,9 @@ class SQLiteRedactions:
             turns = texts = 0
             for run_no, member in runs.items():
                 with transaction(connection):
-                    said = RedactedTurn(b"", b"", by, why, self._now_ms(), "", b"")
+                    said = RedactedTurn(
+                        link=b"", data=b"", by=by, why=why, at_ms=self._now_ms(), signer="", signature=b""
+                    )
                     written, removed = self._redact_run(connection, run_no, member, values, said)
                 turns, texts = turns + written, texts + removed
             self._retention.shrink(connection)

@@ -3,9 +3,9 @@
 Rule 1: a run goes with the runs beneath it, all of them or none, and every other run verifies as before. A signed line
         in heads.log says that they were deleted on purpose; it is written first, so a run is never gone without it.
 Rule 2: a text goes when no turn refers to it. One that was put within the last TEXT_GRACE_MS may belong to a turn that
-        is about to be written, and stays, unless nobody else has the store open and nothing is driven here.
+        is about to be written, and stays, unless no other process has the store open and nothing is driven here.
 Rule 3: everything happens in a thread and in short transactions, so that runs go on meanwhile.
-Rule 4: what somebody will still ask for stays: a child whose parent is open, and the newest run of a session with all
+Rule 4: what will still be asked for stays: a child whose parent is open, and the newest run of a session with all
         that came from it.
 Rule 5: the values that were sealed for a run go with it.
 Rule 6: what a run cost its tenant stays counted in the period in which it began.
@@ -14,7 +14,7 @@ Rule 6: what a run cost its tenant stays counted in the period in which it began
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -25,10 +25,82 @@ from remit.backend.embedded.disk.tables import NOBODY, split_lineage
 from remit.backend.embedded.head_log import HeadsLog
 from remit.backend.embedded.quotas import close_deleted
 from remit.backend.embedded.seals import FileSeals
-from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
-from remit.core.journal.codec import hash_turn
+from remit.core.journal.codec import digests_in, hash_turn
 from remit.core.journal.signing import Signer, sign_deletion
 from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed
+
+# Finding the texts that no turn refers to, and removing them.
+#
+# A turn refers to a text by its 32-byte digest, and whatever in a turn has that shape counts as a reference. A
+# text may be kept in error, never removed in error.
+# Nothing is counted when a turn is written, which keeps appending fast. A sweep reads the turns instead: most of
+# them while others write, and the few that came meanwhile inside the transaction that removes.
+
+# Turns and texts per query or transaction: milliseconds each, so that no writer waits longer.
+_TURNS_AT_ONCE = 1_000
+_TEXTS_AT_ONCE = 100
+
+_TURNS = "SELECT turn_no, run_no, data FROM turns WHERE turn_no > ? ORDER BY turn_no LIMIT ?"
+_TURNS_OF_RUN = "SELECT data FROM turns WHERE run_no = ?"
+_OLD_TEXTS = "SELECT digest, length(data) FROM blobs WHERE put_at_ms < ?"
+_TEXT = "SELECT length(data) FROM blobs WHERE digest = ?"
+_REMOVE = "DELETE FROM blobs WHERE digest = ? AND put_at_ms < ?"
+
+
+class Sweep:
+    """One pass over a store. `texts` are the candidates: digest and size of those that no turn was seen to refer to."""
+
+    def __init__(self, connection: sqlite3.Connection, texts: dict[bytes, int]) -> None:
+        self._connection = connection
+        self._turn_no = 0
+        self.texts = texts
+
+    def spare_referred(self, *, besides: Collection[int] = ()) -> None:
+        """Strike out what the turns refer to that were not looked at yet, those of some runs excepted."""
+        while rows := self._connection.execute(_TURNS, (self._turn_no, _TURNS_AT_ONCE)).fetchall():
+            self._turn_no = rows[-1][0]
+            for _, run_no, data in rows:
+                if run_no not in besides:
+                    for digest in digests_in(data):
+                        self.texts.pop(digest, None)
+
+    def remove(self, put_before_ms: Callable[[], int]) -> tuple[int, int]:
+        """Remove the candidates that were put before a time, asked anew for each piece; gives number and bytes."""
+        count = size_bytes = 0
+        self.spare_referred()
+        for start in range(0, len(garbage := list(self.texts)), _TEXTS_AT_ONCE):
+            with transaction(self._connection):
+                self.spare_referred()
+                cutoff_ms = put_before_ms()
+                for digest in garbage[start : start + _TEXTS_AT_ONCE]:
+                    if digest in self.texts and self._connection.execute(_REMOVE, (digest, cutoff_ms)).rowcount:
+                        count, size_bytes = count + 1, size_bytes + self.texts.pop(digest)
+        return count, size_bytes
+
+
+def texts_of_run(connection: sqlite3.Connection, run_no: int) -> dict[bytes, int]:
+    """The texts that a run refers to, with their sizes."""
+    found = {digest for (data,) in connection.execute(_TURNS_OF_RUN, (run_no,)) for digest in digests_in(data)}
+    sizes = ((digest, connection.execute(_TEXT, (digest,)).fetchone()) for digest in found)
+    return {digest: size[0] for digest, size in sizes if size is not None}
+
+
+def old_texts(connection: sqlite3.Connection, put_before_ms: int) -> dict[bytes, int]:
+    """All texts that were put before a time, with their sizes."""
+    return dict(connection.execute(_OLD_TEXTS, (put_before_ms,)).fetchall())
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of what is written inside, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
 
 # Runs that are signed for with one sync of the log.
 _RUNS_AT_ONCE = 100
@@ -51,7 +123,7 @@ _LINEAGES = "SELECT run_id, lineage FROM runs WHERE lineage <> ''"
 # Of each session the run with the highest place: SQLite takes the other columns from the row that has the maximum.
 _NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY tenant_id, session_id"
 _LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
-# The number of the newest turn. SQLite gives the next one to the next turn; whoever follows the turns of a store goes by it.
+# The number of the newest turn. SQLite gives the next one to the next turn; a follower of the turns of a store goes by it.
 _END = "SELECT coalesce(max(turn_no), -1) FROM turns"
 _COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
 _COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
@@ -83,7 +155,7 @@ class SQLiteRetention:
     async def delete(self, run_id: str) -> Removed:
         """Remove a run however it stands, the runs beneath it, and the texts that only they referred to.
 
-        Nothing where nobody started it. A child whose parent is open is refused with PARENT_OPEN, and a family of
+        Nothing where it was not started. A child whose parent is open is refused with PARENT_OPEN, and a family of
         which one is driven with STORE_BUSY; then nothing of it is gone.
         """
         return await asyncio.to_thread(self._delete, run_id)
@@ -107,14 +179,21 @@ class SQLiteRetention:
                 turns, entries = self._remove_runs(connection, runs)
             texts, text_bytes = sweep.remove(self._forgotten_before_ms)
             self.shrink(connection)
-        return Removed(len(runs), turns, texts, text_bytes, len(sweep.texts), entries)
+        return Removed(
+            runs=len(runs),
+            turns=turns,
+            texts=texts,
+            text_bytes=text_bytes,
+            texts_spared=len(sweep.texts),
+            inbox_entries=entries,
+        )
 
     @contextmanager
     def held_family(self, connection: sqlite3.Connection, run_id: str) -> Iterator[dict[int, str]]:
         """A run and all beneath it, the deepest first, every one of them held."""
         taken: dict[int, str] = {}
         try:
-            # Whoever is held begins no more children, so what is beneath those that are held is all there is.
+            # A run that is held begins no more children, so what is beneath those that are held is all there is.
             while new := [row for row in connection.execute(_FAMILY, (run_id,)).fetchall() if row[0] not in taken]:
                 for run_no, member in new:
                     if not self._locks.take(member):
@@ -131,7 +210,7 @@ class SQLiteRetention:
         with self.cleaning() as connection:
             ended = list(_collectable(connection, ended_before_ms).items())
             for start in range(0, len(ended), _RUNS_AT_ONCE):
-                # Somebody may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
+                # A process may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
                 taken = {no: run_id for no, run_id in ended[start : start + _RUNS_AT_ONCE] if self._locks.take(run_id)}
                 try:
                     removed = self._remove_runs(connection, taken)
@@ -143,7 +222,9 @@ class SQLiteRetention:
             texts, text_bytes = sweep.remove(lambda: self._now_ms() - TEXT_GRACE_MS)
             entries += connection.execute(_REMOVE_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).rowcount
             self.shrink(connection)
-        return Removed(runs, turns, texts, text_bytes, 0, entries)
+        return Removed(
+            runs=runs, turns=turns, texts=texts, text_bytes=text_bytes, texts_spared=0, inbox_entries=entries
+        )
 
     def _count(self, ended_before_ms: int) -> Removed:
         """What a collection would remove."""
@@ -155,7 +236,14 @@ class SQLiteRetention:
             entries += sum(run_id not in gone for (run_id,) in answers)
             sweep = Sweep(connection, old_texts(connection, self._now_ms() - TEXT_GRACE_MS))
             sweep.spare_referred(besides=ended)
-        return Removed(len(ended), turns, len(sweep.texts), sum(sweep.texts.values()), 0, entries)
+        return Removed(
+            runs=len(ended),
+            turns=turns,
+            texts=len(sweep.texts),
+            text_bytes=sum(sweep.texts.values()),
+            texts_spared=0,
+            inbox_entries=entries,
+        )
 
     @contextmanager
     def cleaning(self) -> Iterator[sqlite3.Connection]:
@@ -173,7 +261,7 @@ class SQLiteRetention:
             self._locks.end_cleaning()
 
     def _forgotten_before_ms(self) -> int:
-        """Texts put before this time are in nobody's hands. Asked while the write lock is held, the answer stays true."""
+        """Texts put before this time are in no caller's hands. Asked while the write lock is held, the answer stays true."""
         if self._locks.is_alone() and not self._locks.is_driving:
             return self._now_ms() + 1
         return self._now_ms() - TEXT_GRACE_MS
@@ -202,13 +290,13 @@ class SQLiteRetention:
         return turns, entries
 
     def shrink(self, connection: sqlite3.Connection) -> None:
-        """Give space back where that disturbs nobody, and clear the WAL, in which removed texts may still be read."""
+        """Give space back where that disturbs no other process, and clear the WAL, in which removed texts may still be read."""
         try:
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
             (empty,) = connection.execute("PRAGMA freelist_count").fetchone()
             if empty >= pages * _EMPTY_SHARE_MIN and self._locks.is_alone() and not self._locks.is_driving:
                 connection.execute("VACUUM")
-            # It keeps everyone from writing while it waits for readers, so it does not wait long.
+            # It keeps all others from writing while it waits for readers, so it does not wait long.
             connection.execute(f"PRAGMA busy_timeout = {_CLEARING_MS_MAX}")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
@@ -227,7 +315,7 @@ def _remove_turns(connection: sqlite3.Connection, run_no: int) -> int:
 
 
 def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> dict[int, str]:
-    """The runs that ended before a time and that nobody will ask for."""
+    """The runs that ended before a time and that will not be asked for."""
     newest = {run_id for run_id, _ in connection.execute(_NEWEST)}
     ended = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
     lineages = {run_id: split_lineage(told) for run_id, told in connection.execute(_LINEAGES)}

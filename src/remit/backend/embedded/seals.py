@@ -2,8 +2,8 @@
 
 Rule 1: what is written is encrypted with a key that follows from the store's own, and read by its owner alone.
 Rule 2: a value is on the disk before anything is written that names its handle.
-Rule 3: a folder or a file that is a link, a pipe or somebody else's is refused: whoever made it chose where values lie.
-Rule 4: a line that cannot be read or opened holds nothing; whoever needs its value learns that it is gone.
+Rule 3: a folder or a file that is a link, a pipe or of another user is refused: its maker chose where values lie.
+Rule 4: a line that cannot be read or opened holds nothing; a caller that needs its value learns that it is gone.
 """
 
 import json

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
 from remit.backend.embedded.bell import SocketBell
-from remit.backend.embedded.blobs import SQLiteBlobs
 from remit.backend.embedded.catalogue import SQLiteCatalogue
 from remit.backend.embedded.disk.checkpoints import Checkpointer
 from remit.backend.embedded.disk.database import (
@@ -31,20 +30,22 @@ from remit.backend.embedded.disk.permissions import refuse_exposed, refuse_links
 from remit.backend.embedded.disk.syncer import Syncer
 from remit.backend.embedded.disk.tables import refuse_later_version, show_as_newest, version_of
 from remit.backend.embedded.disk.writer import Writer
-from remit.backend.embedded.halts import SQLiteHalts
 from remit.backend.embedded.head_log import HeadsLog
-from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.index import SQLiteIndex
-from remit.backend.embedded.journal import SQLiteFeed, SQLiteJournal
-from remit.backend.embedded.leases import FileLeases
+from remit.backend.embedded.journal import SQLiteFeed, SQLiteHalts, SQLiteJournal
 from remit.backend.embedded.owner.keys import FileKey, refuse_lost_key
 from remit.backend.embedded.owner.losses import FileHeadLog, is_log_lost, refuse_cleared, refuse_emptied
 from remit.backend.embedded.quotas import SQLiteLedger
-from remit.backend.embedded.receipts import SQLiteReceipts
 from remit.backend.embedded.redactions import SQLiteRedactions
 from remit.backend.embedded.retention import SQLiteRetention
 from remit.backend.embedded.seals import FileSeals
-from remit.backend.embedded.snapshots import SQLiteSnapshots
+from remit.backend.embedded.small_ports import (
+    FileLeases,
+    SQLiteBlobs,
+    SQLiteInbox,
+    SQLiteReceipts,
+    SQLiteSnapshots,
+)
 from remit.core.journal.signing import Signer
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def _readable(path: Path) -> sqlite3.Connection:
-    """A connection that reads; what nobody has written to yet reads as a store without runs."""
+    """A connection that reads; what was not written to yet reads as a store without runs."""
     with ExitStack() as undo:
         connection = undo.enter_context(closing(connect_to_read(path)))
         if version := version_of(connection, path):
@@ -107,7 +108,7 @@ class EmbeddedStore:
 
     @classmethod
     def open(cls, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms, mends: bool = False) -> "EmbeddedStore":
-        """The store in this folder, made when there is none; one that lost its index only for whoever makes that anew."""
+        """The store in this folder, made when there is none; one that lost its index only for a caller that makes that anew."""
         refuse_exposed(home)
         refuse_emptied(home)
         make_folder(home)
@@ -115,7 +116,7 @@ class EmbeddedStore:
         with ExitStack() as undo:
             locks = undo.enter_context(closing(FileLocks(home)))
             connection = undo.enter_context(closing(open_database(home, locks.is_alone)))
-            # Whoever cannot sign may begin nothing that would have to be signed.
+            # A process that cannot sign may begin nothing that would have to be signed.
             refuse_lost_key(home)
             refuse_cleared(home, connection, mends=mends)
             locks.enter()
@@ -125,7 +126,7 @@ class EmbeddedStore:
                     log.begin_again()
                 elif not log.path.exists():
                     log.create()
-                # On the event loop nobody waits for another process; the writer tries again later instead.
+                # On the event loop no caller waits for another process; the writer tries again later instead.
                 connection.execute("PRAGMA busy_timeout = 0")
                 reader = undo.enter_context(closing(connect(path)))
                 reader.execute("PRAGMA query_only = ON")

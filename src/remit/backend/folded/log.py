@@ -2,7 +2,7 @@
 
 Rule 1: one log per run, per session, per tenant and per run with an inbox; one for receipts and one for halts. What must be
         decided once is decided by being the next entry of one of them.
-Rule 2: nothing holds two logs together. Whatever was cut off between two entries is seen by whoever comes next, who undoes
+Rule 2: nothing holds two logs together. Whatever was cut off between two entries is seen by the next writer, which undoes
         it or does the rest.
 """
 
@@ -80,14 +80,14 @@ class Left(Record, tag=True):
 
 
 class Taken(Record, tag=True):
-    """The holder of a run, under this token, is about to write the turn that answers an entry: nobody else may refuse it."""
+    """The holder of a run, under this token, is about to write the turn that answers an entry: no other writer may refuse it."""
 
     number: int
     token: int
 
 
 class Settled(Record, tag=True):
-    """What whoever left an entry is told. `token` is that of the run's holder, 0 where somebody else says it."""
+    """What the sender of an entry is told. `token` is that of the run's holder, 0 where another writer says it."""
 
     number: int
     code: str

@@ -27,9 +27,8 @@ from remit.backend.folded.log import (
     Taken,
     Written,
 )
-from remit.backend.memory.halts import MemoryHalts
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.receipts import MemoryReceipts
+from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
 from remit.core.journal.codec import decode_record
 from remit.core.journal.storage import START, InboxEntry, Place, Warrant
 from remit.core.limits.queue import Receipt
@@ -44,7 +43,7 @@ class Letter:
     def __init__(self, run_id: str, data: bytes) -> None:
         self.run_id = run_id
         self.data = data
-        # Who is about to answer it; whether a turn does, and what whoever left it is told by that; what somebody said of it.
+        # Who is about to answer it; whether a turn does, and what its sender is told by that; what another writer said of it.
         self.token = 0
         self.is_heard = False
         self.answer = ""
@@ -52,7 +51,7 @@ class Letter:
 
     @property
     def outcome(self) -> tuple[str, str] | None:
-        """Code and message for whoever left it; None while nobody knows."""
+        """Code and message for its sender; None while it is not settled."""
         return ("", self.answer) if self.is_heard else self.settled
 
 
@@ -139,7 +138,7 @@ class Replica:
             letter.settled = (said.code, said.message)
 
     def pending(self, after: int) -> Sequence[InboxEntry]:
-        """Entries after this number that nobody has settled."""
+        """Entries after this number that are not settled."""
         return [
             InboxEntry(number, letter.run_id, letter.data)
             for number, letter in self.letters.items()

@@ -1,7 +1,7 @@
 """What spans runs, decided in logs of its own: the places of a session, and what a tenant has reserved.
 
 Rule 1: before its first turn is written, a run has its place and its reservation: they are entries that name it.
-Rule 2: a run that has them, has no turn and is held by nobody never begins: whoever needs its place or its room forestalls
+Rule 2: a run that has them, has no turn and is not held never begins: a run that needs its place or its room forestalls
         it by writing the first entry of its log, and only then takes what it had.
 Rule 3: what a run came to is written behind the turn that ends it. Where that was cut off, the run is one of those that are
         not counted as they stand, and is counted again.
@@ -21,7 +21,7 @@ class Holders(Protocol):
     """Knows who is alive."""
 
     async def is_held(self, run_id: str) -> bool:
-        """Whether anybody holds a run."""
+        """Whether a run is held."""
 
 
 class Spans:
@@ -51,7 +51,7 @@ class Spans:
         name = session_log(*session)
         for _ in range(TRIES_MAX):
             await self._replica.refresh()
-            # Whoever else forestalls the holder may claim the place meanwhile: a claim stands behind what was known here.
+            # Another run that forestalls the holder may claim the place meanwhile: a claim stands behind what was known here.
             place = self._replica.place(name)
             holder = self._replica.claims.get(session, {}).get(ordinal, "")
             if holder == run_id:
@@ -90,7 +90,7 @@ class Spans:
         return is_made
 
     async def _is_forestalled(self, run_id: str) -> bool:
-        """Whether a run that has no turn never will; one that nobody holds is kept from it."""
+        """Whether a run that has no turn never will; one that is not held is kept from it."""
         replica = self._replica
         if run_id in replica.forestalled:
             return True

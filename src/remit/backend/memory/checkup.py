@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from remit.backend.memory.journal import MemoryJournal
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import STORE_BEHIND_ITS_LOG
-from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup import Check, CheckState
 
 
 class MemoryCheckup:
@@ -38,9 +38,7 @@ class MemoryCheckup:
     async def _log(self) -> Check:
         lost = await self._journal.log.losses()
         if lost.behind or lost.missing:
-            seen = (
-                f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone that nobody deleted"
-            )
+            seen = f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone and were not deleted"
             way_out = "nothing in memory can be put back: end the process, and begin these runs anew"
             return Check("store.log", CheckState.PROBLEM, seen, way_out, STORE_BEHIND_ITS_LOG)
         return Check("store.log", CheckState.OK, "the log of heads and the journals know the same turns")

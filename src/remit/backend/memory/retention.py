@@ -1,22 +1,23 @@
-"""Retention of a store in memory: the laws of backend/embedded/retention.py, over dictionaries.
+"""Retention and redactions of a store in memory: the laws of their siblings in backend/embedded/, over dictionaries.
 
 Rule 1: nothing here waits but for leases, so whatever is removed together is seen together.
 Rule 2: a deletion is logged where the store has a key. Without one nothing is signed, and a log without signatures says nothing.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.receipts import MemoryReceipts
-from remit.backend.memory.seals import MemorySeals
-from remit.backend.memory.snapshots import MemorySnapshots
-from remit.core.journal.codec import digests_in, hash_turn
-from remit.core.journal.signing import Signer, sign_deletion
-from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed, StoreUnusable
+from remit.backend.memory.small_ports import MemoryBlobs, MemoryInbox, MemoryReceipts, MemorySeals, MemorySnapshots
+from remit.backend.redacted_turns import found_in, holds, longest_first, without
+from remit.core.journal.codec import digests_in, encode_redacted, hash_turn
+from remit.core.journal.signing import Signer, sign_deletion, sign_redaction
+from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Redacted, Removed, StoreUnusable
+from remit.core.journal.turn import RedactedTurn
+from remit.core.run.person import check_person
+from remit.core.secrets.secret_search import covered
+from remit.tool.secrets.redaction import Find, finder_of
 
 
 class Kept(Protocol):
@@ -48,7 +49,7 @@ class Kept(Protocol):
 
 
 class Holding(Protocol):
-    """Who drives which run, for somebody who needs nobody to."""
+    """Who drives which run, for a caller that needs runs at rest."""
 
     @property
     def is_driving(self) -> bool:
@@ -81,12 +82,19 @@ class MemoryRetention:
         async with self.held_family(run_id) as runs:
             mentioned = {digest for member in runs for data in journal.turns_of(member) for digest in digests_in(data)}
             turns, entries = self._remove(runs)
-        # Nobody else has this store open; a text that somebody here may be about to refer to stays.
+        # No other process has this store open; a text that a run here may be about to refer to stays.
         until_ms = self._now_ms() - TEXT_GRACE_MS if self._leases.is_driving else self._now_ms() + 1
         unneeded = {digest for digest in mentioned if self._kept.blobs.found(digest) is not None} - self._referred()
         old = unneeded & self._kept.blobs.put_before(until_ms).keys()
         text_bytes = sum(self._kept.blobs.remove(digest) for digest in old)
-        return Removed(len(runs), turns, len(old), text_bytes, len(unneeded - old), entries)
+        return Removed(
+            runs=len(runs),
+            turns=turns,
+            texts=len(old),
+            text_bytes=text_bytes,
+            texts_spared=len(unneeded - old),
+            inbox_entries=entries,
+        )
 
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
@@ -95,7 +103,7 @@ class MemoryRetention:
         runs = turns = entries = 0
         for run_id in self._collectable(ended_before_ms):
             token = await self._leases.take(run_id)
-            # Somebody may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
+            # A caller may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
             if token is None:
                 continue
             try:
@@ -108,14 +116,21 @@ class MemoryRetention:
         for digest in unneeded:
             self._kept.blobs.remove(digest)
         entries += self._kept.inbox.remove(self._kept.inbox.settled_before(self._now_ms() - ANSWER_GRACE_MS))
-        return Removed(runs, turns, len(unneeded), sum(unneeded.values()), 0, entries)
+        return Removed(
+            runs=runs,
+            turns=turns,
+            texts=len(unneeded),
+            text_bytes=sum(unneeded.values()),
+            texts_spared=0,
+            inbox_entries=entries,
+        )
 
     @asynccontextmanager
     async def held_family(self, run_id: str) -> AsyncIterator[tuple[str, ...]]:
         """A run and all beneath it, the deepest first, every one of them held."""
         taken: dict[str, int] = {}
         try:
-            # Whoever is held begins no more children, so what is beneath those that are held is all there is.
+            # A run that is held begins no more children, so what is beneath those that are held is all there is.
             while new := [member for member in self._family(run_id) if member not in taken]:
                 for member in new:
                     token = await self._leases.take(member)
@@ -135,7 +150,7 @@ class MemoryRetention:
         return found
 
     def _collectable(self, ended_before_ms: int) -> list[str]:
-        """The runs that ended before a time and that nobody will ask for."""
+        """The runs that ended before a time and that will not be asked for."""
         entries = self._kept.journal.listed()
         newest: dict[tuple[str, str], tuple[int, str]] = {}
         for entry in entries.values():
@@ -166,7 +181,14 @@ class MemoryRetention:
         left = {entry.number for run_id in runs for entry in inbox.of_run(run_id)}
         settled = {entry.number for entry in inbox.settled_before(self._now_ms() - ANSWER_GRACE_MS)}
         unneeded = self._unneeded(besides=runs)
-        return Removed(len(runs), turns, len(unneeded), sum(unneeded.values()), 0, len(left | settled))
+        return Removed(
+            runs=len(runs),
+            turns=turns,
+            texts=len(unneeded),
+            text_bytes=sum(unneeded.values()),
+            texts_spared=0,
+            inbox_entries=len(left | settled),
+        )
 
     def _remove(self, runs: Iterable[str]) -> tuple[int, int]:
         """Remove runs, after having signed for them; gives the numbers of turns and of inbox entries."""
@@ -202,3 +224,61 @@ def _driven(run_id: str, root_id: str) -> StoreUnusable:
         f"run {run_id} is being driven, so {which} cannot be deleted or redacted; wait until it rests, or cancel it"
     )
     return StoreUnusable("STORE_BUSY", message, {"run_id": run_id})
+
+
+class MemoryRedactions:
+    """Redacts runs of one store, where it has a key: what is left of a turn is signed."""
+
+    def __init__(
+        self, kept: Kept, retention: MemoryRetention, signer: Signer | None, now_ms: Callable[[], int]
+    ) -> None:
+        self._kept = kept
+        self._retention = retention
+        self._signer = signer
+        self._now_ms = now_ms
+
+    async def redact(self, run_id: str, *, text: str = "", kind: str = "", by: str, why: str) -> Redacted:
+        """Take a text in each of its forms, or every secret of a kind, out of a run and those beneath it."""
+        find, by, why = finder_of(text, kind), check_person(by), covered(why)
+        if self._signer is None:
+            message = (
+                f"run {run_id} cannot be redacted: what is left of a turn is signed, and this store in memory has no key; "
+                "open it with a signer"
+            )
+            raise StoreUnusable("STORE_KEY_MISSING", message, {"run_id": run_id})
+        async with self._retention.held_family(run_id) as runs:
+            values = self._found(runs, find)
+            if not values:
+                return Redacted(len(runs))
+            said = RedactedTurn(link=b"", data=b"", by=by, why=why, at_ms=self._now_ms(), signer="", signature=b"")
+            done = [self._redact_run(member, values, said, self._signer) for member in runs]
+        return Redacted(len(runs), sum(turns for turns, _ in done), sum(texts for _, texts in done))
+
+    def _found(self, runs: Iterable[str], find: Find) -> tuple[str, ...]:
+        values: dict[str, None] = {}
+        for run_id in runs:
+            for data in self._kept.journal.turns_of(run_id):
+                values |= found_in(find, data, (blob for _, blob in self._texts_of(data)))
+        return longest_first(values)
+
+    def _redact_run(self, run_id: str, values: tuple[str, ...], said: RedactedTurn, signer: Signer) -> tuple[int, int]:
+        """Redact one run; gives the numbers of turns that were written anew and of texts that were removed."""
+        kept, turns, removed = self._kept, 0, set[bytes]()
+        for seq, data in enumerate(kept.journal.turns_of(run_id)):
+            held = {digest for digest, blob in self._texts_of(data) if holds(blob, values)}
+            for digest in held:
+                kept.blobs.remove(digest)
+            removed |= held
+            left = without(values, data, removed, said)
+            if left is not None:
+                kept.journal.rewrite(run_id, seq, encode_redacted(sign_redaction(signer, run_id, seq, left)))
+                turns += 1
+        kept.snapshots.forget(run_id)
+        kept.inbox.remove([entry for entry in kept.inbox.of_run(run_id) if holds(entry.data, values)])
+        return turns, len(removed)
+
+    def _texts_of(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The long texts that a turn refers to, as far as they are kept."""
+        for digest in dict.fromkeys(digests_in(data)):
+            if (blob := self._kept.blobs.found(digest)) is not None:
+                yield digest, blob

@@ -4,17 +4,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
-from remit.backend.memory.bell import MemoryBell
-from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.halts import MemoryHalts
-from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.leases import MemoryLeases
-from remit.backend.memory.receipts import MemoryReceipts
-from remit.backend.memory.redactions import MemoryRedactions
-from remit.backend.memory.retention import MemoryRetention
-from remit.backend.memory.seals import MemorySeals
-from remit.backend.memory.snapshots import MemorySnapshots
+from remit.backend.memory.retention import MemoryRedactions, MemoryRetention
+from remit.backend.memory.small_ports import (
+    MemoryBell,
+    MemoryBlobs,
+    MemoryHalts,
+    MemoryInbox,
+    MemoryLeases,
+    MemoryReceipts,
+    MemorySeals,
+    MemorySnapshots,
+)
 from remit.core.journal.signing import Signer
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MemoryKey:
-    """A key that somebody brought."""
+    """A key that the caller brought."""
 
     is_made = True
 
@@ -31,7 +32,7 @@ class MemoryKey:
 
 
 class MemoryStore:
-    """Forgets everything with its process. Nothing is signed here unless somebody brings a signer."""
+    """Forgets everything with its process. Nothing is signed here without a signer."""
 
     def __init__(self, signer: Signer | None = None, *, now_ms: Callable[[], int] = wall_clock_ms) -> None:
         self.leases = MemoryLeases()

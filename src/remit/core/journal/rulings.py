@@ -34,7 +34,7 @@ class Answer(StrEnum):
     EXPIRED = "expired"
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
-    # Nobody answered in time, and the next one is asked.
+    # No answer came in time, and the next person is asked.
     ESCALATED = "escalated"
 
 
@@ -65,7 +65,7 @@ BY_PERSON = "person:"
 UNVERIFIED = "EFFECT_UNVERIFIED"
 
 
-# Of an effect whose tool failed after it was entered: nobody knows whether it happened, and the same key may be tried again.
+# Of an effect whose tool failed after it was entered: whether it happened is unknown, and the key may be tried again.
 OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 # Of a proposed effect that was refused for its arguments, so that no call of it was ever made.
 ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
@@ -148,7 +148,7 @@ class ApprovalCounted(Record, tag=True):
 
 
 class OutcomeDoubted(Record, tag=True):
-    """A mutating command ran out of time, broke within, was cut off or was lost: it stays open until someone knows.
+    """A mutating command ran out of time, broke within, was cut off or was lost: it stays open until that is known.
 
     `raised` are the flags that the words of its tool raise.
     """
@@ -355,8 +355,8 @@ class CallTaken(Record, tag=True):
 class RunEnded(Record, tag=True):
     """The run is over, with this code. Every resource it held is released by the commands beside this ruling.
 
-    `escalation` says who receives authority next, where the ending hands it on. `doubted` names the effects that nobody
-    knows the outcome of.
+    `escalation` says who receives authority next, where the ending hands it on. `doubted` names the effects whose
+    outcome is unknown.
     """
 
     ending: Ending

@@ -178,7 +178,7 @@ def standing(tenant: str, limit: Limit, counts: Committed) -> QuotaStanding:
 def exhausted(at: QuotaStanding, needed: int) -> RequestRejected:
     """Why a request cannot become a run: its tenant has too little left of what the run needs."""
     renews_at = None if at.renews_at_ms is None else _spelled(at.renews_at_ms)
-    whose = f"tenant {at.tenant!r}" if at.tenant else "whoever names no tenant"
+    whose = f"tenant {at.tenant!r}" if at.tenant else "requests without a tenant"
     span = "in all" if at.period is Period.TOTAL else f"this {at.period.value}"
     ways = ["raise the quota"] if renews_at is None else [f"wait until it renews at {renews_at}", "raise the quota"]
     ways = ["let its open runs end" if at.spent < at.quota else "", *ways]

@@ -3,8 +3,8 @@
 Rule 1: only the envelope is judged here; whether tools exist and budgets suffice is judged later.
 Rule 2: whatever is refused is named, with its value, its limit and the way out.
 Rule 3: a request carries its texts itself and can be written to a journal.
-Rule 4: what enters is a copy, read back from the request's own bytes: every part has its declared type, and whoever
-        keeps the original cannot change a run through its option maps.
+Rule 4: what enters is a copy, read back from the request's own bytes: every part has its declared type, and the
+        holder of the original cannot change a run through its option maps.
 """
 
 import msgspec
@@ -110,7 +110,7 @@ def _check_messages(request: SystemRequest) -> None:
         )
     for position, message in enumerate(request.messages):
         check_message(message)
-        # A digest from outside would be a way to read texts that belong to somebody else.
+        # A digest from outside would be a way to read texts of another user.
         if isinstance(message.content, BlobRef) or isinstance(message.reasoning, BlobRef):
             raise RequestRejected(
                 REQUEST_MESSAGES_INVALID,

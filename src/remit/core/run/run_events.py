@@ -1,7 +1,7 @@
 """What is told of runs while it happens, and who wants to hear of which.
 
 Rule 1: a turn is told once it is written, and is durable; a piece of an answer is provisional until its turn comes.
-Rule 2: a cursor says behind which event somebody goes on: of one run it is the number of a turn, of many the place of a turn
+Rule 2: a cursor says behind which event a reader goes on: of one run it is the number of a turn, of many the place of a turn
         in the order in which all of them were written.
 """
 
@@ -31,7 +31,7 @@ class Whose(Record):
 
 
 class Subject(Record):
-    """What somebody wants to hear of: one run, a session, a tenant, or everything; and whether of child runs, too.
+    """What a listener wants to hear of: one run, a session, a tenant, or everything; and whether of child runs, too.
 
     A child belongs to the session and the tenant of the run that it came from.
     """

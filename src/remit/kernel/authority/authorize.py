@@ -124,7 +124,7 @@ def _permitted(tool: ToolDefinition, manifest: Manifest, rules: ToolRules) -> Ve
 
 
 def is_within_scopes(call: ProposedCall, tally: Tally) -> Verdict:
-    """Whoever the run acts for has every permission that the tool and the node require, whatever the boundary holds."""
+    """The principal of the run has every permission that the tool and the node require, whatever the boundary holds."""
     return _scoped(tally.state.derived.tools[call.tool], tally.manifest, rules_here(tally))
 
 
@@ -400,7 +400,7 @@ def _is_only_noted(check: Check, call: ProposedCall, tally: Tally, verdict: Verd
     """Record an objection of a boundary that only audits; whether it is one."""
     if tally.manifest.boundary.mode is not _AUDIT or check not in AUDITED:
         return False
-    # Where a person would have lifted a cap for this one call, nobody is asked, and it is lifted all the same.
+    # Where a person would have lifted a cap for this one call, no person is asked, and it is lifted all the same.
     releases = lifted_by_a_person(call, tally) if check is needs_no_approval else ()
     for dimension, amount in releases:
         tally.left[dimension] += amount

@@ -32,7 +32,7 @@ def lacking(tally: Tally, charges: Charges) -> Dimension | None:
 
 
 def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Charges | None:
-    """What a call reserves or cost, money included; None when it has a price nobody knows."""
+    """What a call reserves or cost, money included; None when its price is unknown."""
     price = model.price
     if price is None:
         return None

@@ -1,7 +1,7 @@
 """Folding calls: what a tool call leaves in the state, from its order to its outcome.
 
 Rule 1: a call that was ordered is open and holds what it reserved; its settlement says what it cost and how far it got.
-Rule 2: whatever came of a call is told to the model, in the words of whoever told it.
+Rule 2: whatever came of a call is told to the model, in the words of the tool or the person who told it.
 """
 
 from remit.core.failure import Refusal
@@ -116,7 +116,7 @@ def outcome_came_late(state: RunState, command: commands.CallTool, arrival: Arri
     elif isinstance(arrival, ToolFailed):
         late = LateOutcome(seq=state.seq, code=arrival.code, reason=said, duration_ms=arrival.duration_ms)
     else:
-        return  # Nothing else says more of a call in doubt than that nobody knows.
+        return  # Nothing else says more of a call in doubt than that it is unknown.
     state.end.late[command.id] = late
 
 
@@ -141,7 +141,7 @@ def _commit(state: RunState, command: commands.CallTool) -> None:
 
 
 def _count_failure(state: RunState, command: commands.CallTool, code: str) -> None:
-    """A call failed; what it was to change is not changed, as far as anybody knows."""
+    """A call failed; what it was to change is not changed, as far as is known."""
     tool = command.tool
     has_changed = state.effects.count > 0 or UNVERIFIED in state.effects.uncommitted.values()
     state.effects.failures_after_change += has_changed
@@ -166,7 +166,7 @@ def _commit_effect(state: RunState, command: commands.CallTool) -> None:
 
 
 def _leave_unverified(state: RunState, command: commands.CallTool) -> None:
-    """Something has changed as far as anybody knows: others may be called again, and this call stays counted."""
+    """Something has changed as far as is known: others may be called again, and this call stays counted."""
     key = (command.tool, command.arguments_hash)
     state.effects.uncommitted[key] = UNVERIFIED
     state.effects.unknown.pop(key, None)
@@ -177,7 +177,7 @@ def _leave_unverified(state: RunState, command: commands.CallTool) -> None:
 
 
 def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
-    """Put the outcome of a call into the context, in the words of whoever told it."""
+    """Put the outcome of a call into the context, in the words of the tool or the person who told it."""
     if type(arrival) is ToolReturned:
         trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
@@ -268,7 +268,7 @@ def fallback_chosen(state: RunState, ruling: rulings.FallbackChosen, arrival: Ar
 
 
 def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
-    """Nobody knows what became of a call."""
+    """It is unknown what became of a call."""
     trace = state.calls.made[ruling.command_id]
     state.commands.doubted[ruling.command_id] = trace.code = ruling.reason
     state.commands.withheld.pop(ruling.command_id, None)

@@ -2,8 +2,8 @@
 
 Rule 1: a proposed call is judged by the same checks as any other; it is ordered, held for a person, or refused, and nothing
         that comes of it moves the run. Only the agent's own word that it is done, a condition that stops, a signal or a
-        question about an outcome that nobody answers ends it.
-Rule 2: a call that a person approved while nobody waited for the answer is withheld until exactly it is proposed again; then
+        unanswered question about an outcome ends it.
+Rule 2: a call that a person approved while no agent waited for the answer is withheld until exactly it is proposed again; then
         it is made, once.
 Rule 3: who said no to a call has said it for the rest of the run, whatever the call does.
 """
@@ -54,7 +54,7 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
 
 
 def _take(tally: Tally, arrival: CallProposed) -> None:
-    """Have an approved call made that waited for whoever proposed it."""
+    """Have an approved call made that waited for the agent that proposed it."""
     command, call = tally.state.commands.open.get(arrival.takes), arrival.call
     is_same = isinstance(command, CallTool) and (command.tool, command.arguments_hash) == (
         call.tool,
@@ -79,5 +79,5 @@ def on_finished(tally: Tally, arrival: HostFinished) -> str:
 
 def _expect_host(tally: Tally) -> None:
     if tally.graph.nodes[tally.node].kind is not NodeKind.HOST:
-        message = f"run {tally.state.run_id} makes its calls itself, so nobody outside proposes any"
+        message = f"run {tally.state.run_id} makes its calls itself, so no agent outside proposes any"
         raise IllegalArrival(ArrivalFault.NOT_WAITING, message)

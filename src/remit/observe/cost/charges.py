@@ -4,7 +4,7 @@ Rule 1: a charge is read off the ruling that made it, so the charges of a run ad
 Rule 2: what a run beneath another one spent is counted there and nowhere else: its parent keeps what starting it cost,
         and what was charged for it beyond what it is known to have used.
 Rule 3: a fork did not pay for the turns that it copied; its origin did.
-Rule 4: counters and the clock add up; of a gauge the largest is kept. The clock is that of the run that nobody in the
+Rule 4: counters and the clock add up; of a gauge the largest is kept. The clock is that of the run that no run in the
         report started: the runs beneath it work in its time.
 """
 

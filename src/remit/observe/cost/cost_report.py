@@ -1,13 +1,17 @@
-"""A report of what runs cost, by tenant, run, node, tool or model.
+"""A report of what runs cost, by tenant, run, node, tool or model, at prices that no journal knows.
 
 Rule 1: a report is built one run at a time, and of a run nothing is kept but sums: thousands take the room of one.
 Rule 2: a run stands for everything beneath it, so that its row says what its budget says; where each run has a row of
         its own, the row says what that run alone spent. Either way the rows add up to the total.
 Rule 3: what a run beneath spent beyond what its parent was charged, because a person released it, is counted, too.
 Rule 4: what failed was paid for as well: the cost of a success is that of all runs over those that succeeded.
+Rule 5: money that a run was charged (tokens, tools that declare what a call costs) stands in its journal, at the prices
+        that its manifest pinned; nothing here changes it. What has no price costs nothing.
+Rule 6: every amount is a whole number of micro-dollars, and a fraction is rounded up where it is made: call by call.
+        So the parts of a report always add up to its total.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from remit.core.failure import ANSWERED
@@ -16,11 +20,53 @@ from remit.core.journal.turn import Turn
 from remit.core.limits.budget import Charges, Dimension
 from remit.core.record import Record
 from remit.observe.cost.charges import Expense, RunCost, add_amounts, own_amounts, run_cost
-from remit.observe.cost.cost_prices import NO_PRICES, Prices, cost_microusd
 
 _CLOCK = int(Dimension.WALL_CLOCK_MS)
 _TOKENS = (int(Dimension.INPUT_TOKENS), int(Dimension.OUTPUT_TOKENS))
 _ANSWERED = frozenset(ending.value for ending in ANSWERED)
+# A million dollars for one call, second or review: more is a mistaken unit.
+PRICE_MICROUSD_MAX = 1_000_000 * 1_000_000
+_MS_PER_S = 1000
+
+
+class Prices(Record):
+    """What one of each costs, in micro-dollars, beside the money that the journal has."""
+
+    tool_call_microusd: int = 0
+    external_api_call_microusd: int = 0
+    gpu_second_microusd: int = 0
+    human_review_microusd: int = 0
+
+
+NO_PRICES = Prices()
+
+
+def cost_microusd(amounts: Charges | Mapping[int, int], gpu_ms: int, prices: Prices) -> int:
+    """What was charged in money, and what else was used at its price."""
+    used = dict(amounts)
+    counted = (
+        (Dimension.INFERENCE_COST_MICROUSD, 1),
+        (Dimension.TOOL_CALLS, prices.tool_call_microusd),
+        (Dimension.EXTERNAL_API_CALLS, prices.external_api_call_microusd),
+        (Dimension.HUMAN_REVIEWS, prices.human_review_microusd),
+    )
+    priced = sum(used.get(int(dimension), 0) * price for dimension, price in counted)
+    return priced + -(-gpu_ms * prices.gpu_second_microusd // _MS_PER_S)
+
+
+def parse_prices(text: str, source_name: str) -> Prices:
+    """The prices in a text of YAML or JSON; the name stands for it in errors, which say the line and what would be right."""
+    # The parser is loaded only where there are prices to read.
+    from remit.core.schema.strict_yaml import YamlFault, block_in, parse_yaml, shown
+
+    document = parse_yaml(text, source_name)
+    block = block_in(document, document.value, Prices.__struct_fields__, ())
+    for name, price in block.items():
+        # To Python a bool is a number; it is no price.
+        if type(price) is not int or not 0 <= price <= PRICE_MICROUSD_MAX:
+            wanted = f"a whole number of micro-dollars from 0 to {PRICE_MICROUSD_MAX}, where 1000000 is one dollar"
+            document.reject(YamlFault.VALUE_INVALID, f"{name} is {shown(price)} and must be {wanted}", (name,))
+    return Prices(**block)
 
 
 class Grouping(StrEnum):
@@ -53,7 +99,7 @@ class Row(Record):
 
 
 class CostReport(Record):
-    """The rows, the dearest first, and the total. `roots` are the runs that nobody in the report started."""
+    """The rows, the dearest first, and the total. `roots` are the runs that no run in the report started."""
 
     by: Grouping
     rows: tuple[Row, ...]
@@ -90,7 +136,7 @@ class _Sum:
         return Row(name, self.runs, used, self.gpu_ms, self.cost_microusd)
 
 
-class Ledger:
+class CostBook:
     """Adds up what runs cost, tree by tree, the deepest run of each first."""
 
     def __init__(self, by: Grouping, prices: Prices = NO_PRICES) -> None:
@@ -138,7 +184,7 @@ class Ledger:
         if is_root:
             self._roots += 1
             self._succeeded += entry.ending in _ANSWERED
-            # A child that nobody settled is nobody's to subtract from.
+            # A child that was not settled is subtracted from no run.
             self._beneath.clear()
 
     def _name(self, expense: Expense, cost: RunCost, root: RunEntry) -> str:

@@ -129,7 +129,7 @@ def foresight_of(courses: Iterable[Course], *, runs_min: int = RUNS_MIN) -> Fore
 def needs_of(state: RunState) -> tuple[Need, ...]:
     """The interval of what an open run still needs, per counter; none where too little is known.
 
-    Like runs say both ends of it; whoever made the plan may widen the upper one, and nothing else.
+    Like runs say both ends of it; the maker of the plan may widen the upper one, and nothing else.
     """
     manifest = pinned(state)
     if state.end.ending is not None:

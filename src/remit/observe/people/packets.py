@@ -1,4 +1,4 @@
-"""Packets: what people are asked together, its version, and what a person changed in it.
+"""Packets: what people are asked together, its version, what a person changed in it, and which answer came too late.
 
 Rule 1: calls that were held in one turn are one packet, in the order in which they were proposed; a question that was
         asked alone is a packet of its own.
@@ -10,14 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from hashlib import sha256
 
-from remit.core.failure import Ending
+from remit.core.failure import Ending, RequestRejected
+from remit.core.journal.arrivals import CancelRequested
+from remit.core.journal.commands import AskHuman
+from remit.core.journal.rulings import Answer, ApprovalCounted, QuestionSettled, RunEnded
+from remit.core.journal.turn import Turn
 from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.escalation import Severity
 from remit.core.record import JsonObject, Record
+from remit.core.run.signals import packet_id
 
 # Behind the name of a question: all that were asked together with it.
 GROUP_MARK = "+"
-# As much of a version as people compare; sixteen digits of a hash are more than anybody can forge.
+# As much of a version as people compare; sixteen digits of a hash are more than can be forged.
 VERSION_SHOWN_CHARS = 16
 # What a person may name a version by. Fewer digits could be met by chance.
 VERSION_CHARS_MIN = 12
@@ -84,7 +89,7 @@ class Approval(Record):
     options: tuple[str, ...] = ()
     # Whether it waits for room in its queue, which is full.
     is_outside: bool = False
-    # Who alone answers its queue, and who alone may release what it releases; empty where everybody may.
+    # Who alone answers its queue, and who alone may release what it releases; empty where every person may.
     answered_by: tuple[str, ...] = ()
     released_by: tuple[str, ...] = ()
     # The answer that a reviewer is asked to let stand, in full.
@@ -100,7 +105,7 @@ class Change(Record):
 
     @property
     def is_added(self) -> bool:
-        """Whether nobody had proposed the key."""
+        """Whether the key was not proposed."""
         return self.before is ABSENT
 
     @property
@@ -131,7 +136,7 @@ def version_of(packet: Sequence[Approval]) -> str:
 
 
 def is_named(version: str, named: str) -> bool:
-    """Whether somebody who names this much of a version means it."""
+    """Whether this much of a version names it."""
     return len(named) >= VERSION_CHARS_MIN and bool(version) and version.startswith(named)
 
 
@@ -161,3 +166,49 @@ def origins_of(argument: str, origins: Iterable[ValueOrigin]) -> list[ValueOrigi
         for origin in origins
         if origin.path == argument or origin.path.startswith((f"{argument}[", f"{argument}."))
     ]
+
+
+# A question that was asked, and needs no answer any more.
+QUESTION_SETTLED = "QUESTION_SETTLED"
+
+
+def too_late(run_id: str, turns: Iterable[Turn], command_id: str = "") -> RequestRejected | None:
+    """Why an answer to a question comes too late, the last one that was settled where none is named; None where it does not."""
+    settled, counted = dict[str, str](), dict[str, list[str]]()
+    for turn in turns:
+        for decision in turn.decisions:
+            if isinstance(decision, ApprovalCounted):
+                counted.setdefault(decision.command_id, []).append(decision.by)
+            elif isinstance(decision, QuestionSettled):
+                by = [*counted.get(decision.command_id, ()), decision.by]
+                settled[decision.command_id] = _told(run_id, turn, decision, ", ".join(filter(None, by)))
+    question = command_id or next(reversed(settled), "")
+    if question not in settled:
+        return None
+    name = packet_id(run_id, question)
+    message = f"question {name} {settled[question]}; `remit show {run_id}` tells what followed"
+    return RequestRejected(QUESTION_SETTLED, message, {"run_id": run_id, "packet_id": name})
+
+
+def _told(run_id: str, turn: Turn, settled: QuestionSettled, by: str) -> str:
+    """How a question was settled, in words."""
+    again = [decision.id for decision in turn.decisions if isinstance(decision, AskHuman)]
+    anew = f" and is asked as {packet_id(run_id, again[-1])} now" if again else ""
+    match settled.answer:
+        case Answer.EXPIRED:
+            return "got no answer in time"
+        case Answer.ESCALATED:
+            return f"got no answer in time{anew}"
+        case Answer.WITHDRAWN:
+            return f"was withdrawn{_because(turn) or anew}"
+    return f"was {settled.answer.value} by {by or 'a person'}"
+
+
+def _because(turn: Turn) -> str:
+    """Why the questions of a turn were withdrawn, where that is because the run ended."""
+    ending = next((decision.ending for decision in turn.decisions if isinstance(decision, RunEnded)), None)
+    if ending is None:
+        return ""
+    if isinstance(turn.arrival, CancelRequested):
+        return f", since the run was cancelled by {turn.arrival.by}"
+    return f", since the run ended as {ending.value}"

@@ -1,7 +1,7 @@
 """What a queue of people holds: the open questions of runs, and the endings that hand authority on.
 
-Rule 1: a projection: it reads states and turns, and writes nothing. Whoever has acknowledged what is told to it.
-Rule 2: an item is a question until it is settled, and an ending until somebody acknowledges it. The ending of a child
+Rule 1: a projection: it reads states and turns, and writes nothing. Who has acknowledged what is told to it.
+Rule 2: an item is a question until it is settled, and an ending until a person acknowledges it. The ending of a child
         goes to its parent; only one that is grave, or leaves an effect in doubt, goes to a queue as well.
 Rule 3: what lies in its queue for longer than that allows is graver by one step, and by another for each such time more.
         What is overdue stands first, then what is graver, then what is older.
@@ -45,7 +45,7 @@ class QueueItem(Record):
     route: EscalationRoute
     since_ms: int
     summary: str
-    # When silence becomes an answer; 0 for an ending, which waits until somebody takes note of it.
+    # When silence becomes an answer; 0 for an ending, which waits until a person takes note of it.
     expires_at_ms: int = 0
     group: str = ""
     # How many queues were asked before and kept silent.
@@ -54,11 +54,11 @@ class QueueItem(Record):
     is_overdue: bool = False
     # Whether it waits for room in its queue.
     is_outside: bool = False
-    # Who alone answers its queue; empty where everybody may.
+    # Who alone answers its queue; empty where every person may.
     answered_by: tuple[str, ...] = ()
     # The content hash of what is asked about, which an answer may name; empty for an ending and a plain question.
     packet: str = ""
-    # The effects that an ending left without anybody knowing whether they happened.
+    # The effects that an ending left unknown whether they happened.
     doubted: tuple[str, ...] = ()
     # What was found out after the ending of effects that it had left so.
     found: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ def _ended(
     handed = ended.escalation
     if handed is None or (is_child and handed.severity is not Severity.HIGH and not ended.doubted):
         return None
-    doubt = f", and nobody knows what became of {named(doubted)}" if doubted else ""
+    doubt = f", and it is unknown what became of {named(doubted)}" if doubted else ""
     since = f"; {'; '.join(found)}" if found else ""
     why = f": {ended.message}" if ended.message else ""
     return QueueItem(

@@ -293,7 +293,7 @@ def _body(
 
 
 def _read(stored: bytes) -> Turn | None:
-    """The turn in these bytes; a damaged one is exported as it is, for whoever examines the damage."""
+    """The turn in these bytes; a damaged one is exported as it is, so that the damage can be examined."""
     try:
         return decode_turn(stored)
     except InvariantBroken:

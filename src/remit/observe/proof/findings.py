@@ -1,8 +1,4 @@
-"""What verifying finds: every fault a run or an export of one can have, each with a stable code.
-
-Rule 1: a finding names its code, the turn it is about, and what was found in place of what.
-Rule 2: the verdict is ok when nothing was found that a run left alone could not show.
-"""
+"""What verifying finds: every fault of a run or of an export of one, with a stable code, and which signed turns are missing."""
 
 from enum import StrEnum
 
@@ -76,3 +72,27 @@ class Verification(Record):
     def ok(self) -> bool:
         """Whether nothing was found that a run left alone could not show."""
         return all(finding.code in HARMLESS for finding in self.findings)
+
+
+class RunInDoubt(Record):
+    """A run of which turns were signed that are not here."""
+
+    run_id: str
+    # The last turn that is here, and the last that was signed; how the run ended there, if it did.
+    last: int
+    signed: int
+    ending: str = ""
+    # What it was about to do, or was doing, when its last turn here was written.
+    may_have_done: tuple[str, ...] = ()
+    # Why it is unknown whether turns are missing; empty where it is known that they are.
+    why: str = ""
+
+
+class StoreInDoubt(Record):
+    """What a store has lost, as far as its log of heads knows."""
+
+    runs: tuple[RunInDoubt, ...] = ()
+    # Runs of which nothing is left, and that were not deleted.
+    missing: tuple[RunInDoubt, ...] = ()
+    is_log_lost: bool = False
+    is_log_damaged: bool = False

@@ -1,10 +1,10 @@
-"""Verifying a run: whether its turns are those that were written, all of them, in their order.
+"""Verifying a run, and the journal of halts: whether the turns are those that were written, all of them, in their order.
 
 Rule 1: everything wrong is found and named, not only the first thing; nothing is repaired.
 Rule 2: the chain shows what was changed, dropped, added or moved; a signed head shows a cut tail and a recomputed rest.
-Rule 3: whoever holds the key could have signed anything; whoever lacks it is found out.
+Rule 3: the holder of the key could have signed anything; a forger without it is found out.
 Rule 4: a text that is gone is a redaction, not tampering: its digest stands in the chain. A text that differs is tampering.
-Rule 5: turns after the last signed head are vouched for by nobody yet, and the verdict says how many there are.
+Rule 5: turns after the last signed head have no signature yet, and the verdict says how many there are.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +29,7 @@ from remit.core.journal.signing import is_head_signed, is_redaction_signed
 from remit.core.journal.storage import SignedHead
 from remit.core.journal.turn import RedactedTurn, Turn
 from remit.core.record import digest_of
+from remit.core.run.halt import HALTS, NOTHING_HALTED, folded
 from remit.kernel.decide import ANSWERS, HEARD_LATE
 from remit.observe.history import references
 from remit.observe.plain import plain
@@ -59,7 +60,7 @@ def verify_run(
 ) -> Verification:
     """Verify a run from its stored turns, the heads kept with it and those in the log beside the store.
 
-    `signer` is the did:key the caller trusts; None takes whoever signed, as long as it was one signer throughout.
+    `signer` is the did:key the caller trusts; None takes any signer, as long as it was one throughout.
     `blob_of` gives the text under a digest, or None when it is not kept any more.
     """
     verifier = Verifier(run_id)
@@ -74,7 +75,7 @@ def verify_run(
 
 
 def needs_a_head(turn: Turn) -> bool:
-    """Whether nobody may act on a turn, or be told of it, before a signed head vouches for it."""
+    """Whether nothing may act on a turn, or be told of it, before a signed head vouches for it."""
     if type(turn.arrival) not in ANSWERED_BY_THE_WORLD:
         return True
     for decision in turn.decisions:
@@ -187,7 +188,7 @@ class Verifier:
         elif self._weighty_seq >= self._signed_turns:
             message = (
                 f"turn {self._weighty_seq} hears or asks a person, orders an effect or ends the run, and no signed head "
-                "vouches for it: somebody put it there, or its process died writing it, and resuming the run signs it"
+                "vouches for it: it was put there, or its process died writing it, and resuming the run signs it"
             )
             self.find(Fault.TURN_UNSIGNED, message, self._weighty_seq)
         gone = [digest for digest in self.wanted if digest not in self._kept]
@@ -240,7 +241,7 @@ class Verifier:
             message = f"turn {seq} begins run {_shown(manifest.run_id)}, not {_shown(self.run_id)}"
             self.find(Fault.RUN_FOREIGN, message, seq)
         if manifest.forked_from is not None:
-            # What was copied, and the pause after it, was acted on in the origin or by nobody.
+            # What was copied, and the pause after it, was acted on in the origin or not at all.
             self._copied_seq = manifest.forked_from.seq + 1
 
     def _check_commands(self, seq: int, turn: Turn) -> None:
@@ -248,7 +249,7 @@ class Verifier:
         answered = getattr(turn.arrival, "command_id", "")
         if type(turn.arrival) in ANSWERS and answered not in self._ordered:
             self.find(
-                Fault.COMMAND_UNKNOWN, f"turn {seq} answers command {_shown(answered)}, which nobody ordered", seq
+                Fault.COMMAND_UNKNOWN, f"turn {seq} answers command {_shown(answered)}, which was not ordered", seq
             )
         for place, decision in enumerate(turn.decisions):
             if type(decision) in COMMANDS:
@@ -258,7 +259,7 @@ class Verifier:
                     self.find(Fault.COMMAND_MISNUMBERED, message, seq)
                 self._ordered.add(number)
             elif isinstance(decision, _SETTLING) and decision.command_id not in self._ordered:
-                message = f"turn {seq} settles command {_shown(decision.command_id)}, which nobody ordered"
+                message = f"turn {seq} settles command {_shown(decision.command_id)}, which was not ordered"
                 self.find(Fault.COMMAND_UNKNOWN, message, seq)
 
     def _check_ending(self, seq: int, turn: Turn) -> None:
@@ -296,3 +297,33 @@ class Verifier:
 
 def _shown(text: str) -> str:
     return plain(text, _SHOWN_CHARS_MAX)
+
+
+def verify_halts(
+    data: Sequence[bytes], heads: Sequence[SignedHead], logged: Sequence[SignedHead], signer: str | None
+) -> tuple[str, ...]:
+    """What is wrong with the journal of halts; nothing where it is as it was written.
+
+    `signer` is the did:key the caller trusts; None takes any signer.
+    """
+    found: list[str] = []
+    try:
+        folded(NOTHING_HALTED, data)
+    except InvariantBroken as error:
+        found.append(error.message)
+    links = [hash_turn(stored) for stored in data]
+    vouched: set[int] = set()
+    # Of two lines of the log about one entry the later one counts: the first was lost, and a lift accepted that.
+    for head in (*heads, *{head.seq: head for head in logged}.values()):
+        if head.run_id != HALTS or not is_head_signed(head) or (signer is not None and head.signer != signer):
+            found.append(f"the head of entry {head.seq + 1} is not signed by the key of this store")
+        elif not 0 <= head.seq < len(links):
+            found.append(f"entry {head.seq + 1} was signed, and the journal ends with entry {len(links)}")
+        elif links[head.seq] != head.head:
+            found.append(f"entry {head.seq + 1} is not the one that was signed")
+        else:
+            vouched.add(head.seq)
+    # A store that has no key signs nothing; what can alter it could alter this process as well.
+    if signer is not None:
+        found += [f"no signed head vouches for entry {seq + 1}" for seq in range(len(links)) if seq not in vouched]
+    return tuple(dict.fromkeys(found))

@@ -1,10 +1,10 @@
 """The log of tool calls that a caller is given: what was proposed, in its order, and what became of it.
 
-Rule 1: a call says how far it got and no further; one whose outcome nobody knows says that, and one whose outcome came
+Rule 1: a call says how far it got and no further; one whose outcome is unknown says that, and one whose outcome came
         after the ending says what it was, and that it came late.
 Rule 2: calls stand in the order in which they were ordered or refused, those of children among them; those of one turn as the
         model proposed them. Where two began in the same millisecond, what a child called stands where the child was started.
-Rule 3: a long text is given in full by whoever has it at hand, else by its digest.
+Rule 3: a long text is given in full where it is at hand, else by its digest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ STATUS_OF: dict[Rung, CallStatus] = {
     Rung.VERIFIED: CallStatus.OBSERVED,
     Rung.COMMITTED: CallStatus.COMMITTED,
 }
-# Why nobody knows the outcome of a call, where its tool said nothing.
+# Why the outcome of a call is unknown, where its tool said nothing.
 _WHY_UNKNOWN: Mapping[str, str] = MappingProxyType(
     {
         ErrorCode.CANCELLED_SIGNAL: "the run ended while the call was under way",
@@ -49,7 +49,7 @@ _CALL, _OF_CHILD = 0, 1
 
 
 class Begun(NamedTuple):
-    """A call, and when it was ordered or refused; 0 where nobody looked that up."""
+    """A call, and when it was ordered or refused; 0 where that was not looked up."""
 
     at_ms: int
     call: ToolCallMade

@@ -1,6 +1,6 @@
 """The event log: what a run did, as events with their correlation, told while it happens or read off its turns.
 
-Rule 1: events are made from turns alone, so whoever reads the journal later gets the same ones.
+Rule 1: events are made from turns alone, so a later reader of the journal gets the same ones.
 Rule 2: what began has one end: its outcome, or the ending of the run that cut it off.
 Rule 3: a run is a span and each of its commands one below it, named RUN.COMMAND. The command that starts a child
         has the child's own name, so the spans of a family make one tree.
@@ -164,7 +164,7 @@ class Telling:
         return places.where(node) if places.steps else self._beneath.get(state.run_id, "")
 
     def _moved(self, state: RunState, fact: Fact, stands: LifecycleState, reason: str) -> "Iterator[_Told]":
-        # Of a run that is followed from its middle on, nobody here knows where it stood before its first move.
+        # Of a run that is followed from its middle on, it is not known where it stood before its first move.
         stood = self._stands.get(state.run_id, stands)
         self._stands[state.run_id] = stands
         if stands is not stood:
@@ -209,7 +209,7 @@ class Telling:
                 yield Action.TOOL, self._called(state, step, took_ms, code), place
 
     def _doubted(self, state: RunState, fact: Fact) -> "Iterator[_Told]":
-        """The ends of calls whose outcome nobody knows; everything else was settled before the run ended."""
+        """The ends of calls whose outcome is unknown; everything else was settled before the run ended."""
         for command_id, code in state.commands.doubted.items():
             step = self._readings[state.run_id].steps.get(command_id)
             if step is not None and step.kind is StepKind.TOOL and self._open.pop(_span(state, step), None) is not None:
@@ -226,7 +226,7 @@ class Telling:
         return below_step(self._run(state), span_id=_span(state, step), step_name=self._place(state, step.node))
 
     def _below_call(self, state: RunState, step: Step) -> CorrelationContext:
-        # A plan makes its calls itself: no model asked for them, and their id is known to nobody else.
+        # A plan makes its calls itself: no model asked for them, and their id is known to nothing else.
         if places_of(pinned(state).graph).steps:
             return self._below_step(state, step)
         return below_tool_call(self._run(state), span_id=_span(state, step), tool_call_id=step.call_id)

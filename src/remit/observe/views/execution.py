@@ -2,6 +2,8 @@
 
 Rule 1: these are views; nothing is kept here that the state does not say.
 Rule 2: an open run has a response too: what it waits for, and what there is of an answer.
+Rule 3: the checks that are counted are those of the answer as it stands; what was said of answers that went back stands in
+        the journal. A schema is one check, a rule or a judge that was heard is one each; a goal without either is one.
 """
 
 from collections.abc import Mapping
@@ -20,17 +22,19 @@ from remit.core.failure import (
     stakes_of,
 )
 from remit.core.journal.arrivals import ModelAnswered
-from remit.core.journal.codec import from_json, read_json
+from remit.core.journal.codec import from_json, plain, read_json
 from remit.core.limits.tools import ToolChoiceMode
-from remit.core.record import Text, replace
+from remit.core.record import JsonObject, Text, replace
 from remit.core.run.contract import (
     ConfidenceSource,
     ExecutionContext,
     ExecutionState,
     HaltedBy,
+    Mode,
     SystemError,  # noqa: A004  # the contract's own name for it
     SystemResponse,
     ToolCallMade,
+    ValidationResult,
     WaitingFor,
 )
 from remit.core.run.signals import packet_id
@@ -43,7 +47,6 @@ from remit.kernel.results.votes import in_order
 from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
 from remit.observe.views.calls_made import calls_made, place_of
 from remit.observe.views.late_outcomes import NOTHING_BELOW, Below, in_doubt
-from remit.observe.views.validation import details_of, repaired, validation_of
 
 _PPM = 1_000_000
 
@@ -189,7 +192,7 @@ def response_of(
 ) -> SystemResponse:
     """What the caller is told. `content` is the text of the run's answer, wherever it lives.
 
-    `outputs` are those of a plan's steps, by their name, as far as it came; `made` is the log of calls, where somebody
+    `outputs` are those of a plan's steps, by their name, as far as it came; `made` is the log of calls, where the caller
     has read the texts and the children that it tells of; `below` is what runs beneath it left in doubt.
     """
     request = pinned(state).request
@@ -312,3 +315,59 @@ def _structured(state: RunState, content: str) -> object:
         return read_json(content)
     except (ValueError, RecursionError):
         return None  # The text of a tool that ended the loop is an answer without being an output of the model.
+
+
+# Modes whose output contract is about the answer itself.
+_CONTRACTED = (Mode.CHAT, Mode.STRUCTURED)
+# As many repairs as a warning names.
+_REPAIRS_SHOWN_MAX = 3
+
+
+def validation_of(state: RunState) -> ValidationResult | None:
+    """What the checks came to; None where nothing judged the answer of this run, or there was none to judge."""
+    manifest = pinned(state)
+    has_contract = manifest.request.output.schema is not None and manifest.request.mode in _CONTRACTED
+    counted = state.result.checks_passed + state.result.checks_failed
+    if not has_contract and manifest.goal is None and not counted:
+        return None
+    passed, failed = state.result.checks_passed, state.result.checks_failed
+    if has_contract and (state.result.answer or state.result.violations):
+        fits = not state.result.violations
+        passed, failed = passed + fits, failed + (not fits)
+    elif not counted:
+        passed, failed = int(state.end.ending in ANSWERED), int(state.end.ending is Ending.VALIDATION_FAIL)
+    repairs, remaining = state.counts.repairs + len(_mended(state)), _remaining(state)
+    if not (passed or failed or repairs or remaining):
+        return None
+    return ValidationResult(passed, failed, repairs, remaining)
+
+
+def details_of(state: RunState) -> JsonObject:
+    """What a program is told about an answer that did not pass: each violation with its path, and every objection."""
+    if state.end.ending is not Ending.VALIDATION_FAIL:
+        return {}
+    violations = plain(state.result.violations)
+    objections = [*state.result.problems, *state.result.objections]
+    return {
+        **({"violations": violations} if violations else {}),
+        **({"problems": objections} if objections else {}),
+    }
+
+
+def repaired(state: RunState) -> tuple[str, ...]:
+    """A warning that the answer had to be repaired to have its shape, with what was changed."""
+    mended = _mended(state)
+    if not mended or mended[-1].text != state.result.answer:
+        return ()
+    repairs = mended[-1].repairs
+    more = f" and {len(repairs) - _REPAIRS_SHOWN_MAX} more" if len(repairs) > _REPAIRS_SHOWN_MAX else ""
+    return (f"the output was repaired: {'; '.join(repairs[:_REPAIRS_SHOWN_MAX])}{more}",)
+
+
+def _mended(state: RunState) -> list[ModelAnswered]:
+    return [entry for entry in state.talk.context if isinstance(entry, ModelAnswered) and entry.repairs]
+
+
+def _remaining(state: RunState) -> tuple[str, ...]:
+    unfit = tuple(f"{violation.path or '/'}: {violation.message}" for violation in state.result.violations)
+    return (*unfit, *state.result.problems, *state.result.objections)

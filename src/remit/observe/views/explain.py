@@ -119,7 +119,7 @@ class Standing(Record):
     questions: tuple[Question, ...] = ()
     # Child runs that wait for a person on this run's behalf.
     children: tuple[str, ...] = ()
-    # Runs beneath it that rest until somebody resumes them.
+    # Runs beneath it that rest until they are resumed.
     paused: tuple[str, ...] = ()
 
 
@@ -149,7 +149,7 @@ class Explanation(Record):
     # What kind of task it is and who says so; and what its caller is warned of, where it ended all the same.
     task: Task | None = None
     warnings: tuple[str, ...] = ()
-    # Tools that changed something as far as anybody knows, and that nothing could verify.
+    # Tools that changed something as far as is known, and that nothing could verify.
     unverified: tuple[str, ...] = ()
 
 

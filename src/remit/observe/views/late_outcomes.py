@@ -1,6 +1,6 @@
-"""Outcomes that were in doubt when a run ended, as everybody is told of them: the doubt, or what was found out since.
+"""Outcomes that were in doubt when a run ended, as every view tells them: the doubt, or what was found out since.
 
-Rule 1: of each effect that an ending names as in doubt exactly one thing is told, wherever it is told: that nobody knows what
+Rule 1: of each effect that an ending names as in doubt exactly one thing is told, wherever it is told: that it is unknown what
         became of it, or what its tool said after the ending, and in which turn.
 Rule 2: what was found out changes nothing about the ending: nothing is committed after it.
 """
@@ -40,7 +40,7 @@ NOTHING_BELOW = Below()
 
 
 def in_doubt(state: RunState, below: Below = NOTHING_BELOW) -> tuple[str, ...]:
-    """What is told of the effects that a run ended over without anybody knowing whether they happened."""
+    """What is told of the effects that a run ended over, unknown whether they happened."""
     known = {**found_since(state), **below.found}
     doubted = claims_in(effects_in_doubt(state))
     left = [claim for claim in state.end.doubted if claim in known or claim in doubted]
@@ -67,7 +67,7 @@ def joined(before: Found | None, then: Found) -> Found:
 
 def doubt_told(claim: str) -> str:
     """What a caller is told of an effect in doubt."""
-    return f"nobody knows what became of {claim}: find out before it is done again"
+    return f"it is unknown what became of {claim}: find out before it is done again"
 
 
 def late_told(claim: str, late: LateOutcome) -> str:

@@ -1,6 +1,6 @@
 """What a store names that would be loaded or asked: every path and every address, as its runs recorded them.
 
-Rule 1: nothing is looked up and nothing judged; it is text of whoever wrote the store, and shown as such, in full.
+Rule 1: nothing is looked up and nothing judged; it is text of the writer of the store, and shown as such, in full.
 Rule 2: a run that cannot be read is counted, not passed over.
 """
 
@@ -28,7 +28,7 @@ class StoreNamed(Record):
     key: str
     owner: int
     is_trusted: bool
-    # Who signed runs of it and has not been accepted, and how many runs nobody has signed.
+    # Who signed runs of it and has not been accepted, and how many runs have no signature.
     signers: tuple[str, ...]
     runs_unsigned: int
     named: Named

@@ -1,16 +1,15 @@
 """What a plan and a vote came to: which steps are finished, which replicas answered, who won.
 
 Rule 1: a step counts as finished when the journal says so, and as nothing else.
-Rule 2: texts stand here as they were said; whoever prints them makes them fit to print.
+Rule 2: texts stand here as they were said; the caller makes them fit to print.
 """
 
 from remit.core.failure import ENDINGS
 from remit.core.record import Record, Text, replace
 from remit.core.run.lifecycle import LifecycleState
-from remit.observe.places import Places
+from remit.observe.places import Places, beginning, gave
 from remit.observe.reading import NOT_PASSED, Reading
 from remit.observe.steps import ANSWERED_STATUS, CUT_OFF, FAILED, LOST, UNDER_WAY, Step, StepKind
-from remit.observe.views.step_output import beginning, gave
 
 FINISHED = "finished"
 NOT_BEGUN = "not begun"
@@ -39,7 +38,7 @@ class ReplicaTold(Record):
 
 
 class VoteTold(Record):
-    """A vote: how many replicas were to be asked, those that were, who won (0 is nobody) and how surely."""
+    """A vote: how many replicas were to be asked, those that were, who won (0 is no replica) and how surely."""
 
     wanted: int
     replicas: tuple[ReplicaTold, ...]

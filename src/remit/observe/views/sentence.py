@@ -1,7 +1,7 @@
 """A run in one sentence, as the doctrine wants it: allowed, chose, called, spent, updated, ended because.
 
 Rule 1: it says nothing that the explanation does not hold.
-Rule 2: it is one printable line, whoever chose the words in it.
+Rule 2: it is one printable line, wherever the words in it come from.
 """
 
 from collections.abc import Sequence
@@ -168,7 +168,7 @@ def said_stopped(stopped: Stopped) -> str:
     """Why a run was stopped before its budget was spent, and what that saved."""
     saved = [f"{amount} {dimension}" for dimension, amount in stopped.saved]
     told = f"{stopped.left} {stopped.dimension} were left and at least {stopped.needed} needed"
-    # What the run would have spent nobody knows; it cannot have been more than what was left.
+    # What the run would have spent is unknown; it cannot have been more than what was left.
     return f"{told}, which saved at most {_listed(saved, len(saved))}" if saved else told
 
 
@@ -208,7 +208,7 @@ def _said_standing(standing: Standing, uncommitted: tuple[str, ...], unverified:
 
 
 def _said_paused(standing: Standing) -> str:
-    """The runs that somebody has to resume, and those beside them that ask something."""
+    """The runs that a person has to resume, and those beside them that ask something."""
     held = [f"child run {_name(child)}" for child in standing.children if child not in standing.paused]
     said = [f"run {_name(child)}, which is paused" for child in standing.paused]
     return _listed([*said, *held])

@@ -139,7 +139,7 @@ def _field(name: str, value: object) -> str:
 
 
 def _dimension(index: int) -> str:
-    """The name of a dimension; a journal of a later version may count one that nobody here knows."""
+    """The name of a dimension; a journal of a later version may count one that is unknown here."""
     return FIELDS[index] if 0 <= index < len(FIELDS) else f"dimension {index}"
 
 

@@ -1,13 +1,13 @@
-"""The bus: whoever wants to know what happens in runs is told, any number of them, here and in other processes.
+"""The bus: any number of listeners are told what happens in runs, here and in other processes.
 
 Rule 1: the journal is the truth and the only queue. A subscriber holds a cursor: it takes what is recent from memory that all
         share, reads the store where it is behind, and is woken when there is more. A slow one loses nothing, holds up
-        nobody and costs no memory.
+        no listener and costs no memory.
 Rule 2: a listener is called while the turn is told, in the process that wrote it. One that breaks is logged, and the run
         goes on.
 Rule 3: what a model is saying passes beside the journal, to those who listen when its answer begins. It is provisional, and
         bounded for each subscriber: of an answer that is too long for a slow one the rest is left out until its turn comes.
-Rule 4: other processes are heard of by the bell of the store, read once for everybody here; a look now and then makes good
+Rule 4: other processes are heard of by the bell of the store, read once for all listeners here; a look now and then makes good
         what a bell lost.
 """
 
@@ -44,7 +44,7 @@ from remit.core.run.run_events import (
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
-from remit.orchestrate.bus.subscription import Subscription, Told
+from remit.orchestrate.bus.subscription import Delivered, Subscription
 from remit.orchestrate.ports import Store
 
 # Turns that are kept at hand for all subscribers together; one that is further behind reads the store.
@@ -85,8 +85,8 @@ class Bus:
         self._known: OrderedDict[str, Whose] = OrderedDict()
         # The newest turns, by run and number; and the last of the feed, in a row.
         self._recent: OrderedDict[tuple[str, int], RunEvent] = OrderedDict()
-        self._row: deque[Told] = deque(maxlen=RECENT_MAX)
-        # Behind which place the row has every turn; None while nobody follows the feed. And up to where it was followed.
+        self._row: deque[Delivered] = deque(maxlen=RECENT_MAX)
+        # Behind which place the row has every turn; None while no listener follows the feed. And up to where it was followed.
         self._row_from: Place | None = None
         self._seen: Place = START
         self._follower: asyncio.Task[None] | None = None
@@ -127,7 +127,7 @@ class Bus:
         return self._known.get(state.run_id) or self._keep(whose_of(pinned(state)))
 
     def turned(self, state: RunState, turn: Turn) -> None:
-        """Tell everybody of a turn that was written here."""
+        """Tell all listeners of a turn that was written here."""
         if not self._listeners and not self._ears:
             return
         whose, fields = self.learn(state), partial(run_fields, state.run_id, state)
@@ -152,13 +152,13 @@ class Bus:
             if ear.subject.run_id == run_id:
                 ear.wake()
 
-    def answer(self, run_id: str, seq: int) -> "Answer | None":
-        """What passes an answer on that a model begins after a turn; None where nobody listens."""
+    def answer(self, run_id: str, seq: int) -> "StreamedAnswer | None":
+        """What passes an answer on that a model begins after a turn; None without a listener."""
         whose = self._known.get(run_id, Whose(run_id))
         listeners = [listener for listener in self._covering(whose) if listener.on_chunk is not None]
         is_heard_here = bool(listeners) or any(ear.hears(whose) for ear in self._ears)
         is_heard = is_heard_here or self._bell.is_heard(Topic.CHUNKS)
-        return Answer(self, whose, seq, listeners) if is_heard else None
+        return StreamedAnswer(self, whose, seq, listeners) if is_heard else None
 
     def tell(self, piece: Piece, *, is_ours: bool) -> None:
         """Pass on a piece of an answer, to other processes too where the answer is given here."""
@@ -173,7 +173,7 @@ class Bus:
             self._bell.ring(Topic.CHUNKS, encode_record(replace(piece, teller=self._name)))
 
     async def close(self) -> None:
-        """Tell nobody any more; subscriptions end."""
+        """End every subscription; nothing is told any more."""
         self.is_closed = True
         self._wake_all()
         if self._follower is not None:
@@ -181,7 +181,7 @@ class Bus:
             await asyncio.gather(self._follower, return_exceptions=True)
 
     async def standing(self, subject: Subject) -> Place:
-        """Where somebody begins who wants to hear of what comes from now on."""
+        """Where a listener begins that wants to hear of what comes from now on."""
         if not subject.is_one_run:
             return await self._feed.end()
         entry = await self._catalogue.entry(subject.run_id) if await self._covers(subject) else None
@@ -205,23 +205,23 @@ class Bus:
         whose = await self._whose(subject.run_id)
         return whose is not None and subject.covers(whose)
 
-    async def of_many(self, place: Place) -> list[Told]:
+    async def of_many(self, place: Place) -> list[Delivered]:
         """The next turns of all runs behind a place: from memory where they are recent, else from the feed."""
         if self._row_from is not None and place >= self._row_from:
             later = takewhile(lambda told: told.place > place, reversed(self._row))
             return list(later)[::-1][:READ_MAX]
         return [await self._told(written) for written in await self._feed.since(place, limit=READ_MAX)]
 
-    async def _told(self, written: WrittenTurn) -> Told:
+    async def _told(self, written: WrittenTurn) -> Delivered:
         known, whose = self._recent.get((written.run_id, written.seq)), await self._whose(written.run_id)
         if whose is None:
-            return Told(written.place, None, NOBODY)
+            return Delivered(written.place, None, NOBODY)
         try:
             event = known or turn_event(written.run_id, decode_turn(written.data))
         except RemitError as error:
             _log.warning("turn %s cannot be told: %s", written.seq, error, extra=run_fields(written.run_id, None))
-            return Told(written.place, None, whose)
-        return Told(written.place, placed(event, written.place), whose)
+            return Delivered(written.place, None, whose)
+        return Delivered(written.place, placed(event, written.place), whose)
 
     async def _whose(self, run_id: str) -> Whose | None:
         """Whose a run is; None for one that is not listed any more."""
@@ -314,7 +314,7 @@ class Bus:
                 self.tell(piece, is_ours=False)
 
 
-class Answer:
+class StreamedAnswer:
     """Passes the pieces of one answer on to those who listen when it begins, each for as long as it can take them."""
 
     def __init__(self, bus: Bus, whose: Whose, seq: int, listeners: list[Listener]) -> None:
@@ -345,7 +345,7 @@ class _Pieces:
         self._next: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def is_next(self, piece: Piece) -> bool:
-        """Whether a piece follows the one before it; whoever comes in the middle of an answer hears it from there on."""
+        """Whether a piece follows the one before it; a listener that comes in the middle of an answer hears it from there on."""
         run_id, at = piece.whose.run_id, (piece.seq, piece.number)
         if piece.number and self._next.get(run_id, at) != at:
             return False
@@ -356,7 +356,7 @@ class _Pieces:
 
 
 def _call(told: Callable[..., None] | None, *what: Any, of: str, fields: Fields) -> bool:
-    """Tell a listener something; False where it broke, which harms nobody else."""
+    """Tell a listener something; False where it broke, which harms no other."""
     try:
         if told is not None:
             told(*what)

@@ -1,10 +1,10 @@
 """The post: what people say to runs, whichever process drives them.
 
-Rule 1: whoever holds a run is rung for what is left for it, or looks; without a holder, the sender decides itself.
+Rule 1: the holder of a run is rung for what is left for it, or looks; without a holder, the sender decides itself.
 Rule 2: an entry is settled together with the turn that answers it, so nothing is heard twice and nothing is lost.
 Rule 3: the sender learns whether it was heard, and if not, why.
 Rule 4: to say no loads nothing. A run that is driven here, or whose kit is at hand, goes on; any other hears the no and is
-        paused, so that nothing is done and its time does not run out until somebody resumes it.
+        paused, so that nothing is done and its time does not run out until it is resumed.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from remit.core.run.signals import Signal, UserSignal, packet_named
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
-from remit.observe.people.settled import too_late
+from remit.observe.people.packets import too_late
 from remit.orchestrate.executors.human import answer_to
 from remit.orchestrate.executors.reports import PERFORMED, Report
 from remit.orchestrate.loop.durability import answer_of
@@ -40,10 +40,10 @@ OUTCOME_WAIT_MS_MAX = 10_000
 SIGNAL_UNHEARD = "SIGNAL_UNHEARD"
 REJECT_LOADS_NOTHING = "a no loads no tools and asks no model"
 
-# Why an answer is refused, among others where somebody else has settled the question.
+# Why an answer is refused, among others where another person has settled the question.
 _MAYBE_LATE = (ArrivalFault.DUPLICATE, ArrivalFault.UNKNOWN_COMMAND, ArrivalFault.RUN_ENDED)
 
-# Whether a run goes on after a signal, when nobody was driving it.
+# Whether a run goes on after a signal, when no process was driving it.
 GOES_ON: Mapping[Signal, bool] = MappingProxyType(
     {
         Signal.CANCEL: False,
@@ -107,7 +107,7 @@ class Post:
             self._rounds = asyncio.create_task(self._go_round())
 
     async def hear_waiting(self, live: Live) -> None:
-        """Let a run that was just taken up hear what was left for it while nobody listened."""
+        """Let a run that was just taken up hear what was left for it while no process held it."""
         await self.hear_for({live.run_id: live}.get)
 
     async def hear_for(self, live_of: Callable[[str], Live | None]) -> None:
@@ -146,7 +146,7 @@ class Post:
         return report
 
     async def _say_and_rest(
-        self, signal: UserSignal, state: RunState, report: Report, why: str, heard: int = 0
+        self, signal: UserSignal, state: RunState, report: Report, why: str, entry: int = 0
     ) -> tuple[Turn, str]:
         """Let a run hear a no that it does not act on now, and order nothing; gives why it rests, where it does."""
         runner = self.hub.runner
@@ -156,7 +156,7 @@ class Post:
         # Where nothing would be done anyway, because others are still asked or the run ends, it need not stand still.
         is_idle = not any(type(decision) in PERFORMED for decision in turn.decisions)
         before = () if state.place.paused or is_idle else (PauseRequested(signal.user_id),)
-        turn = await self.hub.note_and_rest(signal.run_id, (*before, report), heard=heard)
+        turn = await self.hub.note_and_rest(signal.run_id, (*before, report), entry=entry)
         return turn, "" if is_idle else why
 
     async def _wait(self, signal: UserSignal, number: int) -> tuple[str, str]:
@@ -178,15 +178,15 @@ class Post:
             except (RunHeld, EntrySettled):
                 continue
             except (IllegalArrival, RequestRejected, SourceFault) as error:
-                # Whoever is refused must not be heard later; where the run was faster, that counts.
+                # A signal that is refused must not be heard later; where the run was faster, that counts.
                 await self._inbox.settle(number, str(error.code), error.message)
                 if (outcome := await self._inbox.outcome(number)) == (str(error.code), error.message):
                     raise
-                if outcome is not None:  # Else a turn that answers it is being written by somebody who holds the run.
+                if outcome is not None:  # Else a turn that answers it is being written by the holder of the run.
                     return _accepted(outcome), ""
         raise RequestRejected(
             SIGNAL_UNHEARD,
-            f"whoever drives run {run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "
+            f"the process that drives run {run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "
             "it stays in the inbox and is heard when the run is resumed",
             {"run_id": run_id, "entry": number},
         )
@@ -196,7 +196,7 @@ class Post:
         hang_up = self._bell.listen(Topic.POST, lambda _: rung.set())
         try:
             while drivers := self.hub.drivers:
-                # That a child has ended elsewhere rings for nobody here, and is looked for as long as somebody waits for it.
+                # That a child has ended elsewhere rings for no process here, and is looked for as long as a caller waits for it.
                 is_awaiting = any(driver.live.state.children.held for driver in drivers.values())
                 look_ms = min(INBOX_POLL_MS, self._bell.look_ms) if is_awaiting else self._bell.look_ms
                 with suppress(TimeoutError):
@@ -224,18 +224,18 @@ class Post:
         try:
             report = await self._report(live.state, decode_signal(data))
             if live.run_id in self.hub.drivers:
-                await self.hub.hear(live.run_id, report, heard=number)
+                await self.hub.hear(live.run_id, report, entry=number)
             else:
-                await self.hub.runner.judge(live, report, heard=number)
+                await self.hub.runner.rule_on(live, report, entry=number)
         except (EntrySettled, RunHeld):
-            return  # Somebody else was faster, and what they said of it stays; or the run is theirs, and they hear it.
+            return  # Another process was faster, and its answer stays; or it holds the run, and hears the entry.
         except (IllegalArrival, RequestRejected, InvariantBroken) as error:
             token = 0 if live.warrant is None else live.warrant.token
             await self._inbox.settle(number, str(error.code), error.message, token=token)
 
 
 def _accepted(outcome: tuple[str, str]) -> str:
-    """What the holder says to whoever was heard; raises what it says to one that was not."""
+    """What the holder says to a sender that was heard; raises what it says to one that was not."""
     code, message = outcome
     if code:
         raise RequestRejected(code, message)

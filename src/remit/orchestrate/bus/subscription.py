@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LETTERS_MAX = 64 << 10
 
 
-class Told(NamedTuple):
+class Delivered(NamedTuple):
     """A turn in the order of all runs; no event where it cannot be told, or its run is gone."""
 
     place: Place
@@ -37,7 +37,7 @@ class Subscription:
         self._letters = 0
         # Runs of whose answers more came than there was room for.
         self._overfull: set[str] = set()
-        self._read: deque[Told] = deque()
+        self._read: deque[Delivered] = deque()
         self._woken = asyncio.Event()
         self._is_closed = False
 
@@ -64,7 +64,7 @@ class Subscription:
         self.close()
 
     def close(self) -> None:
-        """Hear nothing more; whoever waits for the next event is told that there is none."""
+        """Hear nothing more; a caller that waits for the next event is told that there is none."""
         self._is_closed = True
         self._bus.leave(self)
         self.wake()
@@ -92,7 +92,14 @@ class Subscription:
             return
         self._letters += letters
         kind = EventKind.RESTARTED if piece.is_restart else EventKind.SAID
-        self._pieces.append((RunEvent(run_id, kind, piece.seq, None, piece.text, piece.reasoning), look))
+        self._pieces.append(
+            (
+                RunEvent(
+                    run_id=run_id, kind=kind, seq=piece.seq, turn=None, text=piece.text, reasoning=piece.reasoning
+                ),
+                look,
+            )
+        )
         self.wake()
 
     async def more(self, wait_s: float | None = None) -> bool:
@@ -126,7 +133,7 @@ class Subscription:
             return self._piece(0)
         if not self._read:
             events = await self._bus.of_run(self.subject, after)
-            self._read.extend(Told(event.seq, event, NOBODY) for event in events)
+            self._read.extend(Delivered(event.seq, event, NOBODY) for event in events)
         if not self._read:
             return None
         self._at, event, _ = self._read.popleft()

@@ -51,7 +51,7 @@ class Constrainer:
     def line(self, data: bytes) -> JsonObject:
         """The result for one line, a JSON object with a text and what is demanded of it.
 
-        The id that a line gives itself comes back, and so do the names of fields that nobody reads.
+        The id that a line gives itself comes back, and so do the names of fields that are not read here.
         """
         try:
             members = read_members(data)
@@ -69,7 +69,7 @@ class Constrainer:
         return values
 
     def too_long(self, bytes_max: int) -> JsonObject:
-        """The result for a line that is longer than anybody reads."""
+        """The result for a line that is longer than the limit."""
         return _refused(LINE_TOO_LONG, f"the line has more than line_bytes_max={bytes_max}; shorten or split it")
 
     def _constrained(self, members: Mapping[str, bytes]) -> Constrained:

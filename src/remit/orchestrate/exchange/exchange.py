@@ -1,6 +1,6 @@
 """One exchange of a conversation: the kit it runs with, and who is told what while it goes on.
 
-Rule 1: whoever listens may break, and the run goes on.
+Rule 1: a listener may break, and the run goes on.
 Rule 2: a result is told as the model is shown it, in full, after its turn was written.
 """
 
@@ -23,8 +23,7 @@ from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.observe.views.event_log import EventLog, Telling
-from remit.observe.views.meter import metered
-from remit.observe.watcher import Watcher
+from remit.observe.watcher import Watcher, metered
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.setup.kit import Code, ContextProvider, Kit, ToolCallFilter
 from remit.tool.registry import Registry
@@ -105,7 +104,7 @@ class Exchange:
         self.listener = Listener(self._hear, pass_on)
 
     async def finish(self) -> None:
-        """Wait until everybody has been told what there was to tell."""
+        """Wait until every listener has been told what there was to tell."""
         if self._teller is not None:
             await self._teller
 
@@ -157,8 +156,8 @@ class Exchange:
 
 
 def _outputs(state: RunState, turn: Turn) -> list[tuple[str, Text]]:
-    """Which tools a turn heard from, and what the model is shown of it. A call that was cut off said nothing."""
-    heard: list[tuple[str, Text]] = []
+    """The tools whose results a turn brought, and what the model is shown of each. A call that was cut off said nothing."""
+    results: list[tuple[str, Text]] = []
     for ruling in turn.decisions:
         if not isinstance(ruling, CallSettled | CommandSettled) or ruling.command_id not in state.calls.made:
             continue
@@ -168,8 +167,8 @@ def _outputs(state: RunState, turn: Turn) -> list[tuple[str, Text]]:
         said = (
             entry for entry in reversed(state.talk.context) if isinstance(entry, Message) and entry.role is Role.TOOL
         )
-        heard += [(call.tool, entry.content) for entry in said if entry.tool_call_id == call.call_id][:1]
-    return heard
+        results += [(call.tool, entry.content) for entry in said if entry.tool_call_id == call.call_id][:1]
+    return results
 
 
 def told(watcher: Watcher) -> Listener:

@@ -6,22 +6,25 @@ Rule 3: entries of the session outlive its runs; the next run begins with all of
 Rule 4: a run that was tried again stands in its session for what the newest fork of it came to.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from threading import Lock
+from typing import Any, NamedTuple
 
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.codec import decode_turn, read_json
 from remit.core.journal.commands import ForkRun
 from remit.core.journal.rulings import SessionEntryKept
-from remit.core.record import Record, replace
+from remit.core.record import JsonObject, Record, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.manifest import SessionLink
 from remit.core.run.messages import Message, Role, assistant_message
+from remit.core.schema.json_text import kept_value
 from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.exchange.rendering import Fetch
+from remit.orchestrate.exchange.conversation import Fetch
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Catalogue
 
@@ -94,7 +97,7 @@ def _checked_value(key: str, value: str) -> str:
 async def last_run(catalogue: Catalogue, runner: Runner, session_id: str, tenant_id: str | None = None) -> Last | None:
     """The newest run of a session of a tenant, or what trying it again came to; None when the session has none.
 
-    Raises RequestRejected where several tenants have a session of this name and nobody says whose is meant.
+    Raises RequestRejected where several tenants have a session of this name and it is not said whose is meant.
     """
     runs = await catalogue.session(session_id, tenant_id=tenant_id)
     if not runs:
@@ -153,7 +156,7 @@ def linked(
 
 
 def _check_owner(request: SystemRequest, run: RunState) -> None:
-    """A session is its tenant's and its user's: whoever goes on with it is shown what was said in it."""
+    """A session is its tenant's and its user's: a caller that goes on with it is shown what was said in it."""
     before = pinned(run).request
     if (request.tenant_id, request.user_id) != (before.tenant_id, before.user_id):
         message = (
@@ -177,3 +180,50 @@ def history_of(state: RunState) -> tuple[Message, ...]:
 def _asked(state: RunState) -> tuple[Message, ...]:
     messages = pinned(state).request.messages
     return tuple(m for m in messages if m.role in (Role.USER, Role.ASSISTANT) and not m.tool_calls)
+
+
+# What a session keeps beside its words: decisions and names that carry forward, by key, as JSON values.
+#
+# The journal is the truth; what is read here is a copy of it, and every value that is handed out is the reader's own.
+# Writing goes through the journal first; who reads afterwards reads what was written.
+class SessionState:
+    """What a session keeps, by key: JSON values, read from here and written to the journal. Reading is thread-safe."""
+
+    def __init__(self, keep: Callable[[str, str], Coroutine[Any, Any, None]]) -> None:
+        self._keep = keep
+        self._texts: dict[str, str] = {}
+        self._lock = Lock()
+        # One entry is written after the other, so that what is read last was written last. A lock serves one loop.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._writing = asyncio.Lock()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A value of one's own, or the default when nothing is kept under the key."""
+        with self._lock:
+            text = self._texts.get(key)
+        return default if text is None else kept_value(text)
+
+    def items(self) -> JsonObject:
+        """Everything that is kept, as a dictionary of one's own."""
+        with self._lock:
+            texts = dict(self._texts)
+        return {key: kept_value(text) for key, text in texts.items()}
+
+    async def set(self, key: str, value: Any) -> None:
+        """Keep a value; it is in the journal when this returns, or in the first exchange's if there was none yet."""
+        try:
+            text = canonical_json(value).decode()
+        except (NotCanonical, TypeError, RecursionError) as error:
+            message = f"the value of entry {key[:80]!r} is no JSON: {error}"
+            raise RequestRejected(SESSION_ENTRY_INVALID, message, {"key": key[:80]}) from error
+        check_entries([(key, text)])
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            self._loop, self._writing = loop, asyncio.Lock()
+        async with self._writing:
+            await self._keep(key, text)
+            self.learn({key: text})
+
+    def learn(self, texts: dict[str, str]) -> None:
+        """Take over what the journal says."""
+        with self._lock:
+            self._texts |= texts

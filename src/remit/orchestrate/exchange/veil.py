@@ -63,12 +63,12 @@ class _Held:
             return ""
         self._text += text
         whole = _whole(self._text)
-        heard = self._sealed(whole)
+        shown = self._sealed(whole)
         # Of a short word behind no telling name the beginning may be heard.
         if len(self._text) <= WORD_PASSED_CHARS_MAX and _last_word(self._text) == 0:
-            heard += self._text[self._passed :]
+            shown += self._text[self._passed :]
             self._passed = len(self._text)
-        return heard
+        return shown
 
     def rest(self) -> str:
         return self._sealed(len(self._text))

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from remit.core.record import Text
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.executors.reports import Report
-from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.ports import Clock
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 
 def _unheard(run_id: str, report: Report) -> None:
-    """Nobody is told."""
+    """Tell no run."""
 
 
 async def _free(run_id: str, command_id: str) -> bool:
-    """Nobody takes anything back."""
+    """No call is ever taken back."""
     return True
 
 
@@ -26,7 +26,7 @@ class Bench:
     """Long texts, secrets, halts and the time, as they are at hand here.
 
     `claim` says whether a call that changes something may begin, and `on_late` is told of an outcome that comes when
-    nobody waits for it any more.
+    no caller waits for it any more.
     """
 
     text: Callable[[Text], Awaitable[str]]
@@ -36,5 +36,5 @@ class Bench:
     clock: Clock | None = None
     on_late: Callable[[str, Report], None] = _unheard
     claim: Callable[[str, str], Awaitable[bool]] = _free
-    # Who hears what models say; None where nobody can.
+    # Who hears what models say; None where none can.
     bus: Bus | None = None

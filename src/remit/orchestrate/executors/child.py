@@ -1,4 +1,4 @@
-"""Children: a run beneath another, started, awaited, cancelled; and forks, which are nobody's children.
+"""Children: a run beneath another, started, awaited, cancelled; and forks, which have no parent.
 
 Rule 1: a child's id follows from the command that starts it, so starting it twice takes up the one there is.
 Rule 2: a child that only waits for people is left alone, and its parent is told that it waits.
@@ -35,7 +35,8 @@ from remit.kernel.state import RunState, compiled, pinned, waiting_for
 from remit.observe.views.execution import usage_of
 from remit.orchestrate.executors.reports import ChildSaid, Report
 from remit.orchestrate.history.fork_run import begin_fork, effects_of, is_settled, origin_of
-from remit.orchestrate.loop.hub import Driver, Hub
+from remit.orchestrate.loop.driver import Driver
+from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.offspring import (
     child_manifest,
@@ -56,7 +57,7 @@ from remit.validate.semantic import ask_of
 PARENT = "parent"
 # How often a parent looks whether a child that another process drives can be taken up.
 HELD_POLL_MS = 100
-# How long a fork is offered to whoever holds it: copying takes that long only where a process hangs.
+# How long a fork is offered to its holder: copying takes that long only where a process hangs.
 FORK_WAIT_MS_MAX = 10_000
 
 
@@ -83,7 +84,7 @@ class ChildExecutor:
             finally:
                 driver.is_awaited = False
         if state.end.ending is None:
-            # A child that somebody paused waits under no code; whoever paused it has to look after it.
+            # A child that a person paused waits under no code; that person has to look after it.
             return ChildSuspended(command.id, waiting_for(state) or Ending.REVIEW_REQUIRED)
         return await self._ended(live, command, state)
 
@@ -101,7 +102,7 @@ class ChildExecutor:
             await self._inbox.put(run_id, encode_signal(UserSignal(signal_id, Signal.CANCEL, run_id, PARENT)))
 
     async def fork(self, live: Live, command: ForkRun) -> None:
-        """Make the fork that a retry orders and let it go on, unless somebody has. Forking it twice forks it once."""
+        """Make the fork that a retry orders and let it go on, unless that was done. Forking it twice forks it once."""
         runner = self._hub.runner
         # Asked for at once: its origin has ended and is about to be let go, and its kit with it.
         kit = self._hub.known_kit(live.run_id)
@@ -125,7 +126,7 @@ class ChildExecutor:
             return
 
     async def _driver_at_last(self, live: Live, command: StartChild) -> Driver | None:
-        """Who drives the child here, once nobody else does; None when it was deleted.
+        """The driver of the child here, once no other process drives it; None when it was deleted.
 
         The deadline of the parent bounds the wait.
         """
@@ -144,7 +145,7 @@ class ChildExecutor:
         manifest = await self._manifest(live, command)
         try:
             return await hub.begin(manifest, hub.kit_of(live.run_id))
-        except IllegalArrival:  # Somebody else began it at the same moment.
+        except IllegalArrival:  # Another process began it at the same moment.
             return await hub.take_up(command.run_id, hub.kit_of(live.run_id))
 
     async def _manifest(self, live: Live, command: StartChild) -> Manifest:
@@ -159,15 +160,17 @@ class ChildExecutor:
         if node is None or node.inner is None:
             return child_manifest(parent, command, chat_graph(), read=_read_by(live))
         # What people said meanwhile is for the next model that is asked, and here the children ask.
-        heard = tuple(live.state.talk.pending)
+        said_since = tuple(live.state.talk.pending)
         if node.feed is not None:
             fed = shown_to_model(command.kind, await self._hub.runner.text(command.prompt))
             told = (correction(command.problems),) if command.problems else ()
-            request = step_request(parent.request, node, (*fed, *told, *heard))
+            request = step_request(parent.request, node, (*fed, *told, *said_since))
         elif node.prompt:
-            request = step_request(parent.request, node, (user_message(node.prompt), *heard))
+            request = step_request(parent.request, node, (user_message(node.prompt), *said_since))
         else:
-            request = replica_request(parent.request, await self._hub.runner.text(live.state.talk.ephemeral), heard)
+            request = replica_request(
+                parent.request, await self._hub.runner.text(live.state.talk.ephemeral), said_since
+            )
             place = _place_of(live.state, command)
             return child_manifest(parent, command, node.inner, request, replica=place, read=_read_by(live))
         earlier = () if node.feed is None else await self._done_before(live, node)
@@ -198,7 +201,7 @@ class ChildExecutor:
 
     async def _was_there(self, live: Live, command: StartChild | ForkRun) -> bool:
         """Whether a run that has no turn here once had some: it was deleted, or lost with a database that was put back."""
-        # The log of heads is long; a run that was only just ordered has never been, so nobody has deleted it.
+        # The log of heads is long; a run that was only just ordered has never been, so it was not deleted.
         if int(command.id.partition(".")[0]) > live.recovered_seq:
             return False
         if isinstance(command, ForkRun) and await self._hub.runner.journal.read(command.run_id):

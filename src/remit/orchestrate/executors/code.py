@@ -7,32 +7,42 @@ Rule 4: a step works with what stands behind a handle; a validator, a filter and
 Rule 5: a voter chooses among the answers that there are. One that breaks or makes something up leaves no consensus.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from remit.context.evidence_message import relevance_of
 from remit.core.failure import ErrorCode, RemitError
-from remit.core.journal.arrivals import CodeFailed, CodeReturned, Election, ProposedCall
+from remit.core.journal.arrivals import CodeFailed, CodeReturned, ContextFailed, Election, ProposedCall
 from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import CallCode
 from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
+from remit.core.run.messages import Message
+from remit.core.work.candidate import Candidate
 from remit.core.work.plan import Step
 from remit.core.work.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.orchestrate.exchange.filters import context_of, looked
 from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.executors.errands import JudgeErrand, ProposeErrand, SiftErrand, StepErrand, VoteErrand
-from remit.orchestrate.executors.reports import CodeProposed, FilterSaid, Report, SiftedCall
+from remit.orchestrate.executors.errands import (
+    JudgeErrand,
+    ProposeErrand,
+    RetrieveErrand,
+    SiftErrand,
+    StepErrand,
+    VoteErrand,
+)
+from remit.orchestrate.executors.reports import CodeProposed, ContextSaid, FilterSaid, Report, SiftedCall
 from remit.orchestrate.executors.user_code import called
-from remit.orchestrate.facts.sealing import SECRET_GONE, SecretGone, is_lost, waits_for
+from remit.orchestrate.facts.sealer import SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.patterns.handlers import HandlerUnusable
 from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 from remit.orchestrate.patterns.step_values import NoStepValue, converted, query_in, written
 from remit.orchestrate.patterns.voters import STRATEGIES, NoConsensus, elect, settled
-from remit.orchestrate.setup.kit import Kit, ToolCallFilter
+from remit.orchestrate.setup.kit import ContextProvider, Kit, ToolCallFilter
 from remit.validate.breach import breach_text
 from remit.validate.check import Report as RulesReport
 from remit.validate.check import result_of
@@ -49,7 +59,7 @@ async def run_code(errand: CodeErrand, kit: Kit, bench: Bench) -> Report:
     command = errand.command
     work = _found(errand, kit, bench)
     if work is None:
-        return _failed(errand, f"nobody here has code named {command.name[:80]!r}", _FAILED)
+        return _failed(errand, f"there is no code here named {command.name[:80]!r}", _FAILED)
     who = _who(errand)
     try:
         return await within(command.timeout_ms, work)
@@ -174,7 +184,7 @@ def _who(errand: CodeErrand) -> str:
 
 
 def _failed(errand: CodeErrand, message: str, code: ErrorCode) -> Report:
-    """A failure, as it counts for whoever is failed: a vote finds no winner, a validate step objects."""
+    """A failure, as it counts for the node that waits: a vote finds no winner, a validate step objects."""
     command = errand.command
     if command.name.startswith(VOTE_MARK) or (isinstance(errand, StepErrand) and errand.is_check):
         return CodeReturned(command.id, problems=(message,))
@@ -203,3 +213,45 @@ def _returned(command: CallCode, said: object) -> Report:
     return CodeFailed(
         command.id, f"{command.name[:80]!r} returned a {kind}; it may return a text, a list of texts or None"
     )
+
+
+# Evidence for an exchange, from the context provider of the run's kit.
+#
+# Evidence that cannot be found makes a poorer answer, not a failed run; the failure is recorded.
+# What was found stands before the last message of the request and becomes no history.
+# A provider that has its evidence as candidates is asked for those, so that their relevance is reported with it.
+_UNKNOWN = -1
+
+
+@runtime_checkable
+class _Finder(Protocol):
+    """A provider that can tell what it found apart from the messages that it makes of it."""
+
+    async def find(self, query: str) -> Sequence[Candidate]: ...
+
+    def written(self, found: Sequence[Candidate]) -> Sequence[Message]: ...
+
+
+async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
+    """Ask the provider of the kit for evidence about the user's last words."""
+    command, provider = errand.command, kit.context
+    if provider is None:
+        return ContextFailed(command.id, "there is no context provider here")
+    try:
+        query = await bench.text(errand.query)
+        found, relevance_ppm = await within(command.timeout_ms, _found_evidence(provider, query))
+        texts = [await bench.text(message.content) for message in found]
+    except TimeRanOut:
+        return ContextFailed(command.id, f"the context provider took longer than timeout_ms={command.timeout_ms}")
+    except Exception as error:  # noqa: BLE001  # whatever a provider raises, the run goes on without context
+        return ContextFailed(command.id, f"the context provider raised {type(error).__name__}: {error}")
+    return ContextSaid(command.id, "\n\n".join(text for text in texts if text), relevance_ppm)
+
+
+async def _found_evidence(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:
+    """The messages of a provider, and how relevant the best of them is in millionths, where that is known."""
+    if not isinstance(provider, _Finder):
+        return await provider.build(query), _UNKNOWN
+    candidates = await provider.find(query)
+    relevance = relevance_of(candidates)
+    return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * _PPM)

@@ -1,6 +1,6 @@
 """People: what a person is shown when a run asks, and which question an answer belongs to.
 
-Rule 1: nobody here waits for a person: the question stands in the journal, and the run rests until somebody answers.
+Rule 1: no code here waits for a person: the question stands in the journal, and the run rests until a person answers.
 Rule 2: what is shown is what will run: the call as it was judged, the versions it is bound to, and what it releases.
 Rule 3: an answer to a packet that names its version is an answer to that version and no other.
 """
@@ -57,7 +57,7 @@ def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> App
 
 def _with_packet(asked: Approval, state: RunState, question: AskHuman) -> Approval:
     packet = question.packet
-    assert packet is not None, "whoever calls has looked"
+    assert packet is not None, "the caller has looked"
     call, tool = packet.call, state.derived.tools.get(packet.call.tool)
     return replace(
         asked,

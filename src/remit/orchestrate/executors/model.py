@@ -2,9 +2,9 @@
 
 Rule 1: the request is made from the run's history and its manifest alone, so a call can be repeated elsewhere.
 Rule 2: whatever an engine does, the run gets a report with a code; a call that took too long was cut and is charged so.
-Rule 3: the words of an error nobody expected may hold secrets: they are logged for the operator, never journaled.
+Rule 3: the words of an unexpected error may hold secrets: they are logged for the operator, never journaled.
 Rule 4: streaming passes beside the journal. A listener that breaks loses the rest of the answer, and the run goes on.
-Rule 5: what only looks like an answer is not streamed: a call that a model writes as text is heard by nobody.
+Rule 5: what only looks like an answer is not streamed: a call that a model writes as text is passed on to no listener.
 Rule 6: those who listen hear no secret: a word that may be a part of one is held until it is whole.
 Rule 7: an answer that breaks its shape, or was cut before it was complete, is reported with what is wrong with it where
         the run checks it next: the model is told. Where it does not, the call has failed.
@@ -27,12 +27,12 @@ from remit.inference.chain import ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
 from remit.kernel.results.votes import place_in_journal
 from remit.observe.logs import command_fields
-from remit.orchestrate.bus.bus import Answer
-from remit.orchestrate.exchange.shaping import (
+from remit.orchestrate.bus.bus import StreamedAnswer
+from remit.orchestrate.exchange.call_shape import (
     TOOLS_OFFERED_MAX,
-    Breach,
     Circumstances,
     Hearing,
+    ShapeBreach,
     Shaped,
     Unfit,
     is_plain,
@@ -75,13 +75,13 @@ class ModelExecutor:
         engine = kit.engines.get(command.model)
         if engine is None:
             known = ", ".join(kit.engines) or "none"
-            message = f"nobody here has an engine for model {command.model!r}; there are {known}"
+            message = f"no engine is here for model {command.model!r}; there are {known}"
             return ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, message)
         answer = await self._answer(errand, kit, engine)
         if isinstance(answer, ModelFailed):
             return answer
         shape, result = answer
-        if isinstance(result, Breach):
+        if isinstance(result, ShapeBreach):
             return ModelSaid(command.id, result.result, shape.offered, (result.violation,))
         if shape.is_plain:
             return ModelSaid(command.id, result, shape.offered)
@@ -89,7 +89,7 @@ class ModelExecutor:
         found = await asyncio.to_thread(read, shape, result, command.messages_count)
         if isinstance(found, Unfit):
             return ModelFailed(command.id, found.code, found.problem, result.usage)
-        if not isinstance(found, Breach):
+        if not isinstance(found, ShapeBreach):
             return ModelSaid(command.id, found, shape.offered)
         if not errand.is_checked:
             return ModelFailed(command.id, found.code, found.violation.message, result.usage)
@@ -97,7 +97,7 @@ class ModelExecutor:
 
     async def _answer(
         self, errand: ModelErrand, kit: Kit, engine: Engine
-    ) -> tuple[Shaped, ModelResult | Breach] | ModelFailed:
+    ) -> tuple[Shaped, ModelResult | ShapeBreach] | ModelFailed:
         """The answer with the shape in which it was asked for."""
         command, asking = errand.command, _Asking(self, errand, kit, engine)
         try:
@@ -112,7 +112,14 @@ class ModelExecutor:
             if cut is not None:
                 return asking.shape, cut
             retry_after_ms = fault.retry_after_s * MS_PER_SECOND
-            return ModelFailed(command.id, fault.code, fault.message, fault.usage, fault.was_cut, retry_after_ms)
+            return ModelFailed(
+                command_id=command.id,
+                code=fault.code,
+                message=fault.message,
+                usage=fault.usage,
+                was_cut=fault.was_cut,
+                retry_after_ms=retry_after_ms,
+            )
         except TimeRanOut:
             message = f"model {command.model!r} did not answer within timeout_ms={command.timeout_ms}"
             return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, was_cut=True)
@@ -138,7 +145,7 @@ class ModelExecutor:
         return shape if request.schema is None else strictly(shape, engine)
 
     def _router(self, errand: ModelErrand, kit: Kit, info: ModelInfo, tools_count: int) -> Router | None:
-        """Who shortlists the tools of this call: the kit's own router, the embedding one, or nobody."""
+        """Who shortlists the tools of this call: the kit's own router, the embedding one, or none."""
         routing = errand.routing
         if routing is Routing.NONE or not tools_count:
             return None
@@ -156,8 +163,8 @@ class ModelExecutor:
 
         return embedding_router()
 
-    def stream(self, errand: ModelErrand) -> Answer | None:
-        """Who passes the pieces of an answer on, if anybody listens; who heard a part of it is told that it begins anew."""
+    def stream(self, errand: ModelErrand) -> StreamedAnswer | None:
+        """What passes the pieces of an answer on, if there is a listener; one that heard a part is told that it begins anew."""
         run_id, command, bus = errand.sender.run_id, errand.command, self.bench.bus
         answer = None if bus is None else bus.answer(run_id, place_in_journal(command.id)[0])
         if answer is None:
@@ -189,7 +196,7 @@ class _Asking:
         self._errand = errand
         self._kit = kit
         self._engine = engine
-        self._answer: Answer | None = None
+        self._answer: StreamedAnswer | None = None
         self.model = ""
         self.shape = Shaped(ModelRequest(()))
 

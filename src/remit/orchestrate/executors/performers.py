@@ -1,4 +1,4 @@
-"""Whoever performs errands: one door for every kind, in the process that drives a run or in any other.
+"""Performers of errands: one door for every kind, in the process that drives a run or in any other.
 
 Rule 1: an errand whose performer is gone is performed again where that is safe, under the same id and key, as after a crash of
         the process that drives its run. What may have changed something is left to the claims: not done, or in doubt.
@@ -12,7 +12,7 @@ from typing import Any
 from remit.core.journal.commands import Command
 from remit.kernel.state import is_safe_to_repeat
 from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.executors.code import run_code
+from remit.orchestrate.executors.code import retrieve, run_code
 from remit.orchestrate.executors.errands import (
     Errand,
     InquiryErrand,
@@ -28,7 +28,6 @@ from remit.orchestrate.executors.errands import (
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.prepare import prepare
 from remit.orchestrate.executors.reports import Report
-from remit.orchestrate.executors.retrieve import retrieve
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.loop.claims import PerformerLost
 from remit.orchestrate.loop.live import Live
@@ -59,7 +58,7 @@ class Performers:
 
     @property
     def abandoned(self) -> tuple[Abandoned, ...]:
-        """The calls that still go on although nobody waits for them."""
+        """The calls that still go on although no caller waits for them."""
         return self._tools.abandoned
 
     def perform(self, errand: Errand, kit: Kit) -> Awaitable[Report]:

@@ -1,6 +1,6 @@
 """Making an errand of a command: beside the state of its run, in the process that drives it, just before it goes out.
 
-Rule 1: whatever performing takes of a run's state is put into the errand; nobody who performs it is given the state.
+Rule 1: whatever performing takes of a run's state is put into the errand; its performer is not given the state.
 Rule 2: what all errands of a run have in common is made once.
 """
 
@@ -19,8 +19,8 @@ from remit.kernel.results.votes import answers_of, in_order
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned, standing_at
 from remit.observe.views.execution import offered_tools
+from remit.orchestrate.exchange.call_shape import applied, began_at, is_checked, occasion_of
 from remit.orchestrate.exchange.filters import unseen_because
-from remit.orchestrate.exchange.shaping import applied, began_at, is_checked, occasion_of
 from remit.orchestrate.executors.errands import (
     Errand,
     InquiryErrand,
@@ -54,14 +54,14 @@ class Common:
         request = manifest.request
         hints, output = request.hints, request.output
         self.sender = Sender(
-            run_id,
-            family_of(manifest),
-            request.request_id,
-            request.session_id,
-            request.trace_id,
-            request.tenant_id,
-            request.user_id,
-            tuple(run_scopes(state)),
+            run_id=run_id,
+            family=family_of(manifest),
+            request_id=request.request_id,
+            session_id=request.session_id,
+            trace_id=request.trace_id,
+            tenant_id=request.tenant_id,
+            user_id=request.user_id,
+            scopes=tuple(run_scopes(state)),
         )
         self.terms = ModelRequest(
             messages=(),
@@ -97,31 +97,31 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
     messages = await live.conversation.whole(state, command.messages_count, fetch)
     terms = common.terms
     whole = ModelRequest(
-        messages,
-        terms.tools,
-        terms.schema,
-        terms.grammar,
-        command.max_tokens,
-        terms.temperature,
-        terms.top_p,
-        terms.tool_choice,
-        terms.options,
-        command.attempt,
-        terms.replica,
+        messages=messages,
+        tools=terms.tools,
+        schema=terms.schema,
+        grammar=terms.grammar,
+        max_tokens=command.max_tokens,
+        temperature=terms.temperature,
+        top_p=terms.top_p,
+        tool_choice=terms.tool_choice,
+        options=terms.options,
+        attempt=command.attempt,
+        replica=terms.replica,
     )
     request, ask = applied(whole, state)
     began = began_at(state)
     info, engine = common.models.get(command.model, (None, ""))
     return ModelErrand(
-        common.sender,
-        command,
-        request,
-        info,
-        began,
-        None if ask is None else occasion_of(request, messages, began, ask),
-        pinned(state).router,
-        is_checked(state),
-        engine,
+        sender=common.sender,
+        command=command,
+        request=request,
+        info=info,
+        began=began,
+        occasion=None if ask is None else occasion_of(request, messages, began, ask),
+        routing=pinned(state).router,
+        is_checked=is_checked(state),
+        engine=engine,
     )
 
 

@@ -1,6 +1,6 @@
 """Reports: what an executor says about the command it performed, before facts make an arrival of it.
 
-Rule 1: a report is raw. It holds texts, not digests, and nobody has checked anything in it.
+Rule 1: a report is raw. It holds texts, not digests, and nothing in it was checked.
 Rule 2: whatever an executor knows how to say as an arrival it may report as one; facts complete it.
 """
 
@@ -47,7 +47,7 @@ class ToolSaid(Record, tag=True):
 
 
 class ToolBroke(Record, tag=True):
-    """A tool call failed, was unavailable or ran out of time; whether nobody knows what it did by then."""
+    """A tool call failed, was unavailable or ran out of time; whether it is unknown what it did by then."""
 
     command_id: str
     code: ErrorCode
@@ -67,7 +67,7 @@ class ToolAccounted(Record, tag=True):
 
 
 class ChildSaid(Record, tag=True):
-    """A child run ended; it is known to have waited for people for so long, or -1 where nobody says."""
+    """A child run ended; it is known to have waited for people for so long, or -1 where that is not known."""
 
     command_id: str
     ending: Ending
@@ -109,7 +109,7 @@ class FilterSaid(Record, tag=True):
 
 
 class ContextSaid(Record, tag=True):
-    """Evidence was found; the relevance of its best piece in millionths, -1 where nobody says."""
+    """Evidence was found; the relevance of its best piece in millionths, -1 where that is not known."""
 
     command_id: str
     text: str
@@ -188,8 +188,8 @@ def broken(command: Command, why: str) -> Report:
 
 
 def unperformed(command: Command) -> Report:
-    """What is reported of a command that nobody here performs: nothing was done."""
-    why = f"nobody here performs {type(command).__name__}"
+    """What is reported of a command that has no performer here: nothing was done."""
+    why = f"there is no performer for {type(command).__name__} here"
     if isinstance(command, commands.CallModel):
         return arrivals.ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, why)
     if isinstance(command, CallTool):
@@ -198,7 +198,7 @@ def unperformed(command: Command) -> Report:
 
 
 def _broken_call(command: CallTool, why: str) -> Report:
-    # Nobody knows what a mutating call came to when its executor broke. That is what a timeout means, too.
+    # It is unknown what a mutating call came to when its executor broke. That is what a timeout means, too.
     code = ErrorCode.TOOL_TIMEOUT if command.mutating else ErrorCode.TOOL_EXECUTION_FAILED
     return ToolBroke(command.id, code, why)
 
@@ -217,5 +217,5 @@ _BROKEN: Mapping[type[Command], Callable[[Any, str], Report]] = MappingProxyType
     }
 )
 
-# Every other command is a timer, a question, or a message to whoever performs another.
+# Every other command is a timer, a question, or a message to the performer of another.
 PERFORMED: frozenset[type[Command]] = frozenset(_BROKEN)

@@ -30,7 +30,7 @@ def moment_of(state: RunState, timer: SetTimer) -> int:
 def moves_by_itself(state: RunState) -> bool:
     """Whether a timer will move the run: one to try again, or the deadline unless it stands still.
 
-    A run whose calls are made elsewhere is moved by whoever makes them.
+    A run whose calls are made elsewhere is moved by the process that makes them.
     """
     if state.manifest is not None and state.manifest.host is not None:
         return False

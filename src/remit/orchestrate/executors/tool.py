@@ -1,11 +1,11 @@
 """Calling tools: one CallTool, one call, one report; and asking a tool what became of an earlier call.
 
 Rule 1: a tool is called with the arguments that were judged, read from the command, and with the key minted for it.
-Rule 2: the outcome of a call that nobody waits for any more is still reported, when it comes: its effect is the same.
+Rule 2: the outcome of a call that no caller waits for any more is still reported, when it comes: its effect is the same.
 Rule 3: what a tool returns or raises is data; it is bounded by its room and completed by facts.
 Rule 4: no report holds a secret of the vault, whichever tool it came from and whenever it comes.
 Rule 5: a handle in the arguments is filled in just before the call; where its value is gone, nothing is called.
-Rule 6: a call whose arguments hold a secret is not made: the model should never have had it, and whoever it wants to tell
+Rule 6: a call whose arguments hold a secret is not made: the model should never have had it, and the one it wants to tell
         it to would have it too.
 """
 
@@ -26,8 +26,7 @@ from remit.orchestrate.exchange.filters import turned_away
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.errands import InquiryErrand, ToolErrand
 from remit.orchestrate.executors.reports import Report, ToolAccounted, ToolBroke, ToolSaid
-from remit.orchestrate.facts.redacting import redacted
-from remit.orchestrate.facts.sealing import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, waits_for
+from remit.orchestrate.facts.sealer import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, redacted, waits_for
 from remit.orchestrate.loop.claims import Revoked, not_done
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.loop.halt_switch import HaltStands, halted, tool_scope
@@ -51,23 +50,23 @@ class Abandoned(Record):
 
 
 class ToolExecutor:
-    """Performs ToolErrand and InquiryErrand, and keeps an eye on calls that nobody waits for any more."""
+    """Performs ToolErrand and InquiryErrand, and keeps an eye on calls that no caller waits for any more."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        # Calls that were cut off and have no outcome yet, so that nobody forgets them.
+        # Calls that were cut off and have no outcome yet, so that they are not forgotten.
         self._left: dict[Late, Abandoned] = {}
 
     @property
     def abandoned(self) -> tuple[Abandoned, ...]:
-        """The calls that still go on although nobody waits for them."""
+        """The calls that still go on although no caller waits for them."""
         return tuple(call for late, call in self._left.items() if not late.done())
 
     async def call(self, errand: ToolErrand, kit: Kit) -> Report:
         """Call a tool within its time, and not before it has cooled down where it failed before."""
         command, clock = errand.command, self._bench.clock
         if command.not_before_ms and clock is not None:
-            # A clock that was set back keeps nobody waiting for longer than any pause is.
+            # A clock that was set back keeps no call waiting for longer than any pause is.
             wait_ms = min(command.not_before_ms - clock.now_ms(), BACKOFF_MS_MAX)
             await asyncio.sleep(max(wait_ms, 0) / 1000)
         return redacted(await self._called(errand, kit), self._bench.vault)
@@ -76,7 +75,7 @@ class ToolExecutor:
         command, bench = errand.command, self._bench
         tool = kit.tools.get(command.tool)
         if tool is None:
-            return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
+            return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"there is no tool here named {command.tool!r}")
         arguments = await self._given(errand, kit)
         if isinstance(arguments, ToolBroke | RunHalted):
             return arguments

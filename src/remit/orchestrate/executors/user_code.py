@@ -1,4 +1,4 @@
-"""Calling a function of the user's: coroutines on the loop, everything else in a thread, so that nobody holds it up."""
+"""Calling a function of the user's: coroutines on the loop, everything else in a thread, so that the loop is not held up."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Evidence: what an answer of a run is compared with, and which of its values nothing supports.
+"""Evidence: what an answer of a run is compared with, which of its values nothing supports, and what a judge objects to.
 
 Rule 1: only an answer to a task that asks for a fact is compared, and only once something was observed that could tell it;
         what was never observed is a problem of its own.
@@ -11,17 +11,22 @@ Rule 3: it is a function of the run as it stands and of the texts it names, so a
 
 from collections.abc import Callable, Iterator
 
+from remit.core.failure import ANSWERED
+from remit.core.journal.commands import StartChild
 from remit.core.journal.rulings import Rung
 from remit.core.limits.tools import ToolCategory
 from remit.core.record import BlobRef, Text
 from remit.core.run.messages import Message, Role
-from remit.core.work.goal import FACTUAL, GROUNDS, Task, can_ground, computes
+from remit.core.work.goal import FACTUAL, GROUNDS, JUDGE_MARK, Task, can_ground, computes
 from remit.kernel.results.notices import is_correction
 from remit.kernel.results.supporting_calls import telling
 from remit.kernel.results.tasks import task_of
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.facts.texts import note
+from remit.validate.rule_set import SemanticCheck
+from remit.validate.semantic import verdict_of
 from remit.validate.state_words import enums_in
 from remit.validate.unsupported import Evidence
 
@@ -86,3 +91,13 @@ def _said(state: RunState) -> Iterator[Text]:
         # What a person answered to a question of the model.
         if state.derived.tools[trace.tool].asks_under is not None and trace.content:
             yield trace.content
+
+
+def objections_of(state: RunState, report: reports.ChildSaid) -> tuple[str, ...]:
+    """What a judge objects to, if this child is one; a judge that failed has given no verdict, which is an objection."""
+    command = state.commands.open.get(report.command_id)
+    if not isinstance(command, StartChild) or not command.kind.startswith(JUDGE_MARK):
+        return ()
+    check = SemanticCheck(command.kind.removeprefix(JUDGE_MARK), "")
+    breaches = verdict_of(check, report.text if report.ending in ANSWERED else None)
+    return tuple([note(f"criterion {check.name} {breach.problem}") for breach in breaches])

@@ -1,6 +1,6 @@
 """Excerpts: what the kernel is shown of texts that live in Blobs, because it has to look into them.
 
-Rule 1: only what somebody looks at is taken out, and only as much as stands in a turn.
+Rule 1: only what the kernel or a person looks at is taken out, and only as much as stands in a turn.
 Rule 2: an excerpt is a fact like any other: the same text always gives the same one.
 """
 
@@ -45,7 +45,7 @@ _CLAIM = regex(
     r"|sources? ?:|i (?:have )?(?:checked|looked (?:it )?up|searched|found in))(?!\w)",
     re.IGNORECASE,
 )
-# As many of them as somebody reads.
+# As many of them as a person reads.
 CLAIMS_MAX = 10
 
 
@@ -58,7 +58,7 @@ def abridged(arguments: JsonObject, conditions: Iterable[Condition] = (), contro
     """As many arguments of a call as stand in a turn, in canonical form: what is looked at first, then the shortest.
 
     That is what conditions name, what steers the tool, and the user. Where it is too long it is null: it is there, and
-    nobody can tell what it says. So no padding hides anything.
+    what it says cannot be told. So no padding hides anything.
     """
     named = {"user_id", *control, *(name for condition in conditions for name in _NAME.findall(condition.when))}
     written = {key: canonical_json(value) for key, value in arguments.items()}
@@ -75,7 +75,7 @@ def abridged(arguments: JsonObject, conditions: Iterable[Condition] = (), contro
 
 
 def flags_in(manifest: Manifest, tool: ToolDefinition, content: str) -> tuple[str, ...]:
-    """The flags that a result raises: what its tool declares, somebody else's record, and what is or looks like a secret."""
+    """The flags that a result raises: what its tool declares, a record of another person, and what is or looks like a secret."""
     boundary, user = manifest.boundary, manifest.request.user_id
     whose = [path for path, kind in tool.trust.fields if kind in boundary.identities] if user else []
     found: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ def claims_in(text: str) -> tuple[str, ...]:
 
 
 def ungrounded_in(state: RunState, said: str, tracer: Tracer | None) -> tuple[str, ...]:
-    """What an answer presents as verified: links that nobody has shown, and claims where nothing was observed."""
+    """What an answer presents as verified: links that were not observed, and claims where nothing was observed."""
     if not looks_for_claims(pinned(state).boundary):
         return ()
     links = () if tracer is None else tracer.unseen_links(said)

@@ -13,17 +13,16 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
-from remit.core.failure import ANSWERED, ArrivalFault, ErrorCode, IllegalArrival
+from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival, ProposedCall
 from remit.core.journal.canonical import NotCanonical, canonical_json
-from remit.core.journal.commands import AskHuman, CallTool, Command, ReconcileTool, StartChild
+from remit.core.journal.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.limits.tools import ToolCall
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, replace, size_bytes
 from remit.core.run.manifest import Manifest
 from remit.core.schema.json_schema import Violation
 from remit.core.secrets.seal import SECRET_EXPOSED
-from remit.core.work.goal import JUDGE_MARK
 from remit.kernel.authority.call_flags import people_in
 from remit.kernel.authority.outside_paths import is_path
 from remit.kernel.people.hold import UNTOLD
@@ -32,7 +31,7 @@ from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD, failure_bound,
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report, broken
-from remit.orchestrate.facts.answer_evidence import Read, compared_by, inline, unsupported_in
+from remit.orchestrate.facts.answer_evidence import Read, compared_by, inline, objections_of, unsupported_in
 from remit.orchestrate.facts.excerpts import (
     abridged,
     carries_secret,
@@ -42,7 +41,6 @@ from remit.orchestrate.facts.excerpts import (
     secret_flag,
     ungrounded_in,
 )
-from remit.orchestrate.facts.figures import cut_figure, cut_usage
 from remit.orchestrate.facts.gate_trace import Tracer, reader_of
 from remit.orchestrate.facts.schema_checks import Checks, Mended
 from remit.orchestrate.facts.texts import (
@@ -50,6 +48,8 @@ from remit.orchestrate.facts.texts import (
     RESULT_SHOWN_BYTES_MAX,
     Kept,
     clean,
+    cut_figure,
+    cut_usage,
     encoded,
     name,
     note,
@@ -59,14 +59,12 @@ from remit.orchestrate.facts.texts import (
     stored,
     stored_bytes,
 )
-from remit.validate.rule_set import SemanticCheck
-from remit.validate.semantic import verdict_of
 
-# More calls in one answer than anybody could have meant; each of them costs a judgement and a message.
+# More calls in one answer than a model could have meant; each of them costs a judgement and a message.
 CALLS_MAX = 128
 # Enough for a model to correct itself, little enough to stand in a turn.
 PROBLEMS_MAX = 10
-# Ten minutes: whoever wants to be left alone for longer has told a run that it should come another day.
+# Ten minutes: a tool that wants to be left alone for longer has told a run to come another day.
 RETRY_AFTER_MS_MAX = 600_000
 
 # A whole, in millionths.
@@ -75,7 +73,7 @@ _PPM = 1_000_000
 # How the canonical form of an object begins.
 _OBJECT = ord("{")
 
-# Nobody settles a command that is not open, so this arrival is refused; should it be judged all the same, it proves nothing.
+# A command that is not open is never settled, so this arrival is refused; should it be judged all the same, it proves nothing.
 _NOT_OPEN = (Violation("", "command", "the command that this answers was not open"),)
 
 # Arrivals that executors and people report as they stand: which of their fields hold names, and which notes.
@@ -183,20 +181,20 @@ class Facts:
             bound += call_bound
         model = result.model
         return arrivals.ModelAnswered(
-            report.command_id,
-            text,
-            reasoning,
-            calls if self._tracer is None else self._traced(state, calls, kept),
-            usage,
-            bound,
-            violations,
-            report.offered,
-            repairs,
-            raw,
-            "" if not model or model == state.manifest.models[0].name else name(model),  # type: ignore[union-attr]
-            self._unsupported(state, report, text),
-            () if calls or not text else ungrounded_in(state, clean(result.content or ""), self._tracer),
-            report.exposed,
+            command_id=report.command_id,
+            text=text,
+            reasoning=reasoning,
+            calls=calls if self._tracer is None else self._traced(state, calls, kept),
+            usage=usage,
+            tokens_bound=bound,
+            violations=violations,
+            offered=report.offered,
+            repairs=repairs,
+            raw=raw,
+            model="" if not model or model == state.manifest.models[0].name else name(model),  # type: ignore[union-attr]
+            unsupported=self._unsupported(state, report, text),
+            ungrounded=() if calls or not text else ungrounded_in(state, clean(result.content or ""), self._tracer),
+            exposed=report.exposed,
         )
 
     def _unsupported(self, state: RunState, report: reports.ModelSaid, text: Text) -> tuple[str, ...]:
@@ -263,7 +261,7 @@ class Facts:
         if tracer is None or (len(pinned(state).filters) if filters_left is None else filters_left):
             return calls
         read, seq = reader_of(dict(kept)), state.seq + 1
-        return tuple([tracer.judged(call, read, seq=seq, place=place) for place, call in enumerate(calls)])
+        return tuple([tracer.traced(call, read, seq=seq, place=place) for place, call in enumerate(calls)])
 
     def _code_proposed(self, state: RunState, report: reports.CodeProposed, kept: Kept) -> Arrival:
         call, _ = self._proposed(state, report.call, kept)
@@ -315,11 +313,11 @@ class Facts:
     def _returned(self, state: RunState, report: reports.ToolSaid, kept: Kept) -> Arrival:
         result, command_id = report.result, report.command_id
         if result.error != "":
-            # Whoever tells of an error in a result was called, and does not say that nothing happened.
+            # A tool that reports an error in a result was called, and does not say that nothing happened.
             broke = (command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
             return _broke(state, reports.ToolBroke(*broke, is_unknown=True), kept)
         if not isinstance(result.content, str):
-            # A digest from outside could name a text that is somebody else's.
+            # A digest from outside could name a text of another run.
             raise TypeError("a tool returns a text")
         content, is_stopping = encoded(result.content), result.stop_loop is True
         evidence, size = sha256(content).digest(), len(content)
@@ -333,19 +331,19 @@ class Facts:
             shown, whole, size = shortened(content, evidence, kept)
         goal = state.manifest.goal  # type: ignore[union-attr]  # complete() has seen that there is one
         return arrivals.ToolReturned(
-            command_id,
-            shown,
-            evidence,
-            size + MESSAGE_TOKENS_OVERHEAD,
-            self._result_violations(state, state.commands.open.get(command_id), content),
-            note(report.refuted) if report.refuted else "",
-            is_stopping,
-            cut_figure(report.duration_ms),
-            self._output_violations(pinned(state), content.decode()) if is_stopping else (),
-            whole,
-            () if goal is None else critical_facts(goal, content),
-            self._flags(state, state.commands.open.get(command_id), content.decode()),
-            report.is_shared,
+            command_id=command_id,
+            content=shown,
+            evidence=evidence,
+            tokens_bound=size + MESSAGE_TOKENS_OVERHEAD,
+            violations=self._result_violations(state, state.commands.open.get(command_id), content),
+            refuted=note(report.refuted) if report.refuted else "",
+            stop_loop=is_stopping,
+            duration_ms=cut_figure(report.duration_ms),
+            answer_violations=self._output_violations(pinned(state), content.decode()) if is_stopping else (),
+            whole=whole,
+            critical=() if goal is None else critical_facts(goal, content),
+            flags=self._flags(state, state.commands.open.get(command_id), content.decode()),
+            is_shared=report.is_shared,
         )
 
     def _flags(self, state: RunState, command: Command | None, content: str) -> tuple[str, ...]:
@@ -383,9 +381,14 @@ class Facts:
             modified, _ = self._proposed(state, ToolCall(held.call_id, held.tool, report.arguments), kept)
         elif report.arguments is not None:
             modified = ProposedCall("", "", "", b"", _NOT_OPEN)
-        packet, reason = name(report.packet), note(report.reason)
         return arrivals.ApprovalGiven(
-            report.command_id, by, modified, packet, reason, report.for_values, report.is_awaited
+            command_id=report.command_id,
+            by=by,
+            modified=modified,
+            packet=name(report.packet),
+            reason=note(report.reason),
+            for_values=report.for_values,
+            is_awaited=report.is_awaited,
         )
 
 
@@ -401,44 +404,40 @@ def _schema_here(state: RunState) -> JsonObject | None:
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
     """A failure with the flags that its words raise: an error may tell what was read."""
     code, text = ErrorCode(report.code), note(report.error)
-    evidence, bound, took_ms = sha256(text.encode()).digest(), failure_bound(code, text), cut_figure(report.duration_ms)
-    # A host makes its calls itself: nobody here could have kept one from being made.
+    # A host makes its calls itself: no process here could have kept one from being made.
     is_ours = pinned(state).host is None
     is_exposed = report.error.startswith(SECRET_EXPOSED) and not report.is_unknown and is_ours
-    flags = secret_flag(pinned(state).boundary, text)
     return arrivals.ToolFailed(
-        report.command_id, code, text, evidence, bound, took_ms, is_exposed, flags, report.is_unknown, report.is_shared
+        command_id=report.command_id,
+        code=code,
+        error=text,
+        evidence=sha256(text.encode()).digest(),
+        tokens_bound=failure_bound(code, text),
+        duration_ms=cut_figure(report.duration_ms),
+        exposed=is_exposed,
+        flags=secret_flag(pinned(state).boundary, text),
+        is_unknown=report.is_unknown,
+        is_shared=report.is_shared,
     )
-
-
-def _objections(state: RunState, report: reports.ChildSaid) -> tuple[str, ...]:
-    """What a judge objects to, if this child is one; a judge that failed has given no verdict, which is an objection."""
-    command = state.commands.open.get(report.command_id)
-    if not isinstance(command, StartChild) or not command.kind.startswith(JUDGE_MARK):
-        return ()
-    check = SemanticCheck(command.kind.removeprefix(JUDGE_MARK), "")
-    breaches = verdict_of(check, report.text if report.ending in ANSWERED else None)
-    return tuple([note(f"criterion {check.name} {breach.problem}") for breach in breaches])
 
 
 def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
     text = clean(report.text) or f"The child run ended as {report.ending} and said nothing."
-    bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
     return arrivals.ChildEnded(
-        report.command_id,
-        report.ending,
-        stored(text, kept),
-        report.spent,
-        bound,
-        report.error,
-        note(report.message),
-        cut_usage(report.usage),
-        _objections(state, report),
-        UNTOLD if report.stood_ms == UNTOLD else cut_figure(report.stood_ms),
-        tuple((name(tool), cut_figure(times)) for tool, times in report.observed),
-        tuple([(name(tool), code) for tool, code in report.left[:LEFT_MAX]]),
-        report.denials,
-        tuple([(name(tool), digest) for tool, digest in report.refused[:LEFT_MAX]]),
+        command_id=report.command_id,
+        ending=report.ending,
+        text=stored(text, kept),
+        spent=report.spent,
+        tokens_bound=size_bytes(text) + MESSAGE_TOKENS_OVERHEAD,
+        error=report.error,
+        message=note(report.message),
+        usage=cut_usage(report.usage),
+        problems=objections_of(state, report),
+        stood_ms=UNTOLD if report.stood_ms == UNTOLD else cut_figure(report.stood_ms),
+        observed=tuple((name(tool), cut_figure(times)) for tool, times in report.observed),
+        left=tuple([(name(tool), code) for tool, code in report.left[:LEFT_MAX]]),
+        denials=report.denials,
+        refused=tuple([(name(tool), digest) for tool, digest in report.refused[:LEFT_MAX]]),
     )
 
 
@@ -472,8 +471,9 @@ def _shown(state: RunState, arrival: arrivals.TextShown, kept: Kept) -> Arrival:
 
 def _model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) -> Arrival:
     retry_after_ms = min(cut_figure(arrival.retry_after_ms), RETRY_AFTER_MS_MAX)
-    usage = cut_usage(arrival.usage)
-    return replace(arrival, message=note(arrival.message), usage=usage, retry_after_ms=retry_after_ms)
+    return replace(
+        arrival, message=note(arrival.message), usage=cut_usage(arrival.usage), retry_after_ms=retry_after_ms
+    )
 
 
 def _code_returned(state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:

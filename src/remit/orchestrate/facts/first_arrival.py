@@ -62,7 +62,7 @@ def _offer_bound(tool: ToolDefinition) -> int:
 
 
 def _read_back(arrival: RunStarted) -> RunStarted:
-    """The arrival as whoever resumes the run will read it. What cannot be read back must not become a run."""
+    """The arrival as a process that resumes the run will read it. What cannot be read back must not become a run."""
     try:
         read = decode_turn(encode_turn(Turn(0, 0, NO_HASH, KERNEL_VERSION, arrival))).arrival
     except (ValueError, TypeError, OverflowError, RecursionError, InvariantBroken) as error:

@@ -1,6 +1,6 @@
 """Tracing: the gate of provenance follows a run, so that each proposed call is judged by where its values come from.
 
-Rule 1: the gate is a function of the run's turns and the texts they name. It is no state of its own: whoever loses it
+Rule 1: the gate is a function of the run's turns and the texts they name. It is no state of its own: a process that loses it
         makes it again from the journal, and an audit does the same. So calls are judged as they are written down.
 Rule 2: a run is traced where a tool of it reads what may be outside, and where its boundary says so and a tool of it
         changes something; any other run pays nothing. Where the boundary has no `authority`, only such reads are
@@ -9,7 +9,7 @@ Rule 3: the user's words are those of a root run. A child's prompt is text of a 
         of a child is for a person. What a child says may be anything that it could have read.
 Rule 4: what the kernel made of a call is told to the gate: refused, held for another reason, approved, let pass by a
         boundary that only audits.
-Rule 5: where a text is gone, nobody knows what the model has read: no checked call passes without a person any more.
+Rule 5: where a text is gone, it is unknown what the model has read: no checked call passes without a person any more.
 Rule 6: structure counts where a tool returned what it promised. An error, or a result that failed its check, is text.
 """
 
@@ -70,7 +70,7 @@ class Tracer:
         # A fork of a child has no parent any more, but its words are still those of a model or a graph.
         is_beneath = manifest.is_delegated or manifest.parent is not None or manifest.depth > 0
         words = [] if is_beneath else [text for text in said if text is not None]
-        # Whether a text is not kept any more; and whether, for that or because its host says so, nobody knows what was read.
+        # Whether a text is not kept any more; and whether, for that or because its host says so, it is unknown what was read.
         self.is_gone = self.is_lost = not is_beneath and len(words) < len(said)
         messages: list[JsonObject] = [{"role": "user", "content": text} for text in words]
         # What else stood before the model at the beginning: instructions, earlier exchanges, the prompt of a child.
@@ -85,7 +85,7 @@ class Tracer:
             read=_read_before(manifest),
             trusted_hosts=boundary.trusted_hosts,
         )
-        # The latest verdict in full, for whoever shows more of it than a call keeps.
+        # The latest verdict in full, for callers that show more of it than a call keeps.
         self.verdict: Verdict | None = None
         self._proposals = Proposals()
         # Whether a child was started that may do what this run is asked for; what it did is not known here.
@@ -101,12 +101,12 @@ class Tracer:
 
     @property
     def gate(self) -> Gate:
-        """The gate that follows the run, for whoever shows what it found."""
+        """The gate that follows the run, for callers that show what it found."""
         return self._gate
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of all that was read so far, asked for or not: whoever goes on from here begins with them."""
+        """Labels of all that was read so far, asked for or not: a run that goes on from here begins with them."""
         return self._gate.evidence.has_read
 
     def is_at(self, seq: int) -> bool:
@@ -127,7 +127,7 @@ class Tracer:
         """The links in a text that neither a message nor any result has shown."""
         return self._gate.evidence.unseen_links(text, self._told)
 
-    def judged(self, call: ProposedCall, read: Read, *, seq: int, place: int) -> ProposedCall:
+    def traced(self, call: ProposedCall, read: Read, *, seq: int, place: int) -> ProposedCall:
         """A call with what the gate finds about it: the call at this place of the answer that turn `seq` brings."""
         if call.violations or call.filtered or call.tool not in self._gate.tools:
             return call
@@ -136,7 +136,7 @@ class Tracer:
             self._miss()
             return call
         if self.is_lost:
-            # Nobody knows what it was.
+            # It is unknown what it was.
             self._gate.evidence.has_private = True
         verdict = self._judge(_name(seq, place), call.tool, text)
         self._judged.add(_name(seq, place))
@@ -187,7 +187,7 @@ class Tracer:
     def retrace(self, turn: Turn, read: Read) -> None:
         """Follow a turn that was judged elsewhere, from the journal: judge its calls again first."""
         for place, call in enumerate(self._to_judge(turn.arrival)):
-            self.judged(replace(call, provenance=Provenance.UNTRACED), read, seq=turn.seq, place=place)
+            self.traced(replace(call, provenance=Provenance.UNTRACED), read, seq=turn.seq, place=place)
         self.follow(turn, read)
 
     def _judge(self, name: str, tool: str, text: str) -> Verdict:
@@ -222,7 +222,7 @@ class Tracer:
             ledger.uses_of(tool).add(made.targets)  # An equivalent tool performs it, and has then done so.
 
     def _note_held(self, name: str) -> None:
-        """A person is asked about a call. Where the gate would have let it pass, somebody else objects."""
+        """A person is asked about a call. Where the gate would have let it pass, another check objects."""
         ledger = self._gate.ledger
         if ledger.held(name) is None and (made := ledger.open.pop(name, None)) is not None:
             is_checked = self._gate.tools[made.tool].is_checked
@@ -236,7 +236,7 @@ class Tracer:
             if held is not None:
                 self._note_no(held, arrival)
         elif held is None or refusal.code != Refusal.BUDGET_EXHAUSTED:
-            # Where nobody may be asked any more, what is held stays so for good, and so does the wire.
+            # Where no person may be asked any more, what is held stays so for good, and so does the wire.
             self._take_back(name, refusal.tool)
 
     def _note_no(self, held: Call, arrival: Arrival) -> None:
@@ -262,7 +262,7 @@ class Tracer:
         if text is None:
             self._miss()
         elif (verdict := self._judge(name, call.tool, text)).decision is Decision.REFUSE:
-            # Somebody said no to these bytes once; whoever gives them now says yes.
+            # A person said no to these bytes once; the person who gives them now says yes.
             self._gate.ledger.rejected.pop(verdict.digest, None)
             self._judge(name, call.tool, text)
 
@@ -304,7 +304,7 @@ class Tracer:
         self._show("", self._proposals.ordered(arrival.command_id).tool, read(arrival.text))
 
     def hear_text(self, text: Text, read: Read) -> None:
-        """Note that the model was shown a text that nobody vouches for."""
+        """Note that the model was shown a text that no source vouches for."""
         if text:
             self._show("", "", read(text))
 

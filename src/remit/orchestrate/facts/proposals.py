@@ -4,7 +4,7 @@ Rule 1: models repeat their ids, within an answer and across answers. A call is 
         the calls of an answer one after the other, so of those that look alike the first undecided one is meant.
 Rule 2: once a call is held, it is known by its question; once it is ordered, by its command. What follows the settling of
         a question in the same turn is about the call that was held.
-Rule 3: a call that nobody judged has no name, and a decision about it is about nothing here.
+Rule 3: a call that the gate did not judge has no name, and a decision about it is about nothing here.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ About: TypeAlias = CallTool | StartChild | AskHuman | ToolCallRefused
 
 
 class Proposed(NamedTuple):
-    """A call as decisions speak of it, and its name here; empty where nobody judged it."""
+    """A call as decisions speak of it, and its name here; empty where the gate did not judge it."""
 
     call_id: str
     tool: str

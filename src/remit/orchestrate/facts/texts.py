@@ -1,4 +1,4 @@
-"""Texts from outside, made fit to be written into a turn.
+"""Texts and figures from outside, made fit to be written into a turn.
 
 Rule 1: every text is valid Unicode; half a surrogate pair becomes a question mark.
 Rule 2: a text that has no limit of its own goes to Blobs when it is long, and the record carries its digest.
@@ -10,6 +10,7 @@ from unicodedata import normalize
 
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text
 from remit.core.run.envelope import ID_CHARS_MAX
+from remit.core.run.usage import TokenUsage
 
 # The longest error, reason or problem that is kept: enough for a stack of causes, too little to flood a context.
 NOTE_CHARS_MAX = 2000
@@ -37,7 +38,7 @@ def clean(text: str) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """The same as bytes: for whoever hashes a text, measures it and stores it, and should read it once."""
+    """The same as bytes: for callers that hash, measure and store a text, and should read it once."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -52,13 +53,13 @@ def name(text: str) -> str:
 
 
 def person(text: str) -> str:
-    """The name of a person, in one spelling and without what nobody sees: two who read alike are one."""
+    """The name of a person, in one spelling and without invisible characters: two who read alike are one."""
     seen = "".join([letter for letter in normalize("NFKC", clean(text)) if letter.isprintable()])
     return name(seen.strip())
 
 
 def note(text: str) -> str:
-    """An error, a reason or a problem, in the words of whoever met it."""
+    """An error, a reason or a problem, as the part that met it says it."""
     return clean(text[:NOTE_CHARS_MAX])
 
 
@@ -97,3 +98,38 @@ def shortened(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, BlobRef, in
     )
     shown = beginning + pointer
     return stored(shown, kept), _by_reference(data, digest, kept), len(shown.encode())
+
+
+# Figures: what executors count, cut to what a record can hold.
+#
+# What is not known is charged as the worst case, so a miscount can never refund anything.
+
+# No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
+# sum and price made of it still fits the 64 bits of a record. All its bits are ones.
+FIGURE_MAX = 2**40 - 1
+
+
+def cut_usage(usage: TokenUsage) -> TokenUsage:
+    """The usage as reported; a figure beyond belief is cut, and one that counts nothing makes the usage unknown.
+
+    What is not known is charged as the worst case, so a miscount can never refund anything.
+    """
+    prompt, reasoning, output = usage.prompt_tokens, usage.reasoning_tokens, usage.output_tokens
+    context, window, duration = usage.context_tokens, usage.context_window, usage.duration_ms
+    if type(prompt) is type(reasoning) is type(output) is type(context) is type(window) is type(duration) is int:
+        # The bits of all of them together: negative if one is, and above the limit only if one is.
+        bits = prompt | reasoning | output | context | window | duration
+        if 0 <= bits <= FIGURE_MAX:
+            return usage
+        if bits > 0:
+            return TokenUsage(*(min(getattr(usage, field), FIGURE_MAX) for field in TokenUsage.__struct_fields__))
+    return TokenUsage()
+
+
+def cut_figure(duration_ms: int) -> int:
+    """A duration as reported; nothing where it counts none, and cut where it is beyond belief."""
+    if type(duration_ms) is not int or duration_ms < 0:
+        return 0
+    if duration_ms > FIGURE_MAX:
+        return FIGURE_MAX
+    return duration_ms

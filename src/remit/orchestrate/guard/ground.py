@@ -8,12 +8,16 @@ Rule 4: whatever the guard knows of a run beyond its state is read off its turns
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.arrivals import CallProposed
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.storage import RunHeld
+from remit.core.limits.authority import Authority, authority_of
+from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Dimension
+from remit.core.limits.profiles import GUARDED, boundary_named
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest
@@ -24,7 +28,6 @@ from remit.core.run.signals import UserSignal
 from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facts.first_arrival import started
-from remit.orchestrate.guard.guard_boundary import boundary_of
 from remit.orchestrate.guard.open_run import Room
 from remit.orchestrate.guard.protocol import asker_in, plan_in, read_in
 from remit.orchestrate.guard.shown_verdicts import verdict_of
@@ -36,6 +39,45 @@ from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Catalogue
 from remit.provenance.gate import prompts_of
 from remit.tool.secrets.vault import NO_SECRETS
+
+# The boundary of a guarded run: a name, an object, or the one that lets provenance decide.
+#
+# A run that brings no boundary has GUARDED: no effect needs a person for what it is, only for where its values
+# come from; its caps stop a lost loop.
+# An object has the keys of a boundary file, some of them without their group as well, and says how a run differs
+# from GUARDED, or from the boundary it extends; a key or a cap that is unknown is refused by its name.
+# Caps of the run's own time and of its model stand in the boundary and are the caller's to keep.
+# The guard is the gate, so a boundary without one has the standard options here.
+
+GUARD_BOUNDARY_INVALID = "GUARD_BOUNDARY_INVALID"
+
+_SHOWN_CHARS_MAX = 80
+
+
+def boundary_of(said: Any) -> Boundary:
+    """The boundary that a start names or writes out, always with a gate; raises RequestRejected for what is none."""
+    if said is None:
+        return _gated(GUARDED)
+    if isinstance(said, str):
+        return _gated(boundary_named(said))
+    if not isinstance(said, dict):
+        shown = repr(said)[:_SHOWN_CHARS_MAX]
+        message = f"boundary={shown} cannot be used; use a name or a JSON object"
+        raise RequestRejected(GUARD_BOUNDARY_INVALID, message, {"key": "boundary"})
+    # Only those who write a boundary out pay for its reader.
+    from remit.orchestrate.boundaries.boundary_file import boundary_from
+    from remit.orchestrate.boundaries.boundary_shape import FLAT
+
+    # Its options are refused under their own code.
+    authority_of(said.get("authority"))
+    # Null counts as absent, as everywhere in the protocol.
+    present = {key: value for key, value in said.items() if value is not None}
+    return _gated(boundary_from(present, base=GUARDED, code=GUARD_BOUNDARY_INVALID, flat=FLAT))
+
+
+def _gated(boundary: Boundary) -> Boundary:
+    return boundary if boundary.authority is not None else replace(boundary, authority=Authority())
+
 
 GUARD_RUN_OPEN = "GUARD_RUN_OPEN"
 GUARD_RUN_DIFFERS = "GUARD_RUN_DIFFERS"
@@ -63,7 +105,7 @@ class Ground:
     halts: Callable[[], Standing]
     # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
     catalogue: Catalogue | None = None
-    # Drops a run that has ended, where nobody could look at it any more.
+    # Drops a run that has ended, where it could not be looked at any more.
     forget: Callable[[str], Awaitable[object]] | None = None
     # Begins a run within the quotas of its tenant.
     begin: Begin = _as_it_is

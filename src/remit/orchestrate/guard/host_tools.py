@@ -1,6 +1,6 @@
 """The tools of a guarded run, read from the objects of the protocol.
 
-Rule 1: what a tool does not declare counts as the worst; a key that nobody knows is refused by its name, because a
+Rule 1: what a tool does not declare counts as the worst; an unknown key is refused by its name, because a
         declaration that is misspelt would be one that is missing.
 Rule 2: the kernel registers everything that a tool declares, as it does for a tool of ours; so what a boundary says of
         what is read, of rates or of cheaper tools holds here as well.
@@ -25,7 +25,7 @@ GUARD_TOOL_INVALID = "GUARD_TOOL_INVALID"
 
 # As many as a request may bring, and more than any model is offered at once.
 TOOLS_MAX = 1_000
-# Whoever guards many runs has a few lists of tools, each some tens of kilobytes long; a longer one is not kept.
+# A process that guards many runs has a few lists of tools, each some tens of kilobytes long; a longer one is not kept.
 LISTS_KEPT_MAX = 32
 LIST_KEPT_BYTES_MAX = 512 * 1024
 _SHOWN_CHARS_MAX = 80
@@ -80,7 +80,7 @@ class Toolsets:
         key = sha256(data).digest()
         found = self._kept.get(key)
         if found is None:
-            # Read back, so that nobody can change a list behind the runs that share it.
+            # Read back, so that a caller cannot change a list behind the runs that share it.
             found = _read(read_json(data), len(data))
             if len(data) > LIST_KEPT_BYTES_MAX:
                 return found
@@ -103,7 +103,7 @@ def _definition(tool: Any) -> ToolDefinition:
     read = _Reader(declaration.name, tool)
     if unknown := sorted(set(tool) - KEYS):
         named = ", ".join(repr(key[:_SHOWN_CHARS_MAX]) for key in unknown[:_NAMES_SHOWN_MAX])
-        raise read.rejected(f"declares {named}, which nobody knows; use {', '.join(sorted(KEYS))}")
+        raise read.rejected(f"declares {named}, which is unknown; use {', '.join(sorted(KEYS))}")
     rate_max, rate_per_ms = read.rate()
     definition = ToolDefinition(
         name=declaration.name,
@@ -118,7 +118,7 @@ def _definition(tool: Any) -> ToolDefinition:
         permissions=read.texts("permissions"),
         timeout_ms=read.amount("timeout_ms", TOOL_TIMEOUT_MS_DEFAULT),
         cost_microusd=read.amount("cost_microusd", 0),
-        # Where a tool does not say which parameters it has, nobody can tell whether it has these.
+        # Where a tool does not say which parameters it has, it cannot be told whether it has these.
         control_args=declaration.control_args if declaration.parameters else (),
         trust=_trust(declaration, tool),
         rate_max=rate_max,

@@ -1,9 +1,9 @@
 """A room: what the guard knows of one open run beyond its state, so that an operation finds its call at once.
 
-Rule 1: it is read off the turns of the run, one after the other, and nothing else: whoever goes on with a run after a crash
-        reads them again and knows the same.
+Rule 1: it is read off the turns of the run, one after the other, and nothing else: a process that goes on with a run
+        after a crash reads them again and knows the same.
 Rule 2: a result with an id settles the first open call of that id and tool; one without settles all open calls of its tool.
-Rule 3: the moment at which the next question expires is known, so that nobody has to look at all of them.
+Rule 3: the moment at which the next question expires is known, so that not all of them have to be looked at.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Held:
 
 @dataclass(slots=True)
 class Waiting:
-    """A call that waits for its result, and the id by which whoever makes it knows it."""
+    """A call that waits for its result, and the id by which its host knows it."""
 
     call_id: str
     command: CallTool
@@ -118,7 +118,7 @@ class Room:
         raise RequestRejected(CALL_NOT_HELD, found)
 
     def due(self, at_ms: int) -> Iterator[str]:
-        """The timers of questions that nobody answered in time, one after the other."""
+        """The timers of questions that were not answered in time, one after the other."""
         while at_ms >= self._due_ms and self.state.end.ending is None:
             timers = [one for one in self.state.commands.open.values() if isinstance(one, SetTimer)]
             asking = [timer for timer in timers if timer.purpose is TimerPurpose.APPROVAL]

@@ -1,8 +1,8 @@
 """The guard protocol: its lines, one JSON object each, which operations there are, and what each must say.
 
 Rule 1: a part that cannot be used is refused with its name, its value and what would do.
-Rule 2: a key that nobody knows is refused, since a misspelt one would be a missing one; a result alone may say more.
-Rule 3: a result must not get lost because of what somebody wrote into it: half a surrogate pair, a stray byte or a NaN
+Rule 2: an unknown key is refused, since a misspelt one would be a missing one; a result alone may say more.
+Rule 3: a result must not get lost because of what was written into it: half a surrogate pair, a stray byte or a NaN
         is replaced, and the result is taken in. Only results are read that leniently.
 Rule 4: a key that stands twice is refused in every line, results among them: two programs would read two meanings.
 Rule 5: of a line that cannot be read at all, its beginning tells whose result it may have been.

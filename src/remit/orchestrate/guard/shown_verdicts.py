@@ -3,7 +3,7 @@
 Rule 1: the decision, its code and its reasons are the kernel's, read off the turn that it took; values, plan and labels are
         the gate's.
 Rule 2: what a boundary that only audits would have objected to is shown beside an `allow`, never instead of it.
-Rule 3: every code has words that say what would make the call pass; whoever adds a check adds its way out here.
+Rule 3: every code has words that say what would make the call pass; with a check, its way out is added here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ FIXES: Mapping[str, str] = MappingProxyType(
         Refusal.BUDGET_EXHAUSTED.value: "start a run with a larger cap, or end this one",
         Refusal.REPEATED_CALL.value: "use the result that is there, or change the arguments",
         Refusal.APPROVAL_REJECTED.value: "propose something else; a person said no to exactly this call",
-        Refusal.APPROVAL_EXPIRED.value: "propose something else; nobody approved it in time, which is a no",
+        Refusal.APPROVAL_EXPIRED.value: "propose something else; it was not approved in time, which is a no",
         Refusal.DEPTH_EXCEEDED.value: "do it in this run, or raise the depth of the budget",
         Refusal.NOT_OFFERED.value: "call a tool that the request offers",
         Refusal.RATE_LIMITED.value: "wait until the time that the reason names has passed, or raise the rate",
@@ -54,7 +54,7 @@ FIXES: Mapping[str, str] = MappingProxyType(
 
 
 def verdict_of(turn: Turn, finding: Finding | None, gate: Gate) -> JsonObject:
-    """What a turn made of the call that was proposed with it, for whoever proposed it."""
+    """What a turn made of the call that was proposed with it, for the host that proposed it."""
     assert isinstance(turn.arrival, CallProposed), "only a proposed call has a verdict"
     call = turn.arrival.call
     said = _said(Judgement.ALLOW, "", [])
@@ -88,7 +88,7 @@ def found_json(finding: Finding | None, gate: Gate) -> JsonObject:
 
 
 def refused(code: str, reasons: Iterable[str]) -> JsonObject:
-    """The call may not be made, and nobody is asked."""
+    """The call may not be made, and no person is asked."""
     return _said(Judgement.REFUSE, code, reasons)
 
 

@@ -1,6 +1,6 @@
 """The archive: runs that were written down, to be found, shown, proven and carried elsewhere.
 
-Rule 1: reading never writes and never drives; it works beside whoever holds a run, and on a store that is read-only.
+Rule 1: reading never writes and never drives; it works beside the holder of a run, and on a store that is read-only.
 Rule 2: a run is named by its id, by the beginning of it where that is unique, or as `last`.
 Rule 3: what a person is asked to approve is shown in full: arguments that were too long for a turn are fetched.
 """
@@ -21,26 +21,21 @@ from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN
 from remit.core.schema.json_text import kept_value
 from remit.kernel.state import RunState, loop_state, pinned, questions, waiting_for
 from remit.observe.history import History, fold, read_history
-from remit.observe.people.packets import GROUP_MARK, Approval, grouped
-from remit.observe.people.settled import too_late
+from remit.observe.people.packets import GROUP_MARK, Approval, grouped, too_late
 from remit.observe.proof.export import export_lines
-from remit.observe.proof.findings import Fault, Finding, Verification
-from remit.observe.proof.halt_journal import verify_halts
-from remit.observe.proof.verify import verify_run
+from remit.observe.proof.findings import Fault, Finding, StoreInDoubt, Verification
+from remit.observe.proof.verify import verify_halts, verify_run
 from remit.observe.reading import Reading, is_failed_call
 from remit.observe.views.explain import Told, explain
 from remit.observe.views.late_outcomes import NOTHING_BELOW
-from remit.observe.views.loop_states import loop_states
-from remit.observe.views.missing_turns import StoreInDoubt
+from remit.observe.views.outline import loop_states
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
+from remit.orchestrate.history.repair import doubts
 from remit.orchestrate.history.replay import Audit, audit, kept_texts
-from remit.orchestrate.history.restored import doubts
-from remit.orchestrate.loop.child_doubts import doubts_below
-from remit.orchestrate.loop.child_waits import held_now, paused_beneath
+from remit.orchestrate.loop.child_runs import doubts_below, held_now, orphan_above, paused_beneath
 from remit.orchestrate.loop.durability import listing_of, standing_after
 from remit.orchestrate.loop.halt_switch import has_met
-from remit.orchestrate.loop.orphans import orphan_above
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
 from remit.orchestrate.setup.kits import changed_sources
 
@@ -56,7 +51,7 @@ _NAME_CHARS_MAX = 80
 LISTED_BY_STAKES_SINCE = 3
 
 
-class Shelf(Protocol):
+class ArchivePorts(Protocol):
     """What there is to read."""
 
     @property
@@ -81,10 +76,10 @@ class Shelf(Protocol):
 
 
 class Archive:
-    """Reads the runs of a store. Whoever has its key may also sign what leaves it."""
+    """Reads the runs of a store. With its key, it may also sign what leaves the store."""
 
     def __init__(
-        self, shelf: Shelf, signer: Callable[[], Signer] | None = None, custody: Custody | None = None
+        self, shelf: ArchivePorts, signer: Callable[[], Signer] | None = None, custody: Custody | None = None
     ) -> None:
         self._shelf = shelf
         self._custody = custody
@@ -92,7 +87,7 @@ class Archive:
 
     @property
     def has_key(self) -> bool:
-        """Whether this store's own key is there: without it, nobody knows which signer to trust."""
+        """Whether this store's own key is there: without it, it is unknown which signer to trust."""
         return self._signer is not None
 
     async def find(self, name: str) -> RunEntry:
@@ -113,7 +108,7 @@ class Archive:
         return found[0]
 
     async def absent(self, name: str) -> RequestRejected:
-        """Why a run is not there: nobody started it, or it was deleted, or somebody took it out of the store."""
+        """Why a run is not there: it was never started, it was deleted, or it was taken out of the store."""
         return await why_absent(self._shelf.log, name)
 
     async def runs(
@@ -143,7 +138,7 @@ class Archive:
         waiting = [entry.run_id for entry in shown if entry.waiting_for]
         if not waiting:
             return shown
-        # A child that is paused waits for nobody, and what is above it is listed as it stands now all the same.
+        # A child that is paused waits for no person, and what is above it is listed as it stands now all the same.
         beneath = (
             [child for name in waiting for child in await catalogue.entries(parent_id=name, open_only=True, limit=1)]
             if limit
@@ -173,7 +168,7 @@ class Archive:
         return state
 
     async def root(self, run_id: str) -> str:
-        """The run that nobody started as a child, above this one."""
+        """The run above this one that is no child."""
         entry = await self.find(run_id)
         while entry.listing.parent_id:
             entry = await self.find(entry.listing.parent_id)
@@ -190,7 +185,7 @@ class Archive:
         """The turns of a run, every link of which holds; raises InvariantBroken when one does not."""
         data = await self._shelf.journal.read(run_id)
         if not data:
-            message = f"run {run_id} is listed and has no turn: somebody took them out of the store; put back a backup"
+            message = f"run {run_id} is listed and has no turn: they were taken out of the store; put back a backup"
             raise InvariantBroken(RUN_MISSING, message, {"run_id": run_id})
         return read_history(run_id, data)
 
@@ -208,7 +203,15 @@ class Archive:
         if state.children.held and (paused := await paused_beneath(state, self._read)):
             explained = replace(explained, standing=replace(explained.standing, paused=paused))
         failed = tuple([fact.step for fact in facts if is_failed_call(fact)])
-        return Told(_listed_as(entry, state), history.turns, manifest, reading, explained, loop, failed)
+        return Told(
+            entry=_listed_as(entry, state),
+            turns=history.turns,
+            manifest=manifest,
+            reading=reading,
+            explanation=explained,
+            loop=loop,
+            failed=failed,
+        )
 
     async def approvals(self, run_id: str = "") -> list[Approval]:
         """What people are asked, newest run first: by one run and those beneath it, or by all.
@@ -216,8 +219,8 @@ class Archive:
         What a run asks whose parent has ended, or of which turns are missing, is left out: no answer to it is taken.
         """
         asking = await self._asking(run_id)
-        heard = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
-        whole = [entry for entry in heard if not await self.in_doubt(entry)]
+        answerable = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
+        whole = [entry for entry in answerable if not await self.in_doubt(entry)]
         return [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
 
     async def in_doubt(self, entry: RunEntry) -> str:
@@ -232,7 +235,7 @@ class Archive:
         """The question of this name: RUN/COMMAND, or just RUN where it asks only one."""
         run, mark, command_id = name.rpartition(PACKET_MARK)
         entry = await self.find(run if mark else name)
-        # Those of a run whose parent has ended too: whoever answers one is told why that is not heard.
+        # Those of a run whose parent has ended too: a person who answers one is told why that is not heard.
         open_now = [
             one for asking in await self._asking(entry.run_id) for one in await self._approvals_of(asking.run_id)
         ]
@@ -241,7 +244,7 @@ class Archive:
         if not found:
             if (late := await self.settled(entry.run_id, command_id if mark else "")) is not None:
                 raise late
-            what = f"asks nothing under {command_id[:_NAME_CHARS_MAX]!r}" if mark else "asks nobody anything"
+            what = f"asks nothing under {command_id[:_NAME_CHARS_MAX]!r}" if mark else "asks nothing"
             message = f"run {entry.run_id} {what}; `remit approvals` lists what is asked"
             raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:_NAME_CHARS_MAX]})
         if len(found) > 1:
@@ -275,8 +278,8 @@ class Archive:
     async def changed_sources(self, run_id: str) -> tuple[Source, ...]:
         """The code of a run whose files are no longer what they were, each with the digest it has now.
 
-        Raises SourceFault where nobody can accept what has become of it: it is gone, or declares something else; and
-        RequestRejected where nobody whom this user accepts vouches for what the run names.
+        Raises SourceFault where what has become of it cannot be accepted: it is gone, or declares something else; and
+        RequestRejected where no key that this user accepts vouches for what the run names.
         """
         if self._custody is not None:
             await self._custody.expect_vouched(run_id)
@@ -303,7 +306,7 @@ class Archive:
         if signer is None and self._signer is not None:
             signer = self._signer().did
         found = verify_run(run_id, data, heads, logged, signer, texts.get)
-        # Somebody may have written since the run was looked up, and then its entry speaks of fewer turns.
+        # Another process may have written since the run was looked up, and then its entry speaks of fewer turns.
         if not found.ok or entry is None or entry.turns != len(data) or _is_listed_truly(entry, data):
             return found
         message = (
@@ -332,9 +335,7 @@ class Archive:
             yield _nothing_of(HALTS, *found)
         lost = await self._shelf.log.losses()
         for run_id in lost.missing:
-            message = (
-                f"run {run_id} was signed for and is gone, and nobody deleted it: somebody took it out of the store"
-            )
+            message = f"run {run_id} was signed for and is gone, and was not deleted: it was taken out of the store"
             yield _nothing_of(run_id, Finding(Fault.RUN_GONE, message))
         if lost.is_log_lost:
             message = "heads of this store were signed, and its log of heads is gone or empty"
@@ -401,11 +402,13 @@ def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:
 
 def _nothing_of(name: str, *findings: Finding) -> Verification:
     """The verdict on what is no run, or is not there."""
-    return Verification(name, 0, 0, "", "", "", (), findings)
+    return Verification(
+        run_id=name, turns=0, signed_turns=0, head="", ending="", signer="", redacted=(), findings=findings
+    )
 
 
 def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
-    """Whether the list of runs says of a run what its turns say; whoever was misled by it would overlook an open run."""
+    """Whether the list of runs says of a run what its turns say; a reader misled by it would overlook an open run."""
     turns = [decode_turn(stored) for stored in data]
     standing, began = standing_after(turns), turns[0]
     assert isinstance(began.arrival, RunStarted), "a run that verifies begins with its start"
@@ -431,7 +434,7 @@ def _ambiguous(code: str, what: str, name: str, candidates: Sequence[str]) -> Re
 
 
 def _readable(data: Iterable[bytes]) -> Iterator[bytes]:
-    """The turns that can be read; whoever verifies or replays finds the others."""
+    """The turns that can be read; verifying or replaying finds the others."""
     for stored in data:
         try:
             decode_turn(stored)

@@ -1,6 +1,6 @@
 """Copies of runs that people ask for: forks, restored runs, and what a retry ordered.
 
-Rule 1: whoever has a run copied must hold every permission that the copy may use.
+Rule 1: the caller that has a run copied must hold every permission that the copy may use.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from remit.core.run.manifest import EarlierEffect, Origin, permissions_of
 from remit.core.run.principal import Principal, expect_permissions
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors.child import ChildExecutor
-from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.history.fork_run import FORK_DEFERRED, begin_fork, origin_at, rests_because
-from remit.orchestrate.history.lineages import Lineages
-from remit.orchestrate.history.restored import lost_turns
+from remit.orchestrate.history.repair import lost_turns
 from remit.orchestrate.loop.hub import Hub
+from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.setup.kit import Kit
 
 
@@ -76,7 +76,7 @@ class Copies:
         forks = [command for command in live.state.commands.parting if isinstance(command, ForkRun)]
         # An entry that was settled before answers named forks says nothing; then it is the newest.
         order = next((command for command in forks if command.run_id == fork_id), forks[-1])
-        # Whoever heard the retry has made the fork, as a rule; if that failed, the sender learns why.
+        # The process that heard the retry has made the fork, as a rule; if that failed, the sender learns why.
         if kit is not None:
             self._hub.lend(order.run_id, kit)
         try:

@@ -4,7 +4,7 @@ Rule 1: a run is not driven, and nothing is added to it, while the log of heads 
         was done in those turns would be done again. Most often a backup of the database was put back. So it is while the log
         is damaged where it could have said that.
 Rule 2: what a run names (tools, engines, plans, rules, voters) is loaded only where a signer that this user accepts has
-        vouched for the turns that name it. Whoever can write to a database and lacks the key names nothing. So nothing is
+        vouched for the turns that name it. A process that can write to a database and lacks the key names nothing. So nothing is
         added to any other run, copied from it or said after it either: our own signature would vouch for all of it.
 Rule 3: whether a run is whole costs two lines of the log and one turn of the journal, however long both are.
 """
@@ -40,7 +40,7 @@ class Custody:
         self._signers = signers
 
     async def expect_kept(self, state: RunState, run_id: str) -> None:
-        """Raise where a run may not be gone on with: nobody vouches for it, or turns of it are missing."""
+        """Raise where a run may not be gone on with: no accepted key vouches for it, or turns of it are missing."""
         await self.expect_vouched(run_id)
         await self.expect_whole(state, run_id)
 
@@ -52,7 +52,7 @@ class Custody:
             _refuse_unread(run_id, state.seq, why)
 
     async def log_doubt(self, run_id: str, last: int) -> str:
-        """Why nobody can tell whether a journal that ends with turn `last` is whole; empty where the log tells."""
+        """Why it cannot be told whether a journal that ends with turn `last` is whole; empty where the log tells."""
         return await self._log.doubt(run_id, last)
 
     async def beyond(self, run_id: str, last: int) -> SignedHead | None:
@@ -72,7 +72,7 @@ class Custody:
         return logged
 
     async def expect_vouched(self, run_id: str) -> None:
-        """Raise RUN_NOT_VOUCHED where nobody whom this user accepts has signed what the run names."""
+        """Raise RUN_NOT_VOUCHED where no key that this user accepts has signed what the run names."""
         if self._signers is None:
             return
         head = await self._catalogue.last_head(run_id)
@@ -87,12 +87,12 @@ class Custody:
         if any(redacted.signer not in self._signers() for stored in turns if (redacted := redacted_in(stored))):
             _refuse_unvouched(run_id, "a turn of it was redacted by a signer that you have not accepted")
         if any(isinstance(decode_turn(stored).arrival, SourcesAccepted) for stored in turns[head.seq + 1 :]):
-            _refuse_unvouched(run_id, "changed code was accepted in a turn that nobody signed")
+            _refuse_unvouched(run_id, "changed code was accepted in a turn that was not signed")
 
 
 def _refuse_unread(run_id: str, seq: int, why: str) -> NoReturn:
     message = (
-        f"run {run_id} stands at turn {seq}, and nobody can tell whether later turns of it were signed: {why}. What they "
+        f"run {run_id} stands at turn {seq}, and it cannot be told whether later turns of it were signed: {why}. What they "
         f"did would be done again, so the run is not gone on with. Put back a copy of heads.log, or see `remit restore {run_id}`"
     )
     raise RequestRejected(STORE_LOG_DAMAGED, message, {"run_id": run_id, "last": seq})
@@ -107,7 +107,7 @@ def _refuse_unvouched(run_id: str, why: str) -> NoReturn:
 
 
 async def why_absent(log: HeadLog, name: str) -> RequestRejected:
-    """Why a run is not there: nobody started it, or it was deleted, or somebody took it out of the store."""
+    """Why a run is not there: it was never started, it was deleted, or it was taken out of the store."""
     shown = name[:_NAME_CHARS_MAX]
     code, message = RUN_NOT_FOUND, f"there is no run {shown!r} in this store; `remit runs` lists those there are"
     deletion = await log.deletion(name)
@@ -115,6 +115,6 @@ async def why_absent(log: HeadLog, name: str) -> RequestRejected:
     if deletion is not None and is_deletion_signed(deletion):
         code, message = RUN_DELETED, f"run {shown} was deleted after turn {deletion.seq}; the log of heads says so"
     elif logged:
-        message = f"run {shown} is gone, although turn {max(logged)} of it was signed and nobody deleted it"
-        code, message = RUN_MISSING, f"{message}: somebody took it out of the store; put back a backup"
+        message = f"run {shown} is gone, although turn {max(logged)} of it was signed and it was not deleted"
+        code, message = RUN_MISSING, f"{message}: it was taken out of the store; put back a backup"
     return RequestRejected(code, message, {"run_id": shown})

@@ -2,10 +2,10 @@
 
 Rule 1: the origin stays as it is, open or ended. A retry is ordered by a turn of it, any other fork leaves no trace there.
 Rule 2: what the origin and its children did after that turn, or were doing, the fork is told: it asks a person before it
-        changes the like. Of an origin that is open nobody knows what it will do, so its fork asks before any change.
-Rule 3: what somebody tells a fork while it is being made is heard and holds: a fork that was paused, cancelled or resumed
-        by then is not let go on in the name of whoever asked for it.
-Rule 4: a fork that was cut off while it was copied is copied to its end by whoever takes it up.
+        changes the like. Of an origin that is open it is unknown what it will do, so its fork asks before any change.
+Rule 3: what a person tells a fork while it is being made is heard and holds: a fork that was paused, cancelled or resumed
+        by then is not let go on in the name of the person who asked for it.
+Rule 4: a fork that was cut off while it was copied is copied to its end by the process that takes it up.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,7 +32,7 @@ from remit.orchestrate.ports import Journal
 FORK_INVALID = "FORK_INVALID"
 # A retry stands in the journal of its run, and its fork is made when that is resumed.
 FORK_DEFERRED = "FORK_DEFERRED"
-# What is said of an effect whose outcome nobody knows.
+# What is said of an effect whose outcome is unknown.
 _IN_DOUBT = "in doubt"
 # What is said of one that a halt keeps from being sent.
 _WITHHELD = "held back by a halt, and not sent by then"
@@ -44,7 +44,7 @@ _OPEN = (UNVERIFIED, OUTCOME_UNKNOWN)
 async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | None = None) -> Live:
     """Make the fork a retry orders and let it go on. Forking it twice forks it once.
 
-    Whoever holds the fork already passes it as `live`: then it is only resumed, if nobody has resumed it yet.
+    A caller that holds the fork already passes it as `live`: then it is only resumed, if it was not resumed yet.
     """
     if live is None:
         origin = origin_of(run_id, command, runner.clock.now_ms())
@@ -57,16 +57,16 @@ async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | No
 
 def origin_of(run_id: str, command: ForkRun, now_ms: int) -> Origin:
     """Where the fork that a retry orders comes from."""
-    return Origin(run_id, command.id, command.at_seq, command.by, command.why, now_ms)
+    return Origin(
+        run_id=run_id, command_id=command.id, seq=command.at_seq, by=command.by, why=command.why, at_ms=now_ms
+    )
 
 
 def origin_at(state: RunState, at_seq: int | None, by: str, why: str, now_ms: int) -> Origin:
     """Where a fork of this run at a turn comes from, its last one without a turn; refuses a turn it cannot go on from."""
     last = state.seq if state.end.ending is None else state.end.seq - 1
     if pinned(state).host is not None:
-        message = (
-            f"the calls of run {state.run_id} are made elsewhere, so nobody could go on with a fork; start it anew"
-        )
+        message = f"the calls of run {state.run_id} are made elsewhere, so a fork could not go on; start it anew"
         raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id})
     if last < 0:
         message = f"run {state.run_id} ended in its first turn, so there is nothing to go on from; submit it anew"
@@ -76,7 +76,7 @@ def origin_at(state: RunState, at_seq: int | None, by: str, why: str, now_ms: in
         what = "its last" if state.end.ending is None else "the last before its ending"
         message = f"run {state.run_id} cannot be forked at turn {str(at_seq)[:80]}; take 0 to {last}, which is {what}"
         raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id, "limit": last})
-    return Origin(state.run_id, "", seq, name(by), note(why), now_ms)
+    return Origin(run_id=state.run_id, command_id="", seq=seq, by=name(by), why=note(why), at_ms=now_ms)
 
 
 async def begin_fork(
@@ -92,18 +92,18 @@ async def begin_fork(
 
 
 async def is_settled(runner: Runner, fork_id: str, at_seq: int) -> bool:
-    """Whether somebody has said already how a fork goes on: that it does, that it stands still, or that it ends."""
+    """Whether a person has said already how a fork goes on: that it does, that it stands still, or that it ends."""
     since = [decode_turn(data) for data in await runner.journal.read(fork_id, after=at_seq)]
     return any(isinstance(turn.arrival, ResumeRequested | PauseRequested | CancelRequested) for turn in since)
 
 
 def awaits_resume(state: RunState) -> bool:
-    """Whether a fork stands still because nobody has said yet how it goes on."""
+    """Whether a fork stands still because no person has said yet how it goes on."""
     return state.place.is_copy and not state.place.paused_by
 
 
 async def let_go_on(state: RunState, resume: Callable[[], Awaitable[Turn]]) -> None:
-    """Resume a fork that stands still because nobody has said yet how it goes on; whoever says so first is heard."""
+    """Resume a fork that stands still because no person has said yet how it goes on; the first who says so is heard."""
     try:
         if awaits_resume(state):
             await resume()
@@ -136,7 +136,9 @@ async def _effects_since(
             late = state.end.late.get(command_id)
             at_seq = late.seq if late is not None else call.seq or int(command_id.partition(".")[0])
             standing, key = _standing(state, command_id, call), _key(state, command_id, call)
-            yield EarlierEffect(run_id, call.tool, call.arguments_hash, at_seq, standing, key)
+            yield EarlierEffect(
+                run_id=run_id, tool=call.tool, arguments_hash=call.arguments_hash, seq=at_seq, how=standing, key=key
+            )
     for turn in history.turns:
         for decision in turn.decisions:
             if isinstance(decision, StartChild) and (turn.seq > seq or decision.id in before.commands.open):
@@ -154,7 +156,7 @@ def _is_undone(state: RunState, command_id: str, call: CallTrace) -> bool:
 
 
 def _key(state: RunState, command_id: str, call: CallTrace) -> str:
-    """The key of a call of which nobody knows what became; empty of any other."""
+    """The key of a call whose outcome is unknown; empty of any other."""
     command = state.commands.open.get(command_id)
     if isinstance(command, CallTool):
         return command.key

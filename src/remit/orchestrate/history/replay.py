@@ -40,11 +40,11 @@ SHOWN_CHARS_MAX = 400
 BlobOf = Callable[[bytes], bytes | None]
 
 
-# What the house raises over a turn that nobody could have taken.
+# What the house raises over a turn that no kernel could have taken.
 _NONSENSE = (RemitError, AssertionError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
 
 
-class Verdict(StrEnum):
+class AuditVerdict(StrEnum):
     """What an audit came to."""
 
     SAME = "same"
@@ -53,7 +53,7 @@ class Verdict(StrEnum):
     REDACTED = "redacted"
 
 
-class Difference(Record):
+class TurnDifference(Record):
     """The first turn that comes out differently: in what, as recorded, and as computed again."""
 
     seq: int
@@ -66,9 +66,9 @@ class Audit(Record):
     """What became of the turns of a run, decided again. Numbers in the tuples are those of turns."""
 
     turns: int
-    verdict: Verdict
+    verdict: AuditVerdict
     same: int
-    difference: Difference | None = None
+    difference: TurnDifference | None = None
     # Decided by other rules than these, so not compared; or written by another version, and so not the same bytes.
     other_version: tuple[int, ...] = ()
     # Decided again from recorded facts alone, since a text they were computed from is gone.
@@ -98,32 +98,32 @@ async def kept_texts(blobs: Blobs, data: Iterable[bytes]) -> dict[bytes, bytes]:
         try:
             turn = decode_turn(stored)
         except InvariantBroken:
-            continue  # Whoever goes through the turns finds it.
+            continue  # It is found when the turns are compared.
         for reference in references(turn):
             if reference.digest not in texts:
                 try:
                     texts[reference.digest] = await blobs.get(reference.digest)
                 except BlobMissing:
-                    continue  # Redacted: whoever asks for it learns that it is gone.
+                    continue  # Redacted: a reader that asks for it learns that it is gone.
     return texts
 
 
 def audit(data: Sequence[bytes], blob_of: BlobOf) -> Audit:
     """Decide a run again, from its stored turns."""
     auditor = _Auditor(blob_of)
-    difference: Difference | None = None
+    difference: TurnDifference | None = None
     for seq, stored in enumerate(data):
         try:
             auditor.take(seq, stored)
         except _Different as found:
-            difference = Difference(seq, found.what, _shown(found.recorded), _shown(found.recomputed))
+            difference = TurnDifference(seq, found.what, _shown(found.recorded), _shown(found.recomputed))
             break
     if difference is not None:
-        verdict = Verdict.DIFFERENT
+        verdict = AuditVerdict.DIFFERENT
     elif auditor.other_version:
-        verdict = Verdict.OTHER_VERSION
+        verdict = AuditVerdict.OTHER_VERSION
     else:
-        verdict = Verdict.REDACTED if auditor.redacted else Verdict.SAME
+        verdict = AuditVerdict.REDACTED if auditor.redacted else AuditVerdict.SAME
     return Audit(
         turns=len(data),
         verdict=verdict,
@@ -211,7 +211,7 @@ class _Auditor:
     def _decide_again(self, turn: Turn, arrival: Arrival, stored: bytes) -> bool:
         """Whether the turn comes out as the very bytes; if it only reads the same, another version wrote them."""
         try:
-            # By which way somebody was heard is no decision.
+            # From which entry of the inbox a report came is no decision.
             again = replace(take_turn(self._state, arrival, turn.at_ms), heard=turn.heard)
         except _NONSENSE as error:
             raise _Different("decisions", turn.decisions, error) from error

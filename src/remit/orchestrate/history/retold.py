@@ -88,13 +88,13 @@ def _code(arrival: arrivals.CodeReturned, read: Read) -> Report:
 def _approval(arrival: arrivals.ApprovalGiven, read: Read) -> Report:
     modified = arrival.modified
     return reports.PersonApproved(
-        arrival.command_id,
-        arrival.by,
-        None if modified is None else _arguments(modified, read),
-        arrival.packet,
-        arrival.reason,
-        arrival.for_values,
-        arrival.is_awaited,
+        command_id=arrival.command_id,
+        by=arrival.by,
+        arguments=None if modified is None else _arguments(modified, read),
+        packet=arrival.packet,
+        reason=arrival.reason,
+        for_values=arrival.for_values,
+        is_awaited=arrival.is_awaited,
     )
 
 
@@ -104,25 +104,30 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
         arrivals.ModelAnswered: _answer,
         arrivals.ToolReturned: _result,
         arrivals.ToolFailed: lambda arrival, read: reports.ToolBroke(
-            arrival.command_id, arrival.code, arrival.error, arrival.duration_ms, arrival.is_unknown, arrival.is_shared
+            command_id=arrival.command_id,
+            code=arrival.code,
+            error=arrival.error,
+            duration_ms=arrival.duration_ms,
+            is_unknown=arrival.is_unknown,
+            is_shared=arrival.is_shared,
         ),
         arrivals.ToolReconciled: lambda arrival, read: reports.ToolAccounted(
             arrival.command_id, arrival.happened, read(arrival.whole or arrival.content), arrival.why
         ),
         arrivals.CodeReturned: _code,
         arrivals.ChildEnded: lambda arrival, read: reports.ChildSaid(
-            arrival.command_id,
-            arrival.ending,
-            read(arrival.text),
-            arrival.spent,
-            arrival.error,
-            arrival.message,
-            arrival.usage,
-            arrival.stood_ms,
-            arrival.observed,
-            arrival.left,
-            arrival.denials,
-            arrival.refused,
+            command_id=arrival.command_id,
+            ending=arrival.ending,
+            text=read(arrival.text),
+            spent=arrival.spent,
+            error=arrival.error,
+            message=arrival.message,
+            usage=arrival.usage,
+            stood_ms=arrival.stood_ms,
+            observed=arrival.observed,
+            left=arrival.left,
+            denials=arrival.denials,
+            refused=arrival.refused,
         ),
         arrivals.ContextFound: lambda arrival, read: reports.ContextSaid(
             arrival.command_id, read(arrival.text), arrival.relevance_ppm

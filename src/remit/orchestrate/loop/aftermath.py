@@ -1,6 +1,6 @@
-"""Aftermath: what a run is told after everyone had stopped waiting for it, outcomes that came late and children that ended.
+"""Aftermath: what a run is told after no caller waited for it any more, outcomes that came late and children that ended.
 
-Rule 1: nobody waits for this but whoever leaves; a hub that is being closed begins none of it.
+Rule 1: only a caller that closes the hub waits for this; a hub that is being closed begins none of it.
 Rule 2: what could not be told now is found out when the run is resumed.
 """
 
@@ -40,7 +40,7 @@ class Aftermath:
         return list(self._tasks.items())
 
     def late(self, run_id: str, report: Report) -> None:
-        """Have a run hear an outcome that came after everyone had stopped waiting for it."""
+        """Have a run hear an outcome that came after no caller waited for it any more."""
         self._begin(run_id, self._hear_late(run_id, report))
 
     def tell_parent(self, state: RunState) -> None:

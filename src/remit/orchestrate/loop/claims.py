@@ -1,10 +1,10 @@
 """Claims: whether a call that changes something has begun, or was taken back before it could.
 
 Rule 1: a mutating errand is claimed just before its tool is called. One that was revoked is not performed any more.
-Rule 2: whoever no longer wants it revokes it. Revoked first means that it is certainly not done, claimed first that it is
+Rule 2: a run that no longer wants it revokes it. Revoked first means that it is certainly not done, claimed first that it is
         in doubt.
 Rule 3: a call that another process may have begun is never said not to have happened.
-Rule 4: a performer that is gone has begun what it claimed. What it did not claim is revoked, so that nobody begins it later.
+Rule 4: a performer that is gone has begun what it claimed. What it did not claim is revoked, so that it does not begin later.
 """
 
 from enum import Enum
@@ -31,7 +31,7 @@ class _Standing(Enum):
 class Claims:
     """The claims of one process, for as long as it drives the runs that they belong to.
 
-    It vouches only for calls that it was offered: whether any other has begun, nobody here can know.
+    It vouches only for calls that it was offered: whether any other has begun, cannot be known here.
     """
 
     def __init__(self) -> None:

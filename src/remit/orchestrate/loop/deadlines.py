@@ -1,6 +1,6 @@
 """Deadlines: stop waiting for something that takes too long, and pay for it only when there is something to wait for.
 
-Rule 1: whoever is late is cancelled, and has ended when TimeRanOut is raised.
+Rule 1: what is late is cancelled, and has ended when TimeRanOut is raised.
 Rule 2: a cancellation from outside always wins: over the deadline, over a result, and over whatever was raised instead.
 Rule 3: a TimeoutError of the awaited thing's own passes as it is; TimeRanOut is the deadline's alone.
 Rule 4: no timer is set before the awaited thing first waits: a timer costs as much as a turn, and much never waits.
@@ -53,7 +53,7 @@ class _Alarm:
     def __init__(self, task: asyncio.Task[Any], timeout_ms: int) -> None:
         self._task = task
         self._timeout_ms = timeout_ms
-        # Whoever is being cancelled and cleans up has cancellations of its own that are not meant for us.
+        # A task that is being cancelled and cleans up has cancellations of its own that are not meant for us.
         self._cancelling = task.cancelling()
         self._has_rung = False
 
@@ -63,7 +63,7 @@ class _Alarm:
         self._task.cancel()
 
     def settle(self, error: BaseException | None) -> None:
-        """Take back our own cancellation, and raise what follows from ours and from everybody else's."""
+        """Take back our own cancellation, and raise what follows from ours and from all others."""
         if self._has_rung:
             self._task.uncancel()
         if self._task.cancelling() > self._cancelling:

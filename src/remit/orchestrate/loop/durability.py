@@ -31,7 +31,7 @@ from remit.kernel.state import RunState, questions
 from remit.observe.cost.like_runs import likeness_of
 from remit.observe.proof.verify import ANSWERED_BY_THE_WORLD
 
-# What people say. They are told that they were heard, so it has to last; a kind nobody has placed yet counts as theirs.
+# What people say. They are told that they were heard, so it has to last; a kind that is not listed here counts as theirs.
 SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWERED_BY_THE_WORLD
 # After these a run may no longer be listed as waiting.
 HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
@@ -43,25 +43,25 @@ WEIGHTY: frozenset[type[Decision]] = frozenset(
 )
 
 
-def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
+def barrier_of(state: RunState, turn: Turn, entry: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
     if state.end.ending is not None:
-        return Barrier(state.end.ending.value, heard=heard, answer=answer_of(turn) if heard else "", seq=turn.seq)
+        return Barrier(state.end.ending.value, heard=entry, answer=answer_of(turn) if entry else "", seq=turn.seq)
     for decision in turn.decisions:
         if type(decision) in WEIGHTY and (type(decision) is not CallTool or decision.mutating):
             break
     else:
-        if not heard and type(turn.arrival) not in HEAVY:
+        if not entry and type(turn.arrival) not in HEAVY:
             return None
     weighty = [decision for decision in turn.decisions if type(decision) in WEIGHTY]
     for decision in weighty:
         if isinstance(decision, RunEnded):
-            return Barrier(decision.ending.value, heard=heard, seq=turn.seq)
-    return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=heard, seq=turn.seq)
+            return Barrier(decision.ending.value, heard=entry, seq=turn.seq)
+    return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=entry, seq=turn.seq)
 
 
 def answer_of(turn: Turn) -> str:
-    """What whoever was heard is told: the fork that their retry ordered."""
+    """What a sender that was heard is told: the fork that its retry ordered."""
     return next((decision.run_id for decision in turn.decisions if isinstance(decision, ForkRun)), "")
 
 

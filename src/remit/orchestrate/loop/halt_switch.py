@@ -3,10 +3,10 @@
 Rule 1: whether a command may go out is asked of the journal of halts just before it would; no process keeps its own answer.
 Rule 2: a halt holds back whatever is performed: calls of models and tools, code of the user, retrieval, children, and asking
         a tool what became of a call. Timers, questions to people and cancels go on: they move nothing outside.
-Rule 3: what was under way is called off. What may be repeated waits for the resume; of a mutating call nobody knows whether
+Rule 3: what was under way is called off. What may be repeated waits for the resume; of a mutating call it is unknown whether
         it happened, so it is in doubt.
 Rule 4: nothing begins while everything, its tenant or its model is halted.
-Rule 5: a halt is told to whoever waits for it only when no driver of an affected run is still at a command of that kind.
+Rule 5: a caller that waits for a halt is told of it only when no driver of an affected run is still at a command of that kind.
 Rule 6: where an entry was signed and is not here, everything is halted until a person lifts that and so accepts the loss.
 """
 
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
 HALT_INVALID = "HALT_INVALID"
 
-# Whoever halts waits so long for other processes to put down what they are at; they look every tenth of a second.
+# A caller that halts waits so long for other processes to put down what they are at; they look every tenth of a second.
 TOLD_WAIT_MS_MAX = 3_000
 _TOLD_POLL_MS = 20
-# Whether anything has had what is halted is told from so many runs, the newest: nobody waits for a look at all of them.
+# Whether anything has had what is halted is told from so many runs, the newest: no caller waits for a look at all of them.
 MET_RUNS_MAX = 1_000
 # Each conflict is another halt that was written first; a hundred of them in a moment are no people.
 _CONFLICTS_MAX = 100
@@ -67,7 +67,7 @@ _EVERYTHING = HaltScope()
 
 
 class UnderWay(Record):
-    """A command that was still under way, in another process, when whoever halted it stopped waiting."""
+    """A command that was still under way, in another process, when the caller that halted it stopped waiting."""
 
     run_id: str
     command_id: str = ""
@@ -135,8 +135,8 @@ class Halts:
         self._is_whole = not number or head in [hash_turn(data) for data in self._log.since(number - 1)[:1]]
         if self._is_whole:
             return None
-        why = f"entry {number} of the journal of halts was signed and is not here, so nobody knows what was halted"
-        return Halt(number, 0, b"", _EVERYTHING, _DAMAGED_BY, why)
+        why = f"entry {number} of the journal of halts was signed and is not here, so it is unknown what was halted"
+        return Halt(number=number, at_ms=0, previous=b"", scope=_EVERYTHING, by=_DAMAGED_BY, why=why)
 
     @property
     def entries(self) -> Sequence[Halt]:
@@ -199,7 +199,7 @@ class Halts:
             if is_lift and scope not in standing.halts:
                 raise _not_halted(scope, [halt for halt in standing.halts.values() if is_told(halt, principal)])
             if is_lift and tenant_id and standing.halts[scope].tenant_id != tenant_id:
-                expect_scope(principal, Scope.OPERATE, f"lifting a halt of {scope} by whoever operates the store")
+                expect_scope(principal, Scope.OPERATE, f"lifting a halt of {scope} by the operator of the store")
             if not self._is_whole and not (is_lift and scope == _EVERYTHING):
                 raise refusal(standing.halts[_EVERYTHING], f"{scope} was not {'released' if is_lift else 'halted'}")
             entry = Halt(
@@ -239,7 +239,7 @@ class HaltWatch:
         """What was still under way after TOLD_WAIT_MS_MAX."""
         left = [UnderWay(entry.run_id) for entry in await self._catalogue.entries(open_only=True)]
         for _ in range(TOLD_WAIT_MS_MAX // _TOLD_POLL_MS):
-            # Whoever has nothing under way by now begins nothing either, so it is not looked at again.
+            # A process that has nothing under way by now begins nothing either, so it is not looked at again.
             left = [found for run_id in dict.fromkeys(one.run_id for one in left) for found in await self._at(run_id)]
             if not left:
                 break
@@ -248,7 +248,7 @@ class HaltWatch:
 
     async def _at(self, run_id: str) -> list[UnderWay]:
         found = list(self._stopped((await self._runner.load(run_id)).state))
-        # What is open of a run that nobody drives goes out when somebody does, and is withheld then.
+        # What is open of a run that no process drives goes out when one does, and is withheld then.
         return found if found and await self._leases.is_held(run_id) else []
 
     def _stopped(self, state: RunState) -> Iterable[UnderWay]:
@@ -271,7 +271,7 @@ def scope_of(*, tenant: str = "", tool: str = "", model: str = "", run: str = ""
 
 
 def scope_for(principal: Principal, *, tenant: str = "", tool: str = "", model: str = "", run: str = "") -> HaltScope:
-    """The scope that a principal may halt or lift: its tenant or a run, and anything for whoever operates the store."""
+    """The scope that a principal may halt or lift: its tenant or a run, and anything for the operator of the store."""
     scope = scope_of(tenant=tenant, tool=tool, model=model, run=run)
     if scope.kind is HaltKind.TENANT:
         tenant_for(principal, tenant)
@@ -288,7 +288,7 @@ def is_told(halt: Halt, principal: Principal) -> bool:
 
 
 def told_to(halt: Halt, principal: Principal) -> Halt:
-    """A halt as a principal is told of it; how many others there are is for whoever operates the store."""
+    """A halt as a principal is told of it; how many others there are is for the operator of the store."""
     return halt if principal.tenant_id == EVERY_TENANT else replace(halt, number=0, previous=NO_HASH)
 
 
@@ -300,7 +300,7 @@ async def has_met(scope: HaltScope, journal: Turns, catalogue: Catalogue) -> boo
         try:
             (began,) = [decode_turn(data).arrival for data in (await journal.read(entry.run_id))[:1]]
         except (InvariantBroken, ValueError):
-            continue  # Nobody knows what a run had whose first turn cannot be read.
+            continue  # It is unknown what a run had whose first turn cannot be read.
         if isinstance(began, RunStarted) and scope in _met_by(entry.run_id, began.manifest):
             return True
     return False
@@ -365,8 +365,8 @@ def _said(command: Command) -> str:
 
 
 def _damage(error: InvariantBroken) -> Halt:
-    """The halt that stands while nobody knows what is halted."""
-    return Halt(0, 0, b"", _EVERYTHING, _DAMAGED_BY, error.message)
+    """The halt that stands while it is unknown what is halted."""
+    return Halt(number=0, at_ms=0, previous=b"", scope=_EVERYTHING, by=_DAMAGED_BY, why=error.message)
 
 
 def _check(scope: HaltScope, by: str, why: str) -> None:

@@ -1,7 +1,7 @@
 """Which runs this process holds: leases that are taken, renewed while their runs are driven, and let go.
 
-Rule 1: a lease that is being let go is not free yet; whoever wants its run here waits for that.
-Rule 2: a lease is let go even when whoever let it go stops waiting.
+Rule 1: a lease that is being let go is not free yet; a caller that wants its run here waits for that.
+Rule 2: a lease is let go even when the caller stops waiting.
 Rule 3: a lease that may expire is renewed RENEWALS times within its time. One that went to another is lost: its run is
         put down here at once, and no turn is written under its token any more.
 """
@@ -38,7 +38,7 @@ class Holdings:
         return self._leases.lasts_ms > 0
 
     async def hold(self, run_id: str) -> Warrant:
-        """Take a run; gives what its turns are written under. Raises RunHeld when somebody else holds it."""
+        """Take a run; gives what its turns are written under. Raises RunHeld when another process holds it."""
         if (leaving := self._leaving.get(run_id)) is not None:
             await asyncio.wait([leaving])
         token = await self._leases.take(run_id)
@@ -55,7 +55,7 @@ class Holdings:
             if (leaving := self.leave(run_id, warrant)) is not None:
                 await asyncio.shield(leaving)
         elif warrant is not None and self._held.get(run_id) is warrant:
-            # Leases that last as long as their process are let go in it, without waiting for anybody.
+            # Leases that last as long as their process are let go in it, without waiting.
             del self._held[run_id]
             await self._release(run_id, warrant.token)
 

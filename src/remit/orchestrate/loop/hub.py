@@ -1,12 +1,12 @@
 """The hub: which runs this process drives, each by one driver.
 
-Rule 1: a run is driven by one process at a time: by the holder of its lease. Whoever loses the lease puts the run down.
-Rule 2: a run at rest is driven by nobody; whoever has something for it takes it up and drives it on.
-Rule 3: a driver does not leave while somebody is saying something to its run.
+Rule 1: a run is driven by one process at a time: by the holder of its lease. A process that loses the lease puts the run down.
+Rule 2: a run at rest is driven by no process; one that has something for it takes it up and drives it on.
+Rule 3: a driver does not leave while a caller is saying something to its run.
 Rule 4: when a child ends and its parent does not wait here, the parent is taken up; starting the child again then
         only finds out how it ended.
 Rule 5: a run that a halt paused goes on by being taken up once that is lifted; until then it is taken up and rests.
-Rule 6: a fork is copied by whoever holds its lease, and before anything else is said to it.
+Rule 6: a fork is copied by the holder of its lease, and before anything else is said to it.
 Rule 7: once closed, nothing is begun or told here any more, and nothing that was begun is left but code that swallowed
         its cancellation: it is given up after a while, and nothing of it is written.
 Rule 8: whatever a run names must be there when it is taken up; else that is refused, and the run rests as before.
@@ -28,23 +28,23 @@ from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.history.fork_run import let_go_on, rests_because
-from remit.orchestrate.history.lineages import Lineages
 from remit.orchestrate.loop.aftermath import Aftermath
+from remit.orchestrate.loop.driver import Driver, Steps
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.needs import check_needs
+from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.loop.patience import STOP_GRACE_S
 from remit.orchestrate.loop.recover import copy_whole, recover
 from remit.orchestrate.loop.run_snapshots import keep_if_due
 from remit.orchestrate.loop.runner import Runner
-from remit.orchestrate.loop.shielded import Steps
 from remit.orchestrate.ports import Dispatch, Leases
 from remit.orchestrate.setup.kit import Kit
 
 SYSTEM_CLOSED = "SYSTEM_CLOSED"
 
-# Of so many runs that broke here it is remembered why, for whoever asks for their result.
+# Of so many runs that broke here it is remembered why, for callers that ask for their result.
 BROKEN_MAX = 1024
 
 _log = logging.getLogger(__name__)
@@ -53,27 +53,9 @@ _log = logging.getLogger(__name__)
 FindKit = Callable[[RunState], Awaitable[Kit]]
 # Told of a run that was taken up, before it is driven; and that a driver has set out.
 OnTaken = Callable[[Live], Awaitable[None]]
-# Writes what is missing of a fork, under the warrant of whoever holds it.
+# Writes what is missing of a fork, under the warrant of its holder.
 Copy = Callable[[Warrant], Awaitable[None]]
 T = TypeVar("T")
-
-
-class Driver:
-    """Who drives a run here, and how many are saying something to it."""
-
-    __slots__ = ("heard", "is_abandoned", "is_awaited", "is_lost", "live", "speaking", "task", "waiters")
-
-    def __init__(self, live: Live) -> None:
-        self.live = live
-        self.task: asyncio.Task[None] | None = None
-        self.speaking = 0
-        self.heard = asyncio.Event()
-        # Whether a parent waits here for this run to end, and so need not be told.
-        self.is_awaited = False
-        # Whether the lease of the run went to another, or the house was closed although the driver did not stop.
-        self.is_lost = self.is_abandoned = False
-        # Those who wait until the run rests.
-        self.waiters: set[asyncio.Future[None]] = set()
 
 
 class Hub:
@@ -132,19 +114,19 @@ class Hub:
         return await self._step(manifest.run_id, self._begin(manifest, kit))
 
     async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
-        """Go on with a run that nobody drives; one that is driven here already just goes on."""
+        """Go on with a run that no process drives; one that is driven here already just goes on."""
         if (driver := self.drivers.get(run_id)) is not None:
             return driver
         return await self._step(run_id, self._take_up(run_id, kit))
 
-    async def hear(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Driver, Turn]:
+    async def hear(self, run_id: str, report: Report, *, entry: int = 0) -> tuple[Driver, Turn]:
         """Say something to a run and let it go on; raises IllegalArrival when it does not want to hear it."""
-        return await self._step(run_id, self._hear(run_id, report, heard))
+        return await self._step(run_id, self._hear(run_id, report, entry))
 
     async def fork(self, run_id: str, report: ResumeRequested, copy: Copy) -> str:
-        """Copy a run as another and let that go on, in one step that nobody comes between; gives why it rests, if it does.
+        """Copy a run as another and let that go on, in one step; gives why it rests, if it does.
 
-        What somebody left for it meanwhile is heard first: a fork that was paused, ended or resumed by that stays as it is.
+        What was left for it meanwhile is heard first: a fork that was paused, ended or resumed by that stays as it is.
         """
         return await self._step(run_id, self._fork(run_id, report, copy))
 
@@ -154,23 +136,23 @@ class Hub:
             return rests_because(driver.live.state)
         live, _ = await self._taken_up(run_id, is_released=False, copy=copy)
         try:
-            await let_go_on(live.state, partial(self.runner.judge, live, report))
+            await let_go_on(live.state, partial(self.runner.rule_on, live, report))
         except BaseException:
             await self._rest(live)
             raise
         self._drive_on(live)
         return rests_because(live.state)
 
-    async def note(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Live, Turn]:
+    async def note(self, run_id: str, report: Report, *, entry: int = 0) -> tuple[Live, Turn]:
         """Say something to a run without letting it go on, unless it is going on here anyway."""
-        return await self._step(run_id, self._note(run_id, report, heard))
+        return await self._step(run_id, self._note(run_id, report, entry))
 
-    async def note_and_rest(self, run_id: str, reports: Sequence[Report], *, heard: int = 0) -> Turn:
-        """Say something to a run that nobody drives, order nothing and load nothing; gives the turn of the last report.
+    async def note_and_rest(self, run_id: str, reports: Sequence[Report], *, entry: int = 0) -> Turn:
+        """Say something to a run that no process drives, order nothing and load nothing; gives the turn of the last report.
 
-        `heard` is the entry of the inbox that the last report came from. A parent is not told: it asks when it is resumed.
+        `entry` is the number in the inbox that the last report came from. A parent is not told: it asks when it is resumed.
         """
-        return await self._step(run_id, self._note_and_rest(run_id, reports, heard))
+        return await self._step(run_id, self._note_and_rest(run_id, reports, entry))
 
     async def _step(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
         if self._is_closed:
@@ -178,14 +160,14 @@ class Hub:
             raise _closed_under(run_id)
         return await self.steps.finish(run_id, step)
 
-    async def _note_and_rest(self, run_id: str, reports: Sequence[Report], heard: int) -> Turn:
+    async def _note_and_rest(self, run_id: str, reports: Sequence[Report], entry: int) -> Turn:
         warrant = await self.holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             *first, last = reports
             for report in first:
-                await self.runner.judge(live, report)
-            turn = await self.runner.judge(live, last, heard=heard)
+                await self.runner.rule_on(live, report)
+            turn = await self.runner.rule_on(live, last, entry=entry)
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
@@ -211,20 +193,20 @@ class Hub:
         live, _ = await self._taken_up(run_id, kit)
         return self._drive_on(live)
 
-    async def _hear(self, run_id: str, report: Report, heard: int) -> tuple[Driver, Turn]:
+    async def _hear(self, run_id: str, report: Report, entry: int) -> tuple[Driver, Turn]:
         driver = self.drivers.get(run_id)
         if driver is not None:
-            return driver, await self._tell(driver, report, heard)
+            return driver, await self._tell(driver, report, entry)
         # Who says resume releases the run, from whatever paused it.
         live, has_heard = await self._taken_up(run_id, is_released=not isinstance(report, ResumeRequested))
         try:
-            turn = await self.runner.judge(live, report, heard=heard)
+            turn = await self.runner.rule_on(live, report, entry=entry)
         except RemitError:
             if has_heard:
-                # It goes on because of what it heard before; whoever is refused need not wait for that.
+                # It goes on because of what it heard before; a sender that is refused need not wait for that.
                 self._drive_on(live)
             else:
-                # Nobody was heard, so the run rests as before; its kit stays for whoever says the right thing.
+                # Nothing was heard, so the run rests as before; its kit stays for the next signal.
                 await self._rest(live)
             raise
         except BaseException:
@@ -232,25 +214,25 @@ class Hub:
             raise
         return self._drive_on(live), turn
 
-    async def _tell(self, driver: Driver, report: Report, heard: int) -> Turn:
+    async def _tell(self, driver: Driver, report: Report, entry: int) -> Turn:
         """Say something to a run that is driven here."""
         driver.speaking += 1
         try:
-            return await self.runner.judge(driver.live, report, heard=heard)
+            return await self.runner.rule_on(driver.live, report, entry=entry)
         finally:
             driver.speaking -= 1
-            driver.heard.set()
+            driver.news.set()
             self.dispatch.wake(driver.live)
 
-    async def _note(self, run_id: str, report: Report, heard: int) -> tuple[Live, Turn]:
+    async def _note(self, run_id: str, report: Report, entry: int) -> tuple[Live, Turn]:
         driver = self.drivers.get(run_id)
         if driver is not None:
-            return driver.live, await self._tell(driver, report, heard)
+            return driver.live, await self._tell(driver, report, entry)
         warrant = await self.holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             was_open = live.state.end.ending is None
-            turn = await self.runner.judge(live, report, heard=heard)
+            turn = await self.runner.rule_on(live, report, entry=entry)
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
@@ -271,7 +253,7 @@ class Hub:
             except asyncio.CancelledError:
                 if not (driver.task.cancelled() or driver.is_abandoned) or _is_being_cancelled():
                     raise
-                # Whoever waits was not cancelled; the lease was lost or the house closed, and they deserve to know that.
+                # The caller that waits was not cancelled: the lease was lost or the house closed, and it is told so.
                 run_id = driver.live.run_id
                 raise (LeaseLost(run_id) if driver.is_lost else _closed_under(run_id)) from None
             finally:
@@ -315,7 +297,7 @@ class Hub:
     async def settle(self, run_id: str = "") -> None:
         """Wait until nothing moves here any more, parents of children that have ended included.
 
-        With a run, only what belongs to it is waited for: the run, its parents and everybody's children.
+        With a run, only what belongs to it is waited for: the run, its parents and all their children.
         """
         family = await self._lineages.family(run_id) if run_id else ""
         while tasks := await self._moving(family):
@@ -363,7 +345,7 @@ class Hub:
     async def _taken_up(
         self, run_id: str, kit: Kit | None = None, *, is_released: bool = True, copy: Copy | None = None
     ) -> tuple[Live, bool]:
-        """A run with its lease and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
+        """A run with its lease and its kit, its open commands sent again, not yet driven; and whether it heard an entry."""
         warrant = await self.holdings.hold(run_id)
         try:
             if copy is not None:
@@ -388,7 +370,7 @@ class Hub:
         if self._halts is None or live.state.place.halted is None or self._halts.stopping_run(live.state) is not None:
             return
         by = self._halts.standing.lifted_by or live.state.place.halted.by
-        await self.runner.judge(live, ResumeRequested(by))
+        await self.runner.rule_on(live, ResumeRequested(by))
 
     def call_off(self) -> None:
         """Call off whatever is under way here and halted by now."""
@@ -400,7 +382,7 @@ class Hub:
         try:
             check_needs(state, kit)
         except RequestRejected:
-            # What does not suffice is forgotten, or it would stand in the way of whoever brings the right one.
+            # What does not suffice is forgotten, or it would stand in the way of the right one.
             for run_id in (state.run_id, family_of(pinned(state))):
                 if run_id not in self.drivers and self._kits.get(run_id) is kit:
                     del self._kits[run_id]
@@ -417,7 +399,7 @@ class Hub:
         return await self._find_kit(state)
 
     async def _loaded(self, run_id: str, warrant: Warrant) -> Live:
-        """A run that is held here, as its journal tells it; raises where nobody vouches for it, or turns of it are missing."""
+        """A run that is held here, as its journal tells it; raises where no accepted key vouches for it, or turns are missing."""
         live = await self.runner.load(run_id)
         if self.custody is not None:
             await self.custody.expect_kept(live.state, run_id)
@@ -444,11 +426,11 @@ class Hub:
                 await self.runner.drive(live)
                 seq = live.state.seq
                 if self.runner.snapshots is not None:
-                    # Before it is asked who is speaking: whoever begins while this is written has to be waited for.
+                    # Before it is asked who is speaking: a caller that begins while this is written has to be waited for.
                     await keep_if_due(live, self.runner.snapshots)
                 while driver.speaking:
-                    driver.heard.clear()
-                    await driver.heard.wait()
+                    driver.news.clear()
+                    await driver.news.wait()
                 if live.state.seq == seq:
                     break
         finally:
@@ -458,7 +440,7 @@ class Hub:
             self.aftermath.tell_parent(live.state)
 
     def _is_put_down(self, driver: Driver) -> bool:
-        """Put a run down that rests, has ended, or that nobody may drive any more; says whether that is new."""
+        """Put a run down that rests, has ended, or that may not be driven any more; says whether that is new."""
         run_id = driver.live.run_id
         if self.drivers.get(run_id) is not driver:
             return False

@@ -6,8 +6,8 @@ Rule 2: every command under way ends in a report. An executor that raises, is ca
         certainly not done before.
 Rule 3: a timer is reported when its moment has come. A deadline cuts off whatever is under way.
 Rule 4: a person's answer comes from outside, so a run that only waits for people has nothing to receive.
-Rule 5: telling a child to end and making a fork are chores: nobody waits for their reports, since the run that sends
-        them may have ended; whoever leaves waits until they are done.
+Rule 5: telling a child to end and making a fork are chores: no run waits for their reports, since the run that sends
+        them may have ended; a caller that leaves waits until they are done.
 Rule 6: a command that is under way is not begun a second time, however often it is sent.
 Rule 7: no report that is handed on holds a secret of the vault.
 Rule 8: nothing goes out that a halt stops: its run hears that it was withheld. What is under way then is called off.
@@ -27,7 +27,7 @@ from remit.kernel.state import is_safe_to_repeat
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import PERFORMED, Report, broken, unperformed
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moment_of, moves_by_itself, timers_of
-from remit.orchestrate.facts.redacting import received
+from remit.orchestrate.facts.sealer import received
 from remit.orchestrate.loop.claims import Claims, PerformerLost, not_called, not_done
 from remit.orchestrate.loop.halt_switch import Halts, HaltStands, halted
 from remit.orchestrate.loop.live import Live
@@ -74,7 +74,7 @@ class _Work:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether whoever drives the run waits for a report already."""
+        """Whether the driver of the run waits for a report already."""
         return self.direct != "" or self.waiter is not None
 
     def has(self, command_id: str) -> bool:
@@ -108,13 +108,13 @@ class InProcessDispatch:
         self._claims = Claims()
         # Takes a report for a run that has gone on without it.
         self.on_late: Callable[[str, Report], None] | None = None
-        # Cancels on their way to children and forks in the making, with the run that sends each. Nobody else keeps them.
+        # Cancels on their way to children and forks in the making, with the run that sends each. Only this keeps them.
         self._chores: dict[asyncio.Task[None], str] = {}
-        # What was under way for a run that nobody drives here any more, and was told to stop.
+        # What was under way for a run that is not driven here any more, and was told to stop.
         self._stopping: dict[asyncio.Task[None], str] = {}
 
     def send(self, live: Live, command: Command) -> None:
-        """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
+        """Have a command performed: when the run is next driven, or at once when its driver waits already."""
         work = self._work[live.run_id]
         if type(command) in PERFORMED:
             if type(command) is CallTool and command.mutating and _is_ordered_here(live, command):
@@ -196,13 +196,13 @@ class InProcessDispatch:
         _disarm(work)
         for task in work.tasks.values():
             task.cancel()
-            # It may take a while to stop; nobody may leave before it has, or was given up.
+            # It may take a while to stop; the caller does not leave before it has, or was given up.
             stopping = asyncio.create_task(_stopped(task, live))
             self._stopping[stopping] = live.run_id
             stopping.add_done_callback(self._stopping.pop)
 
     def wake(self, live: Live) -> None:
-        """Let whoever drives a run look at it again: someone else has judged a report for it."""
+        """Let the driver of a run look at it again: another caller had a report ruled on for it."""
         work = self._work.get(live.run_id)
         if work is not None and work.waiter is not None and not work.waiter.done():
             work.waiter.set_result(None)
@@ -214,7 +214,7 @@ class InProcessDispatch:
     async def finish(self, run_id: str = "") -> None:
         """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all.
 
-        Telling a child may mean that it tells its own children, so whoever is telling waits only for those beneath it.
+        Telling a child may mean that it tells its own children, so a run that tells waits only for those beneath it.
         """
         named = self._chores.items() if run_id else self.under_way()
         while chores := [chore for chore, sender in named if run_id in ("", sender)]:
@@ -243,7 +243,7 @@ class InProcessDispatch:
         return work.reports.popleft()
 
     def _add(self, work: _Work, live: Live, command: Command) -> None:
-        """Begin a command beside others: at once, where whoever drives the run will not look into the outbox."""
+        """Begin a command beside others: at once, where the driver of the run will not look into the outbox."""
         if work.is_waited_for:
             self._start(work, live, command)
         else:
@@ -266,7 +266,7 @@ class InProcessDispatch:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             report = _called_off(work, live, command) or self._explained(live, command, error)
         finally:
-            # Also after a cancel: whoever waits must not wait for something that will never be reported.
+            # Also after a cancel: the driver must not wait for something that will never be reported.
             work.tasks.pop(command.id, None)
             work.report(self._placed(live, command, report))
 
@@ -279,7 +279,7 @@ class InProcessDispatch:
         return self._claims.revoke(run_id, command_id)
 
     def _explained(self, live: Live, command: Command, error: BaseException) -> Report:
-        """Why there is no report, unless whoever drives the run wants to stop: then there will be none."""
+        """Why there is no report, unless the driver of the run wants to stop: then there will be none."""
         if isinstance(error, asyncio.CancelledError):
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -287,9 +287,9 @@ class InProcessDispatch:
             return self._broken(live, command, "its executor was cancelled from within")
         kind, fields = type(command).__name__, run_fields(live.run_id, live.state, command_id=command.id)
         if isinstance(error, PerformerLost):
-            _log.warning("whoever performed %s is gone", kind, extra=fields)
+            _log.warning("the performer of %s is gone", kind, extra=fields)
             return self._broken(live, command, "the process that performed it is gone")
-        # The words of an error nobody expected may hold secrets: they are for the operator, not for the journal.
+        # The words of an unexpected error may hold secrets: they are for the operator, not for the journal.
         _log.error("the executor of %s broke", kind, exc_info=error, extra=fields)
         return self._broken(live, command, f"its executor raised {type(error).__name__}")
 
@@ -357,12 +357,12 @@ class InProcessDispatch:
 
 
 def _is_ordered_here(live: Live, command: Command) -> bool:
-    """Whether nobody else can have begun a command: its turn was taken here, and not by who drove the run before."""
+    """Whether no other process can have begun a command: its turn was taken here, and not by an earlier driver."""
     return int(command.id.partition(".")[0]) > live.recovered_seq
 
 
 async def _stopped(task: "asyncio.Task[None]", live: Live) -> None:
-    """Wait until something has ended that was told to stop, for as long as anybody waits for that."""
+    """Wait until something has ended that was told to stop, for as long as a caller waits for that."""
     await asyncio.wait([task], timeout=STOP_GRACE_S)
     if not task.done():
         _log.warning("a command does not stop and was abandoned", extra=run_fields(live.run_id, live.state))
@@ -372,7 +372,7 @@ async def _run(executor: Executor, live: Live, command: Command) -> None:
     """Run a chore. Whatever goes wrong is for the operator; the run repeats it when it is next taken up."""
     try:
         await executor(live, command)
-    except Exception as error:  # noqa: BLE001  # nobody waits for a chore who could be told
+    except Exception as error:  # noqa: BLE001  # no caller waits for a chore
         kind, fields = type(command).__name__, run_fields(live.run_id, live.state, command_id=command.id)
         if isinstance(error, RemitError):
             _log.warning("%s was not done: %s", kind, error, extra=fields)
@@ -384,7 +384,7 @@ def _called_off(work: _Work, live: Live, command: Command) -> Report | None:
     """What is reported of a command that a halt called off; None where none did.
 
     What may be repeated is withheld, and so is what had not begun. A mutating call that had may have done everything or
-    nothing: the run pauses first, so that nobody is asked about it before the halt is lifted.
+    nothing: the run pauses first, so that no person is asked about it before the halt is lifted.
     """
     halt, is_revoked = work.called_off.pop(command.id, (None, False))
     if halt is None:
@@ -399,7 +399,7 @@ def _resumed(work: _Work, report: Report) -> Report:
     """Go on after the executor that was awaited directly was cut off: what cut it comes first."""
     work.is_cut = False
     if work.driver is not None and work.driver.uncancel():
-        raise asyncio.CancelledError  # Whoever drives the run wants to stop as well.
+        raise asyncio.CancelledError  # The driver of the run wants to stop as well.
     work.report(report)
     return work.reports.popleft()
 

@@ -1,4 +1,4 @@
-"""A run in memory, as whoever drives or reads it holds it."""
+"""A run in memory, as its driver or a reader holds it."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from remit.core.journal.storage import START, Warrant
 from remit.core.journal.turn import Turn
 from remit.kernel.state import RunState
-from remit.orchestrate.exchange.rendering import Conversation
+from remit.orchestrate.exchange.conversation import Conversation
 from remit.orchestrate.facts.gate_trace import Tracer
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Live:
         self.warrant: Warrant | None = None
         # What time it is, where an agent elsewhere keeps the time of its run; None where the clock counts.
         self.moment_ms: int | None = None
-        # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
+        # After which turn the snapshot was made that is kept of the run; -1 where none is known here.
         self.snapshot_seq = -1
-        # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.
+        # Up to which turn its commands were ordered by an earlier driver of the run; -1 where it began here.
         self.recovered_seq = -1
-        # Whoever drives it for an agent elsewhere takes in every turn here, before anybody is told of it.
+        # The guard, which drives it for an agent elsewhere, takes in every turn here before any listener is told of it.
         self.follow: Callable[[Turn], None] | None = None

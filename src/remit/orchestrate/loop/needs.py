@@ -1,4 +1,4 @@
-"""What a run needs of whoever goes on with it: the code, the models and the tools that its manifest names.
+"""What a run needs of a process that goes on with it: the code, the models and the tools that its manifest names.
 
 Rule 1: a run is taken up with everything that it names, or it stays as it is: what is missing would end it for good.
 Rule 2: graphs within graphs count as well, since a child works with what its parent works with.

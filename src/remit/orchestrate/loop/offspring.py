@@ -1,10 +1,10 @@
-"""Manifests of runs that come from other runs: children beneath a parent, forks beside the original.
+"""Runs that come from other runs: manifests of children and forks, copied turns, and from which runs a run came.
 
 Rule 1: a child holds its parent's boundary narrowed, its lease as its whole budget, and its deadline. A step with a role or
         filters of its own has them in addition.
 Rule 2: a fork is the original up to a turn, under a new id, and names where it was copied from.
 Rule 3: copying can be cut off between any two turns and goes on from there; the manifest says how far it must get.
-Rule 4: a fork begins paused where its origin was left, and goes on when whoever asked for it resumes it.
+Rule 4: a fork begins paused where its origin was left, and goes on when the caller that asked for it resumes it.
 """
 
 from remit.core.failure import NO_DENIALS, InvariantBroken
@@ -30,12 +30,12 @@ from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.loop.durability import listing_of
-from remit.orchestrate.ports import Journal
+from remit.orchestrate.ports import Catalogue, Journal
 
 _NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
-# How often whoever copies a fork goes on behind others who do; each of them stops at the first turn that is not theirs.
+# How often a process that copies a fork goes on behind others that do; each stops at the first turn that is not its own.
 CONFLICTS_MAX = 10
-# Greedy replicas would all say the same and outvote nobody; this is what most engines take by themselves.
+# Greedy replicas would all say the same and outvote no other; this is what most engines take by themselves.
 REPLICA_TEMPERATURE = 0.7
 
 
@@ -114,11 +114,11 @@ def beneath(request: SystemRequest, messages: tuple[Message, ...]) -> SystemRequ
     )
 
 
-def replica_request(parent: SystemRequest, evidence: str, heard: tuple[Message, ...] = ()) -> SystemRequest:
+def replica_request(parent: SystemRequest, evidence: str, said_since: tuple[Message, ...] = ()) -> SystemRequest:
     """The parent's own request, asked once more, with the evidence that was found for it and what people said since."""
     *earlier, last = parent.messages
     shown = (system_message(evidence),) if evidence else ()
-    messages = (*earlier, *shown, last, *heard)
+    messages = (*earlier, *shown, last, *said_since)
     asked = beneath(parent, messages)
     hints = parent.hints
     if hints.temperature is None:
@@ -180,7 +180,7 @@ def _choice_beneath(choice: ToolChoice) -> ToolChoice:
 def spent_by(state: RunState) -> Charges:
     """What a child used of its lease: its counters, less what people released to it beyond the lease.
 
-    What an ended child still holds belongs to calls in doubt, whose cost nobody knows: it counts as spent.
+    What an ended child still holds belongs to calls in doubt, whose cost is unknown: it counts as spent.
     """
     caps = pinned(state).caps
     spent = ((int(d), caps[d] - state.spending.left[d]) for d in COUNTERS)
@@ -210,7 +210,7 @@ async def copy_turns(
         try:
             return await _copy_on(journal, origin, fork_id, earlier, warrant)
         except AppendConflict:
-            # Whoever held the fork before was copying it too, and may have begun it: it goes on from what they wrote.
+            # The process that held the fork before was copying it too, and may have begun it: it goes on from what was written.
             if not left:
                 raise
     return None
@@ -276,7 +276,7 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
     """A turn as the fork has it: the keys of effects stay, since the world knows them; children become its own."""
     arrival = turn.arrival
     if isinstance(arrival, RunStarted):
-        # Whatever the origin's parent leased was settled with the origin, so the fork answers to nobody.
+        # Whatever the origin's parent leased was settled with the origin, so the fork has no parent.
         # One that was retried is of the family of its origin; any other fork begins one.
         lineage = (*lineage_of(arrival.manifest), origin.run_id) if origin.command_id else ()
         manifest = replace(
@@ -292,3 +292,40 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
         for decision in turn.decisions
     )
     return replace(turn, arrival=arrival, decisions=decisions, previous=head, heard=0)
+
+
+# Lineages: from which runs a run came, asked by its id.
+#
+# A lineage is pinned by the first turn of a run and never changes. The index has it, and so does the run's manifest.
+
+# Of so many runs that were begun here it is remembered: the index does not list a run before its first turn is written.
+REMEMBERED_MAX = 4096
+
+
+class Lineages:
+    """Tells the lineages of runs."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def learn(self, manifest: Manifest) -> None:
+        """Remember the lineage of a run that is about to begin."""
+        self._known[manifest.run_id] = lineage_of(manifest)
+        if len(self._known) > REMEMBERED_MAX:
+            del self._known[next(iter(self._known))]
+
+    async def of(self, run_id: str) -> tuple[str, ...]:
+        """The runs that a run came from as a child or as a retry, the first of them first; none where it was not started."""
+        if (known := self._known.get(run_id)) is not None:
+            return known
+        entry = await self._catalogue.entry(run_id)
+        return () if entry is None else entry.listing.lineage
+
+    async def family(self, run_id: str) -> str:
+        """The first run of the lineage of a run, or the run itself."""
+        return next(iter(await self.of(run_id)), run_id)
+
+    async def is_beneath(self, run_id: str, above: str) -> bool:
+        """Whether a run is another one, or came from it."""
+        return run_id == above or above in await self.of(run_id)

@@ -1,10 +1,10 @@
 """Patience: what became of an effect is written although the store cannot be written just now.
 
 Rule 1: the outcome of a call that changes something is not given up while its process lives: a lock that another process
-        holds, a full disk or a folder that cannot be written goes by. Each failure is logged, so that somebody can see to
+        holds, a full disk or a folder that cannot be written goes by. Each failure is logged, so that an operator can see to
         it.
 Rule 2: what was written although its writer was told otherwise is not written twice.
-Rule 3: whoever closes the system, or ends the process, ends the waiting; the call is then in doubt, as after any crash.
+Rule 3: closing the system, or ending the process, ends the waiting; the call is then in doubt, as after any crash.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from remit.core.journal.storage import AppendConflict, Barrier, Listing, Place, 
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal
 
-# A day: whoever is to make room comes back to work within it.
+# A day: the person who is to make room comes back to work within it.
 KEPT_MS_MAX = 24 * 3_600_000
 # The first and the longest pause between two tries. The store itself waits ten seconds for another process before it fails.
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 5.0
-# Whoever cleans up after being told to stop is done by then; code that swallows its cancellation is not waited for.
+# Code that cleans up after being told to stop is done by then; code that swallows its cancellation is not waited for.
 STOP_GRACE_S = 10.0
 
 T = TypeVar("T")

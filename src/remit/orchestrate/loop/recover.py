@@ -12,21 +12,19 @@ Rule 6: where leases expire, the driver before may still be at work. So a turn w
 
 from remit.core.failure import IllegalArrival, RequestRejected
 from remit.core.journal.arrivals import RunTaken, ToolOutcomeLost
-from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
+from remit.core.journal.commands import CallTool, Command
 from remit.core.run.recovery import Recovery
 from remit.kernel.state import is_safe_to_repeat, pinned
+from remit.orchestrate.executors.reports import PERFORMED
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.offspring import copy_turns
 from remit.orchestrate.loop.runner import Runner
 
 RUN_NOT_FOUND = "RUN_NOT_FOUND"
 
-# Questions and timers are no calls: a person is not asked twice, and a timer costs nothing.
-_CALLS = (CallModel, CallTool, ReconcileTool, CallCode, Retrieve, StartChild)
-
 
 async def recover(runner: Runner, run_id: str, live: Live | None = None, *, token: int = 0) -> Live:
-    """A run that nobody is driving any more, taken up where its journal ends.
+    """A run that no process drives any more, taken up where its journal ends.
 
     A Live of the caller's is gone on with as it was loaded, and loaded first if it was not. `token` is that of a lease
     that may expire.
@@ -62,14 +60,14 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
 async def _fence(runner: Runner, live: Live, token: int) -> None:
     """Keep the driver before from writing; where that one has ended the run just now, nothing is left to keep it from."""
     try:
-        await runner.judge(live, RunTaken(token))
+        await runner.rule_on(live, RunTaken(token))
     except IllegalArrival:
         if live.state.end.ending is None:
             raise
 
 
 async def copy_whole(runner: Runner, live: Live) -> None:
-    """Copy a fork to its end whose copying was cut off; whoever calls holds it. Nothing else may be written before."""
+    """Copy a fork to its end whose copying was cut off; the caller holds it. Nothing else may be written before."""
     origin = None if live.state.manifest is None else live.state.manifest.forked_from
     if origin is not None and live.state.seq <= origin.seq:
         await copy_turns(runner.journal, origin, live.run_id, warrant=live.warrant)
@@ -79,5 +77,6 @@ async def copy_whole(runner: Runner, live: Live) -> None:
 def _told(live: Live, repeated: list[Command], lost: int) -> Recovery:
     mutating = [command for command in repeated if isinstance(command, CallTool) and command.mutating]
     keyed = sum(live.state.derived.tools[command.tool].idempotent for command in mutating)
-    calls = sum(isinstance(command, _CALLS) for command in repeated)
+    # Questions and timers are no calls: a person is not asked twice, and a timer costs nothing.
+    calls = sum(type(command) in PERFORMED for command in repeated)
     return Recovery(live.recovered_seq, calls - len(mutating), keyed, len(mutating) - keyed, lost)

@@ -24,7 +24,7 @@ SNAPSHOT_TURNS_MIN = 256
 # time that the run has grown by a third writes at most four times what the last one takes, however long the run, and
 # leaves at most a quarter of its turns to be folded.
 SNAPSHOT_NEW_SHARE = 4
-# It is made and committed on the event loop, where everyone waits for it: a tenth of a second for this much.
+# It is made and committed on the event loop, where all runs wait for it: a tenth of a second for this much.
 SNAPSHOT_BYTES_MAX = 16 << 20
 
 _log = logging.getLogger(__name__)

@@ -1,8 +1,8 @@
 """The runner: load, decide, append, dispatch. The only loop in the house.
 
 Rule 1: a turn is written before anyone acts on it.
-Rule 2: when another runner was faster, the run is brought up to date and the report judged anew.
-Rule 3: a report that cannot be judged makes no turn; only the newest state of the run may say so.
+Rule 2: when another runner was faster, the run is brought up to date and the report ruled on anew.
+Rule 3: a report that cannot be ruled on makes no turn; only the newest state of the run may say so.
 Rule 4: no secret stands in what is written: whatever looks like one is sealed before facts are made of it.
 Rule 5: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
 """
@@ -44,7 +44,7 @@ from remit.orchestrate.facts.answer_evidence import compared_by, inline, long_ev
 from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.first_arrival import started
 from remit.orchestrate.facts.gate_trace import Read, Tracer, reader_of, shown_of, traced
-from remit.orchestrate.facts.sealing import Sealer
+from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.facts.texts import Kept
 from remit.orchestrate.loop.durability import barrier_of, listing_of
 from remit.orchestrate.loop.live import Live
@@ -55,7 +55,7 @@ from remit.orchestrate.tenants.rates import UserRates
 
 # What may end a run while calls of it are under way.
 _CUTTING = frozenset({CancelRequested, TimerFired})
-# Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
+# Each conflict means that another process made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
 
 
@@ -98,7 +98,7 @@ class Runner:
         read = reader_of(dict(kept))
         # What the gate cannot be told of refuses the run here, before anything of it is written.
         tracer = Tracer(arrival.manifest, read) if derived_of(arrival.manifest).is_traced else None
-        turn = await self.judge(live, arrival)
+        turn = await self.rule_on(live, arrival)
         if tracer is not None and live.state.seq == turn.seq:
             tracer.retrace(turn, read)
             live.tracer = tracer
@@ -139,23 +139,23 @@ class Runner:
                 if report is None:
                     return
                 try:
-                    await self.judge(live, report, insists=_tells_of_an_effect(state, report))
+                    await self.rule_on(live, report, insists=_tells_of_an_effect(state, report))
                 except IllegalArrival:
                     continue  # A duplicate, or no longer of interest.
         finally:
             dispatch.forget(live)
 
     async def advance(self, live: Live, report: Report) -> Turn | None:
-        """Take one turn, or None when the report cannot be judged: a duplicate, or no longer of interest."""
+        """Take one turn, or None when the report cannot be ruled on: a duplicate, or no longer of interest."""
         try:
-            return await self.judge(live, report)
+            return await self.rule_on(live, report)
         except IllegalArrival:
             return None
 
-    async def judge(self, live: Live, report: Report, heard: int = 0, *, insists: bool = False) -> Turn:
+    async def rule_on(self, live: Live, report: Report, entry: int = 0, *, insists: bool = False) -> Turn:
         """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard.
 
-        `heard` is the entry of the inbox that the report came from. Who insists waits
+        `entry` is the number in the inbox that the report came from, 0 for none. With `insists` it waits
         until a store that cannot be written just now can be.
         """
         state, conflicts = live.state, 0
@@ -183,9 +183,9 @@ class Runner:
                     raise
                 conflicts += 1
                 continue
-            turn = tally.turn if not heard else replace(tally.turn, heard=heard)
+            turn = tally.turn if not entry else replace(tally.turn, heard=entry)
             data = encode_turn(turn)
-            barrier = barrier_of(state, turn, heard)
+            barrier = barrier_of(state, turn, entry)
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
             listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
             written = (live.run_id, data, live.place, barrier, listing, live.warrant, tally.orders)
@@ -196,7 +196,7 @@ class Runner:
                 conflicts += 1
                 continue
             self.rates.settle(state, tally.orders, at_ms)
-            # Someone else who holds this run may have read the turn as soon as it was written, and gone on.
+            # Another caller that holds this run may have read the turn as soon as it was written, and gone on.
             is_latest = state.seq == seq
             if is_latest:
                 apply(state, turn, hash_turn(data))
@@ -204,7 +204,7 @@ class Runner:
                 if tracer is not None:
                     live.tracer = _followed(tracer, turn, kept)
             self._tell(live, turn)
-            # What an agent elsewhere is to do, it is told by whoever talks to it.
+            # What an agent elsewhere is to do, it is told by the guard.
             for command in tally.orders if tally.manifest.host is None else ():
                 if is_latest or _is_wanted(state, command):
                     self.dispatch.send(live, command)
@@ -218,11 +218,11 @@ class Runner:
             self.bus.turned(live.state, turn)
 
     async def _cut(self, live: Live, report: Report) -> Report:
-        """A report that may end the run, with the calls that it keeps from beginning: of others nobody knows."""
+        """A report that may end the run, with the calls that it keeps from beginning: of others that is unknown."""
         state = live.state
         assert isinstance(report, CancelRequested | TimerFired)
         if state.manifest is not None and state.manifest.host is not None:
-            return report  # Nobody here keeps an agent elsewhere from a call that it was allowed.
+            return report  # Nothing here keeps an agent elsewhere from a call that it was allowed.
         if isinstance(report, TimerFired):
             timer = state.commands.open.get(report.command_id)
             if not isinstance(timer, SetTimer) or not cuts_off(state, timer, max(timer.due_at_ms, self.clock.now_ms())):
@@ -251,7 +251,7 @@ class Runner:
             return await append_at_last(self.journal, *turn)
 
     async def labels_of(self, state: RunState) -> tuple[str, ...]:
-        """Labels of what a run has read, at worst where nobody traced it; those it began with are among them."""
+        """Labels of what a run has read, the worst where it was not traced; those it began with are among them."""
         manifest = pinned(state)
         began_with = manifest.read if manifest.session is None else (*manifest.read, *manifest.session.read)
         if state.derived.is_traced and manifest.boundary.authority is not None:
@@ -318,25 +318,25 @@ def _check_fence(live: Live) -> None:
 def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:
     """Bring a run up to date. The links were all checked: a turn is vouched for by the one that follows it."""
     for step in steps:
-        if step.turn.seq == live.state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
+        if step.turn.seq == live.state.seq + 1:  # Another caller that holds this run may have folded it meanwhile.
             apply(live.state, step.turn, step.link)
-    # Unless someone else has gone further meanwhile.
+    # Unless another caller has gone further meanwhile.
     if not steps or steps[-1].turn.seq == live.state.seq:
         live.place = place
 
 
 def _due_at_ms(state: RunState, fired: TimerFired) -> int:
-    """The moment that a timer was set for: whoever waited for it has, although the clock may have been set back."""
+    """The moment that a timer was set for: it has come, although the clock may have been set back."""
     timer = state.commands.open.get(fired.command_id)
     return timer.due_at_ms if isinstance(timer, SetTimer) else 0
 
 
 def _tells_of_an_effect(state: RunState, report: Report) -> bool:
-    """Whether a report says what became of a call that changes something: nobody else will ever know."""
+    """Whether a report says what became of a call that changes something: nothing else will ever tell."""
     command = state.commands.open.get(getattr(report, "command_id", ""))
     return isinstance(command, CallTool) and command.mutating
 
 
 def _is_wanted(state: RunState, command: Command) -> bool:
-    """Whether a command stands although someone else went on with the run while its turn was being written."""
+    """Whether a command stands although another caller went on with the run while its turn was being written."""
     return command in state.commands.open.values() or command in state.commands.parting

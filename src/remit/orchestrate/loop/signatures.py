@@ -1,8 +1,8 @@
 """What a deployment vouches for: heads of turns and kept states, signed before any backend is given them.
 
-Rule 1: a turn that somebody will act on is signed, and so is the first turn of a run, which names its code.
+Rule 1: a turn that is acted on is signed, and so is the first turn of a run, which names its code.
 Rule 2: the key is asked for before anything is written: one that cannot be had refuses the turn.
-Rule 3: a kept state that this deployment did not sign is not taken up; whoever only reads makes no key for it.
+Rule 3: a kept state that this deployment did not sign is not taken up; a process that only reads makes no key for it.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Counting: candidates of a vote read, told apart, put into groups, and who can still be overtaken.
 
 Rule 1: two candidates are equal when their keys are: the canonical form of a JSON answer, the bare text of any other.
-Rule 2: groups and tallies stand in the order in which they were first seen; whoever stands in front wins a tie.
+Rule 2: groups and tallies stand in the order in which they were first seen; the first of them wins a tie.
 Rule 3: sums are exact before they are rounded, so that adding in another order gives the same winner.
 """
 
@@ -20,31 +20,31 @@ VOTING_INVALID = "VOTING_INVALID"
 CANDIDATES_MAX = 256
 
 
-class Answer(NamedTuple):
+class Ballot(NamedTuple):
     """A candidate as it is compared: by its key when only equality counts, else by its value."""
 
     key: str
     value: Any
 
 
-def answers_of(candidates: Sequence[str]) -> list[Answer]:
+def answers_of(candidates: Sequence[str]) -> list[Ballot]:
     """Every candidate as it is compared; equal texts are read once."""
     if len(candidates) > CANDIDATES_MAX:
         message = f"{len(candidates)} candidates are more than candidates_max={CANDIDATES_MAX}; ask fewer replicas"
         raise RequestRejected(VOTING_INVALID, message)
-    read: dict[str, Answer] = {}
+    read: dict[str, Ballot] = {}
     for text in candidates:
         if text not in read:
             read[text] = _read(text.strip())
     return [read[text] for text in candidates]
 
 
-def _read(text: str) -> Answer:
+def _read(text: str) -> Ballot:
     try:
         value = read_json(text)
-        return Answer(key_of(value), value)
+        return Ballot(key_of(value), value)
     except (ValueError, RecursionError):
-        return Answer(text, text)  # It is no JSON, or nests too deep to have a canonical form.
+        return Ballot(text, text)  # It is no JSON, or nests too deep to have a canonical form.
 
 
 def key_of(value: Any) -> str:
@@ -92,5 +92,5 @@ def is_beyond_reach(tallies: Sequence[Sequence[float]], left: Sequence[float]) -
         return not any(left)
     leader = sums.index(lead)
     reached = [fsum([*tally, *left]) for tally in tallies]
-    behind = [*reached[leader + 1 :], fsum(left)]  # The last is an answer that nobody gave yet.
+    behind = [*reached[leader + 1 :], fsum(left)]  # The last is an answer that was not given yet.
     return all(rival < lead for rival in reached[:leader]) and all(rival <= lead for rival in behind)

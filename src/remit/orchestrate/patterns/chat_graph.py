@@ -61,7 +61,7 @@ def chat_graph(tool_rounds_max: int = ITERATIONS_MAX_DEFAULT, repairs_max: int =
 
 
 def chat_for(request: SystemRequest, repairs_max: int | None = None) -> Graph:
-    """The chat graph with as many rounds of tools as the request wants, and so many repairs if anybody says how many."""
+    """The chat graph with as many rounds of tools as the request wants, and so many repairs, where a number is given."""
     repairs = REPAIRS_DEFAULT if repairs_max is None else repairs_max
     return chat_graph(tool_rounds_max=request.hints.max_iterations, repairs_max=repairs)
 

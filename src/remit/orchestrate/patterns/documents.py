@@ -1,8 +1,8 @@
 """Documents of a plan: text files under a folder, read as they are and searched by words.
 
 Rule 1: what is read is bounded: how many files, and how many bytes of them all.
-Rule 2: the digest is that of the very bytes that were read, names included; whoever reads the same again gets the same.
-Rule 3: an index is made for a question and closed behind it, so nobody has to close what a plan left open.
+Rule 2: the digest is that of the very bytes that were read, names included; reading the same again gives the same.
+Rule 3: an index is made for a question and closed behind it, so that a plan leaves nothing open.
 """
 
 import asyncio

@@ -134,7 +134,7 @@ class RetrieveHandler:
             return replace(step, output=ContextFor(query, tuple(await called(provider.build, query))))
         else:
             found = await called(provider, query)
-        # Nothing that was found are no candidates, so that whoever comes after gets what it takes.
+        # Nothing that was found are no candidates, so that the next step gets what it takes.
         return replace(
             step, output=found if isinstance(found, RerankInput | ContextFor) or found else RerankInput(query)
         )

@@ -3,8 +3,8 @@
 Rule 1: a file and Python build equal plans; the file is only the friendlier spelling.
 Rule 2: reading judges the spelling, and whether a plan could be judged by the policy at all. Whether the plan may run is
         for its graph to say.
-Rule 3: a key nobody knows is refused with the nearest one that is known, never skipped.
-Rule 4: paths start at the plan file. What they name must be there; it is loaded by whoever runs the plan.
+Rule 3: an unknown key is refused with the nearest one that is known, never skipped.
+Rule 4: paths start at the plan file. What they name must be there; it is loaded by the process that runs the plan.
 """
 
 from collections.abc import Mapping
@@ -96,14 +96,16 @@ def _plan(document: Document, path: Path, digest: str) -> PlanFile:
     read = [_step(document, value, ("steps", position)) for position, value in enumerate(steps)]
     named = {key: _named_file(document, block, key, path.parent) for key in ("rules", "handlers")}
     return PlanFile(
-        path,
-        digest,
-        ExecutionPlan(tuple(read), PlanTrace(PLANNER_ID, f"the plan file {path}")),
-        _policy(document, block),
-        _documents(document, block, path.parent),
-        named["rules"],
-        named["handlers"],
-        {_shortened(step.name): document.lines["steps", place] for place, step in reversed(list(enumerate(read)))},
+        path=path,
+        digest=digest,
+        plan=ExecutionPlan(tuple(read), PlanTrace(PLANNER_ID, f"the plan file {path}")),
+        policy=_policy(document, block),
+        documents=_documents(document, block, path.parent),
+        rules=named["rules"],
+        handlers=named["handlers"],
+        lines={
+            _shortened(step.name): document.lines["steps", place] for place, step in reversed(list(enumerate(read)))
+        },
     )
 
 

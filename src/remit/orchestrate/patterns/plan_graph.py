@@ -16,8 +16,10 @@ from remit.core.run.inference import ModelRequest
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_text import kept_value
+from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, schema_of
 from remit.core.work.graph import (
     EXITS,
+    PROMPT_CHARS_MAX,
     SHAPE_CHARS_MAX,
     STANDARD_RULES,
     TERMINALS,
@@ -28,8 +30,9 @@ from remit.core.work.graph import (
     NodeKind,
     NodeOutcome,
 )
-from remit.core.work.plan import MARK, ContextFor, ExecutionPlan, PlanPolicy, Step, check_plan
+from remit.core.work.plan import MARK, PLAN_STEP_INVALID, ContextFor, ExecutionPlan, PlanPolicy, Step, check_plan
 from remit.core.work.values import ValueKind, is_convertible
+from remit.orchestrate.facts.texts import clean
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.handlers import (
     Handler,
@@ -39,11 +42,12 @@ from remit.orchestrate.patterns.handlers import (
     RetrieveHandler,
     ToolHandler,
     ValidateHandler,
+    is_lacking,
 )
-from remit.orchestrate.patterns.step_checks import check_call, followed, instruction_of, invalid
 from remit.orchestrate.patterns.step_requests import asked_by
 from remit.orchestrate.patterns.step_values import NoStepValue, read, written
 from remit.orchestrate.patterns.structured_graph import structured_graph
+from remit.tool.registry import Registry
 
 # Before the type of a step, it names the code of its handler; before the name of a tool, it names what proposes a call.
 STEP_MARK = "step:"
@@ -274,3 +278,56 @@ def _bounds(plan: ExecutionPlan, handlers: Handlers) -> dict[str, int]:
             for between in names[names.index(maker.name) : place]:
                 sent_back[between] += step.retries
     return {step.name: 1 + step.retries + sent_back[step.name] for step in plan.steps}
+
+
+# What a step of a plan may say, seen with the handler that is to do it.
+#
+# Whatever a step says is either followed or refused; nothing of it is passed over.
+# A mutating tool that is not idempotent is never tried again because its step failed.
+def followed(step: Step, handler: Handler) -> Step:
+    """The step as it is carried out; raises RequestRejected for what its handler could not follow."""
+    if step.tool and not isinstance(handler, ToolHandler):
+        raise invalid(step, f"names tool {step.tool[:80]!r} and is no tool step; leave it out")
+    if step.schema is not None and not isinstance(handler, InferHandler):
+        raise invalid(step, "has a schema and is no infer step; a loop has its own, and code needs none")
+    if step.instruction and isinstance(handler, ToolHandler | RetrieveHandler | RerankHandler | ValidateHandler):
+        raise invalid(step, "has an instruction, and its handler follows none; leave it out")
+    if step.schema is not None:
+        step = replace(step, schema=_object_schema(step))
+    # A handler that lacks what it works with does not find it by being tried again.
+    return replace(step, retries=0) if is_lacking(handler) else step
+
+
+def _object_schema(step: Step) -> JsonObject:
+    schema = schema_of(step.schema)
+    if isinstance(schema, bool):
+        message = f"step {step.name!r} has the schema {schema!r}, which says nothing about an output; pass an object"
+        raise RequestRejected(SCHEMA_SOURCE_INVALID, message, {"step": step.name})
+    return schema
+
+
+def instruction_of(step: Step, before: str = "") -> str:
+    """What the handler of the step is told: what its handler says, then what the step says."""
+    told = "\n\n".join(text for text in (before, step.instruction) if text)
+    if len(told) > PROMPT_CHARS_MAX:
+        reason = f"is told {len(told)} characters, instruction_chars_max={PROMPT_CHARS_MAX}"
+        raise invalid(step, f"{reason}; put what holds for the whole plan into its system prompt")
+    return clean(told)
+
+
+def check_call(step: Step, tools: Registry) -> None:
+    """Refuse a call of a tool that is not there, or that may not be made as often as the step would."""
+    tool = tools.get(step.tool)
+    if tool is None:
+        known = ", ".join(one.name for one in tools) or "none"
+        called = f"calls tool {step.tool[:80]!r}" if step.tool else "does not say which tool it calls; set tool"
+        message = f"step {step.name!r} {called}; its handler has {known}"
+        raise RequestRejected(ErrorCode.TOOL_NOT_FOUND, message, {"step": step.name, "tool": step.tool[:80]})
+    if step.retries and tool.definition.effect.is_mutating and not tool.definition.idempotent:
+        reason = f"has retries={step.retries} and its tool {tool.name!r} changes something and is not idempotent"
+        raise invalid(step, f"{reason}; leave the retries out, or declare the tool idempotent if it is")
+
+
+def invalid(step: Step, reason: str) -> RequestRejected:
+    """What is raised for a step that cannot be carried out as it is written."""
+    return RequestRejected(PLAN_STEP_INVALID, f"step {step.name!r} {reason}", {"step": step.name})

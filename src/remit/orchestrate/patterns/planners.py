@@ -52,7 +52,7 @@ class Planner(Protocol):
 
 
 def check_planning(boundary: Boundary, *, has_plan: bool) -> None:
-    """Refuse a run whose plan would have to be made under a boundary that grants nobody the right to make one."""
+    """Refuse a run whose plan would have to be made under a boundary that does not grant the right to make one."""
     is_granted = boundary.decisions is None or DecisionRight.MAKE_PLANS in boundary.decisions
     if not has_plan and not is_granted:
         message = (
@@ -116,7 +116,7 @@ def _check_fields(place: int, step: object) -> None:
         raise RequestRejected(PLAN_STEP_INVALID, f"step {place} of the plan is a {type(step).__name__}; give a Step")
     for field, kind in _FIELDS.items():
         value = getattr(step, field)
-        # A bool is an int to Python, and a count to nobody.
+        # A bool is an int to Python, and no count.
         if not isinstance(value, kind) or isinstance(value, bool):
             message = f"step {place} of the plan has a {type(value).__name__} as its {field}; give a {kind.__name__}"
             raise RequestRejected(PLAN_STEP_INVALID, message, {"step": place, "field": field})

@@ -114,8 +114,8 @@ def redundant_for(request: SystemRequest, redundancy: Redundancy) -> Graph:
 
 
 def check_replicas(n: int) -> None:
-    """Refuse a number of replicas that nobody could ask."""
-    # A bool is an int to Python, and a count to nobody.
+    """Refuse a number of replicas that could not be asked."""
+    # A bool is an int to Python, and no count.
     if type(n) is not int or not 1 <= n <= REPLICAS_MAX:
         message = f"n={n!r:.80} is not a number of replicas from 1 to {REPLICAS_MAX}"
         raise RequestRejected(REPLICAS_INVALID, message, {"n": str(n)[:80], "limit": REPLICAS_MAX})

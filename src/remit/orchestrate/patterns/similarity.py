@@ -14,9 +14,9 @@ from math import fsum
 from typing import Any, TypeAlias
 
 from remit.core.regex import regex
-from remit.orchestrate.patterns.ballots import Answer
+from remit.orchestrate.patterns.ballots import Ballot
 
-# Some five thousand tokens, more than twice what a replica may say unless somebody allows it more. A longer text is
+# Some five thousand tokens, more than twice what a replica may say unless it is allowed more. A longer text is
 # judged by its beginning and its end.
 TEXT_CHARS_MAX = 20_000
 
@@ -32,13 +32,13 @@ Bag: TypeAlias = tuple[Mapping[str | tuple[str, str], int], int]
 Bags: TypeAlias = dict[str, Bag]
 
 
-def average_similarities(answers: Sequence[Answer], times: Sequence[int]) -> list[float]:
+def average_similarities(answers: Sequence[Ballot], times: Sequence[int]) -> list[float]:
     """How like each of several different answers is to all others, when each was given so many times."""
     rows = _similarities(_values(answers))
     return [_average(mine, row, times) for mine, row in enumerate(rows)]
 
 
-def _values(answers: Sequence[Answer]) -> list[Any]:
+def _values(answers: Sequence[Ballot]) -> list[Any]:
     """What is compared of each: its JSON, or the words of all where one is too long for that."""
     if max(len(answer.key) for answer in answers) <= TEXT_CHARS_MAX:
         return [answer.value for answer in answers]
@@ -62,7 +62,7 @@ def _average(mine: int, row: Sequence[float], times: Sequence[int]) -> float:
 
 
 def similarity(one: Any, other: Any, bags: Bags) -> float:
-    """How alike two JSON values are. Whoever compares many hands the same bags to all comparisons."""
+    """How alike two JSON values are. A caller that compares many hands the same bags to all comparisons."""
     kind, other_kind = type(one), type(other)
     if kind in _NUMBERS and other_kind in _NUMBERS:
         return _of_numbers(one, other)

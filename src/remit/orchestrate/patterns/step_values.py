@@ -3,7 +3,7 @@
 Rule 1: the closed table of conversions is MAKE; core/work/values.py says which of them exist before anything runs.
 Rule 2: candidates keep their source, score and maker, messages their role, results the words of their tool.
 Rule 3: what comes from a tool or from a document is shown to a model as data, marked as what it is.
-Rule 4: a value of somebody else's is kept as JSON: a dataclass or a model comes back as an object, a date as a text.
+Rule 4: a value of a foreign type is kept as JSON: a dataclass or a model comes back as an object, a date as a text.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +61,7 @@ def _written(value: Any, query: str) -> tuple[ValueKind, str]:
 
 
 def _read_back(value: ContextFor | RerankInput) -> str:
-    """The text of a record that whoever comes after can read; what it holds was made by somebody else."""
+    """The text of a record that a later step can read; what it holds was made by foreign code."""
     try:
         text = to_json(value)
         from_json(text, type(value))

@@ -5,7 +5,7 @@ Rule 1: answers that are JSON are compared in their canonical form: order of key
 Rule 2: the winner is one of the candidates, exactly as it was given; among equals the first seen is taken.
 Rule 3: the same candidates in the same order give the same winner and the same confidence.
 Rule 4: a vote is settled only if nothing that may still come can change the winner, or that there is none.
-Rule 5: what a strategy of somebody else returns is checked before anyone relies on it.
+Rule 5: what a foreign strategy returns is checked before it is relied on.
 """
 
 import inspect
@@ -19,7 +19,7 @@ from remit.core.failure import RequestRejected
 from remit.core.record import Record
 from remit.orchestrate.patterns.ballots import (
     VOTING_INVALID,
-    Answer,
+    Ballot,
     answers_of,
     groups_of,
     is_beyond_reach,
@@ -111,7 +111,7 @@ class MajorityVoting:
         return candidates[leader[0]], len(leader) / len(candidates)
 
     def is_settled(self, candidates: Sequence[str], still_to_come: int, /) -> bool:
-        """Whether nobody can overtake the leader any more."""
+        """Whether no answer can overtake the leader any more."""
         tallies = [[1.0] * len(group) for group in groups_of(keys_of(candidates))]
         return is_beyond_reach(tallies, [1.0] * still_to_come)
 
@@ -129,7 +129,7 @@ class UnanimityVoting:
         return candidates[0], 1.0
 
     def is_settled(self, candidates: Sequence[str], still_to_come: int, /) -> bool:
-        """Whether two differ, so that there will be no consensus, or nobody is left."""
+        """Whether two differ, so that there will be no consensus, or no replica is left."""
         return still_to_come <= 0 or len(groups_of(keys_of(candidates))) > 1
 
 
@@ -159,7 +159,7 @@ class WeightedVoting:
             if flaw := _flaw_of(weight, WEIGHT_MAX):
                 raise _invalid(f"weights[{position}]={_shown(weight)} {flaw}")
         if not (any(self.weights) if self.weights else self.weight_max):
-            raise _invalid("all weights are 0, and nobody could win; give at least one replica a weight above 0")
+            raise _invalid("all weights are 0, so no answer could win; give at least one replica a weight above 0")
         seats = set(self.replicas)
         if len(seats) < len(self.replicas) or not seats <= set(range(len(self.weights))):
             raise _invalid(
@@ -182,7 +182,7 @@ class WeightedVoting:
         return candidates[groups[leader][0]], tallies[leader] / fsum(weights)
 
     def is_settled(self, candidates: Sequence[str], still_to_come: int, /) -> bool:
-        """Whether nobody can overtake the leader any more, even with the largest weights that are left."""
+        """Whether no answer can overtake the leader any more, even with the largest weights that are left."""
         left = [self.weight_max] * still_to_come
         if self.weights:
             taken = self.replicas or range(len(candidates))
@@ -199,15 +199,15 @@ class WeightedVoting:
         """What candidates are compared by: everything but the field that holds their weight."""
         return [self._key_of(answer) for answer in answers_of(candidates)]
 
-    def _key_of(self, answer: Answer) -> str:
+    def _key_of(self, answer: Ballot) -> str:
         if not isinstance(answer.value, dict) or self.field not in answer.value:
             return answer.key
         return key_of({name: member for name, member in answer.value.items() if name != self.field})
 
-    def _groups_of(self, answers: Sequence[Answer]) -> list[list[int]]:
+    def _groups_of(self, answers: Sequence[Ballot]) -> list[list[int]]:
         return groups_of([self._key_of(answer) for answer in answers])
 
-    def _weights_of(self, answers: Sequence[Answer]) -> list[float]:
+    def _weights_of(self, answers: Sequence[Ballot]) -> list[float]:
         if self.weights:
             return [self.weights[place] for place in self.replicas or range(len(answers))]
         return [0.0 if self._flaw_in(answer.value) else answer.value[self.field] for answer in answers]
@@ -221,7 +221,7 @@ class WeightedVoting:
         flaw = _flaw_of(value[self.field], self.weight_max)
         return flaw and f"has {self.field}={_shown(value[self.field])}, which {flaw}"
 
-    def _first_flaw(self, answers: Sequence[Answer]) -> str:
+    def _first_flaw(self, answers: Sequence[Ballot]) -> str:
         flaws = [] if self.weights else [self._flaw_in(answer.value) for answer in answers]
         return next((f"; candidate {place} {flaw}" for place, flaw in enumerate(flaws) if flaw), "")
 
@@ -267,13 +267,13 @@ def check_strategy(strategy: object, *, replicas: int | None = None) -> None:
         raise _invalid(f"{len(strategy.weights)} weights for {replicas} replicas; give one weight for each replica")
 
 
-def _present(name: str, candidates: Sequence[str]) -> list[Answer]:
+def _present(name: str, candidates: Sequence[str]) -> list[Ballot]:
     if not candidates:
         raise NoConsensus(f"{name}: there are no candidates")
     return answers_of(candidates)
 
 
-def _grouped(answers: Sequence[Answer]) -> list[list[int]]:
+def _grouped(answers: Sequence[Ballot]) -> list[list[int]]:
     return groups_of([answer.key for answer in answers])
 
 

@@ -11,8 +11,7 @@ from remit.kernel.state import RunState
 from remit.observe.views.calls_made import Begun, CallsOfChild, calls_begun, children_of, long_texts
 from remit.observe.views.execution import raw_answer, response_of
 from remit.observe.views.late_outcomes import NOTHING_BELOW
-from remit.orchestrate.loop.child_doubts import doubts_below
-from remit.orchestrate.loop.child_waits import is_paused, joined_with
+from remit.orchestrate.loop.child_runs import doubts_below, is_paused, joined_with
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.step_values import read
 

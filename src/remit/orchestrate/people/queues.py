@@ -1,4 +1,4 @@
-"""The queues of a store: what each holds, whether it may hold more, and who has taken note of what.
+"""The queues of a store and their file: what each holds, whether it may hold more, and who has taken note of what.
 
 Rule 1: what a queue holds is read off the journals whenever it is asked for; nothing is counted beside them.
 Rule 2: a queue that is full lets no question in but what is grave: the others wait outside, their runs stay suspended,
@@ -42,8 +42,7 @@ from remit.observe.people.queue_items import (
     overview,
 )
 from remit.observe.views.late_outcomes import NOTHING_FOUND, Found, found_since
-from remit.orchestrate.loop.child_doubts import doubts_below
-from remit.orchestrate.loop.orphans import orphan_above
+from remit.orchestrate.loop.child_runs import doubts_below, orphan_above
 from remit.orchestrate.ports import Catalogue, Clock, Receipts, Turns
 from remit.tool.secrets.vault import NO_SECRETS
 
@@ -97,7 +96,7 @@ _HANDING_ON = frozenset(ending.value for ending in (*TRIGGER_OF, Ending.TIMEOUT,
 _log = logging.getLogger(__name__)
 
 
-class Shelf(Protocol):
+class QueuePorts(Protocol):
     """What there is to read, and where receipts are kept."""
 
     @property
@@ -118,7 +117,7 @@ class Queues:
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: QueuePorts,
         clock: Clock,
         limits: Iterable[QueueLimits] = (),
         check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
@@ -131,7 +130,7 @@ class Queues:
         self._check_name = check_name
         self._principal = principal
 
-    def acting_for(self, principal: Principal, shelf: Shelf) -> "Queues":
+    def acting_for(self, principal: Principal, shelf: QueuePorts) -> "Queues":
         """The same queues for a principal, who finds there what is on this shelf."""
         return Queues(shelf, self._clock, self.limits, self._check_name, principal)
 

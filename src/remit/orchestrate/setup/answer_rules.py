@@ -2,7 +2,7 @@
 
 Rule 1: rules are heard where every answer is checked; what breaks one goes back to the model, as often as the set says.
 Rule 2: a question of meaning is put to a judge in a run of its own: the engine that is given for it, or the run's own.
-Rule 3: questions and the number of attempts are pinned with the run. The rules of a file are read again by whoever takes
+Rule 3: questions and the number of attempts are pinned with the run. The rules of a file are read again by a process that takes
         the run up, from a file that is still what it was.
 """
 
@@ -49,7 +49,7 @@ class Judging:
 
 
 def judging_of(rules: Rules, judge: Engine | None, agent: Engine) -> Judging:
-    """What rules and a judge come to for a model that answers; raises RequestRejected where nobody could judge by them."""
+    """What rules and a judge come to for a model that answers; raises RequestRejected where no judge could apply them."""
     rule_set = rules.rule_set
     if rule_set.retry.reasks_max > REPAIRS_MAX:
         message = f"rule set {rule_set.name!r} has reasks_max={rule_set.retry.reasks_max}, reasks_max_max={REPAIRS_MAX}"
@@ -57,12 +57,12 @@ def judging_of(rules: Rules, judge: Engine | None, agent: Engine) -> Judging:
     if judge is not None:
         _check_told_apart(agent, judge)
     code = {f"{RULES_MARK}{rule_set.name}": rules.validator()} if rule_set.rules else {}
-    heard = tuple(Criterion(name, validator=name) for name in code)
+    by_code = tuple(Criterion(name, validator=name) for name in code)
     asked = tuple(
         Criterion(check.name, judge=check.question, only_warns=check.severity is Severity.WARN)
         for check in rule_set.semantic
     )
-    return Judging((*heard, *asked), code, judge, rule_set.retry.reasks_max)
+    return Judging((*by_code, *asked), code, judge, rule_set.retry.reasks_max)
 
 
 def _check_told_apart(agent: Engine, judge: Engine) -> None:
@@ -107,7 +107,7 @@ def load_rules_again(source: Source) -> Code:
 def _bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            # One more than is allowed, so that whoever reads it as text finds it too large.
+            # One more than is allowed, so that reading it as text finds it too large.
             return file.read(YAML_BYTES_MAX + 1)
     except OSError as error:
         problem = f"cannot be read: {error.strerror}; check its path and its permissions"

@@ -13,7 +13,7 @@ from remit.core.failure import RemitError
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import user_message
 from remit.inference.specs import EngineSettings, open_engine
-from remit.observe.checkup.checkup import Check, CheckState, check_package
+from remit.observe.checkup import Check, CheckState, check_package
 
 if TYPE_CHECKING:
     from remit.inference.local.models import KnownModel

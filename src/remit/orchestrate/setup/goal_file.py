@@ -1,6 +1,6 @@
 """Goals from YAML and JSON files and from Python mappings, in the shape docs/goals.md describes.
 
-Rule 1: a key or value that nobody knows is refused by its place, never skipped.
+Rule 1: an unknown key or value is refused by its place, never skipped.
 Rule 2: what no code could verify is refused when the file is read, not when the run has answered.
 """
 
@@ -73,12 +73,12 @@ def _goal(reader: Reader, said: object) -> Goal:
     statement = reader.text(block.get("statement", STATEMENT_DEFAULT), ("statement",), MESSAGE_CHARS_MAX)
     task_class = block.get("task_class")
     goal = Goal(
-        statement,
-        _criteria(reader, block.get("criteria", [])),
-        _actions(reader, block.get("required_actions", [])),
-        None if task_class is None else reader.choice(task_class, TaskClass, ("task_class",)),
-        reader.texts(block.get("critical", []), ("critical",)),
-        _confidence(reader, block.get("confidence", 0)),
+        statement=statement,
+        criteria=_criteria(reader, block.get("criteria", [])),
+        required_actions=_actions(reader, block.get("required_actions", [])),
+        task_class=None if task_class is None else reader.choice(task_class, TaskClass, ("task_class",)),
+        critical=reader.texts(block.get("critical", []), ("critical",)),
+        confidence_ppm_min=_confidence(reader, block.get("confidence", 0)),
         grounds=reader.choices(block.get("grounds", []), ToolCategory, ("grounds",)),
     )
     try:

@@ -2,7 +2,7 @@
 
 Rule 1: a file and Python build equal graphs, with equal versions; the file is only the friendlier spelling.
 Rule 2: reading judges the spelling alone. Whether the graph may run is for compile_graph to say.
-Rule 3: a key nobody knows is refused with the nearest one that is known, never skipped.
+Rule 3: an unknown key is refused with the nearest one that is known, never skipped.
 """
 
 from collections.abc import Collection, Mapping

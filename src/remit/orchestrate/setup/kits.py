@@ -88,7 +88,7 @@ def equipped(kit: Kit, sources: Iterable[Source]) -> Kit:
 def changed_sources(state: RunState) -> tuple[Source, ...]:
     """The code of a run whose files are no longer what they were, each with the digest it has now.
 
-    Raises SourceFault where nobody can accept what has become of it: it is gone, or declares something else.
+    Raises SourceFault where what has become of it cannot be accepted: it is gone, or declares something else.
     """
     tools = _changed_tools(state)
     parts = _changed_parts(state)
@@ -181,7 +181,7 @@ class _Pinned:
         return self.info
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
-        """Nobody asks it."""
+        """It is never asked."""
         raise InvariantBroken("ENGINE_PINNED", f"model {self.info.name!r} was asked while its run was only looked at")
 
 

@@ -22,16 +22,16 @@ from remit.kernel.authority.graph_tier import check_tier
 from remit.kernel.authority.intake import check_intake, prompt_of, task_named
 from remit.kernel.authority.policy import check_tools
 from remit.kernel.results.feasible import check_named
+from remit.orchestrate.exchange.call_shape import check_shapes
 from remit.orchestrate.exchange.sessions import check_entries, last_run, linked
-from remit.orchestrate.exchange.shaping import check_shapes
 from remit.orchestrate.facts.intent import intent_of
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.runner import Runner
-from remit.orchestrate.patterns.choosing import check_room, graph_for
+from remit.orchestrate.patterns.graph_choice import check_room, graph_for
 from remit.orchestrate.patterns.planners import check_planning, plan_for
 from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.setup.foreseeing import Foreseer
+from remit.orchestrate.setup.foreseer import Foreseer
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.kits import engine_sources
 from remit.orchestrate.tenants.policies import Policies
@@ -178,3 +178,10 @@ def _task(manifest: Manifest, at_ms: int) -> Task | None:
         return named
     intent, grounds = intent_of(prompt_of(manifest)), () if goal is None else goal.grounds
     return None if intent is None else Task(intent.task_class, TaskSource.INFERRED, intent.words, grounds)
+
+
+def check_ready(request: SystemRequest, kit: Kit, terms: Terms) -> None:
+    """Refuse, before a store is opened, what the facade would refuse of a request with this kit and these terms."""
+    graph = terms.graph or graph_for(request, kit, terms, terms.plan)
+    check_room(graph, terms)
+    check_shapes(request.output.grammar or "", graph)

@@ -1,6 +1,6 @@
 """Policies: which boundary holds for a principal, asked anew for every run that one starts.
 
-Rule 1: a policy that cannot be read, in whatever way, lets nothing begin, unless whoever set it up named a boundary that
+Rule 1: a policy that cannot be read, in whatever way, lets nothing begin, unless its operator named a boundary that
         stands in for it. Such a run says in its first turn that it began without a policy, and why.
 Rule 2: a boundary that was found is pinned by the run; what is changed later holds for the runs that begin then.
 """
@@ -13,7 +13,7 @@ from remit.core.limits.boundary import Boundary
 from remit.core.run.principal import Principal
 
 POLICY_UNREADABLE = "POLICY_UNREADABLE"
-# Whoever starts a run waits for this long at most before it has begun.
+# A caller that starts a run waits for this long at most before it has begun.
 POLICY_WAIT_MS_MAX = 5_000
 _SHOWN_CHARS_MAX = 200
 

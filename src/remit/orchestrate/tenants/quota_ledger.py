@@ -1,4 +1,4 @@
-"""Quotas at work: a run's caps are what its tenant has left, reserved with its first turn and settled with its last.
+"""Quotas, at work and from their file: a run's caps are what its tenant has left, reserved at its start, settled at its end.
 
 Rule 1: what is left is looked up before a run's caps are pinned, and checked again in the write of its first turn. Who
         was slower looks again and begins with what is left then.
@@ -11,19 +11,21 @@ Rule 5: a tenant without a quota costs nothing: nothing is looked up, reserved o
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.arrivals import ResumeRequested, RunStarted
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import Barrier, Listing, Place, QuotaConflict, Stretch, Warrant
-from remit.core.limits.budget import Caps, Dimension
+from remit.core.limits.budget import FIELDS, Budget, Caps, Dimension
 from remit.core.limits.quota import (
     ANYONE,
     Charge,
     Committed,
     Limit,
+    Period,
     Quota,
     QuotaStanding,
     Reservation,
@@ -37,17 +39,19 @@ from remit.core.limits.quota import (
     standing,
 )
 from remit.core.record import replace
+from remit.core.regular_file import open_regular
 from remit.core.run.manifest import Manifest, Origin
+from remit.core.schema.strict_yaml import Document, YamlFault, block_in, list_in, read_yaml, shown, spelled
 from remit.core.work.graph import NodeKind
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
-from remit.orchestrate.patterns.choosing import child_runs_needed, steps_needed
+from remit.orchestrate.patterns.graph_choice import child_runs_needed, steps_needed
 from remit.orchestrate.ports import Catalogue, Clock, Journal, Ledger
 
-# Each conflict means that another run of the tenant began, so whoever loses this often in a row is one of too many.
+# Each conflict means that another run of the tenant began, so a run that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
-# Runs that are folded before what they count is written: few enough that whoever stops here has lost little.
+# Runs that are folded before what they count is written: few enough that little is lost by stopping here.
 _COUNTED_AT_ONCE = 100
 # Of so many tenants it is remembered that their runs are counted; looking again finds nothing and takes a moment.
 _TENANTS_MAX = 10_000
@@ -58,7 +62,7 @@ _Begun = TypeVar("_Begun")
 _log = logging.getLogger(__name__)
 
 
-class Shelf(Protocol):
+class QuotaPorts(Protocol):
     """What of a store quotas need."""
 
     @property
@@ -77,7 +81,7 @@ class Shelf(Protocol):
 class Quotas:
     """The quotas of tenants, over the runs of one store."""
 
-    def __init__(self, shelf: Shelf, quotas: Iterable[Quota], clock: Clock) -> None:
+    def __init__(self, shelf: QuotaPorts, quotas: Iterable[Quota], clock: Clock) -> None:
         self._shelf = shelf
         self._clock = clock
         self._named: dict[str, tuple[Quota, ...]] = {}
@@ -111,14 +115,14 @@ class Quotas:
         return [standing(tenant_id, limit, count) for limit, count in zip(limits, committed, strict=True)]
 
     async def tenants(self) -> list[str]:
-        """Every tenant that has a quota: those that are named, and whoever has runs where a quota is for anyone."""
+        """Every tenant that has a quota: those that are named, and every one that has runs where a quota is for all."""
         found = set(await self._shelf.ledger.tenants()) if self._anyone else set()
         return sorted(found | set(self._named))
 
     async def rebuild(self) -> int:
         """Count every run anew from its turns, quota or not; gives how many. What deleted runs left stays counted.
 
-        Each run is counted anew by itself, so that meanwhile nobody finds more room than there is.
+        Each run is counted anew by itself, so that meanwhile no run finds more room than there is.
         """
         roots = [entry.run_id for entry in await self._shelf.catalogue.entries() if not entry.listing.parent_id]
         await self._count(roots)
@@ -184,7 +188,7 @@ class Quotas:
         try:
             return charge_of(run_id, turns) if turns else None
         except InvariantBroken as error:
-            # One run that somebody damaged must not keep its tenant from working; verifying finds it.
+            # One damaged run must not keep its tenant from working; verifying finds it.
             _log.warning("what a run cost its tenant cannot be counted: %s", error, extra=run_fields(run_id))
             return None
 
@@ -192,7 +196,7 @@ class Quotas:
 class QuotedJournal:
     """A journal that has what runs begin with reserved, and what they come to settled, in the same write."""
 
-    def __init__(self, shelf: Shelf, quotas: Quotas) -> None:
+    def __init__(self, shelf: QuotaPorts, quotas: Quotas) -> None:
         self._shelf = shelf
         self._quotas = quotas
 
@@ -235,7 +239,7 @@ class QuotedJournal:
             return barrier
         turns = await self._shelf.journal.read(run_id)
         if turns.place != after:
-            return barrier  # Another was faster, and whoever appends learns it.
+            return barrier  # Another was faster, and the append fails with a conflict.
         return replace(barrier, charge=charge_of(run_id, [*turns, data]))
 
 
@@ -243,7 +247,7 @@ def charge_of(run_id: str, turns: Sequence[bytes]) -> Charge:
     """What a run without a parent counts for its tenant, folded from all of its turns.
 
     An open one counts with all that it could spend when it began. What an ended one still holds belongs to calls in
-    doubt, whose cost nobody knows: it counts as spent.
+    doubt, whose cost is unknown: it counts as spent.
     """
     history = read_history(run_id, turns)
     state = fold(history)
@@ -292,3 +296,56 @@ def _exhausted(
     ]
     limit, count = max(short, key=lambda pair: pair[0].until_ms)
     return exhausted(standing(tenant_id, limit, count), needed)
+
+
+# Quotas from the YAML file of a store, in the shape docs/budgets.md describes.
+#
+# A file and Python build equal quotas; the file is only the friendlier spelling.
+# An unknown key is refused with the nearest one that is known, never skipped: a quota that was misspelled would
+# limit nothing.
+
+# A store of more tenants than this wants their quotas made by a program.
+QUOTAS_MAX = 10_000
+
+_FILE_KEYS = ("quotas",)
+_QUOTA_KEYS = ("tenant", "period", "caps")
+
+
+def read_quotas(path: Path) -> tuple[Quota, ...]:
+    """The quotas in a file; raises RequestRejected with the line of what is wrong."""
+    document = read_yaml(path, open_regular)
+    block = block_in(document, document.value, _FILE_KEYS, ())
+    entries = list_in(document, block.get("quotas"), ("quotas",))
+    if len(entries) > QUOTAS_MAX:
+        message = f"quotas has {len(entries)} entries, more than quotas_max={QUOTAS_MAX}"
+        document.reject(YamlFault.VALUE_INVALID, message, ("quotas",))
+    quotas = [_quota(document, entry, ("quotas", number)) for number, entry in enumerate(entries)]
+    for number in range(len(quotas)):
+        # One more at a time, so that the first that cannot stand beside those before it is the one with the line.
+        _expect_valid(document, quotas, number)
+    return tuple(quotas)
+
+
+def _expect_valid(document: Document, quotas: list[Quota], number: int) -> None:
+    rivals = [quota for quota in quotas[:number] if quota.tenant == quotas[number].tenant]
+    try:
+        check_quotas([*rivals, quotas[number]])
+    except RequestRejected as error:
+        document.reject(YamlFault.VALUE_INVALID, error.message, ("quotas", number))
+
+
+def _quota(document: Document, entry: Any, place: tuple[str | int, ...]) -> Quota:
+    block = block_in(document, entry, _QUOTA_KEYS, place)
+    tenant, period = block.get("tenant"), block.get("period")
+    if not isinstance(tenant, str):
+        message = f"{spelled((*place, 'tenant'))} must be a text in quotes, `'*'` for every tenant, not {shown(tenant)}"
+        document.reject(YamlFault.VALUE_INVALID, message, (*place, "tenant"))
+    if not isinstance(period, str) or period not in set(Period):
+        message = f"{spelled((*place, 'period'))} must be one of {', '.join(Period)}, not {shown(period)}"
+        document.reject(YamlFault.VALUE_INVALID, message, (*place, "period"))
+    caps = block_in(document, block.get("caps"), FIELDS, (*place, "caps"))
+    for name, amount in caps.items():
+        if type(amount) is not int:
+            message = f"{spelled((*place, 'caps', name))} must be a whole number, not {shown(amount)}"
+            document.reject(YamlFault.VALUE_INVALID, message, (*place, "caps", name))
+    return Quota(tenant, Period(period), Budget(**caps))

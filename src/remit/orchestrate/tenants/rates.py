@@ -15,7 +15,7 @@ from remit.core.record import Record, replace
 from remit.kernel.authority.policy import ANY_TOOL
 from remit.kernel.state import RunState, pinned
 
-# Of so many users it is remembered; before more are, those are forgotten whose calls count for nobody any more.
+# Of so many users it is remembered; before more are, those are forgotten whose calls do not count any more.
 USERS_MAX = 10_000
 
 

@@ -1,12 +1,12 @@
-"""What of a store exists for a principal: the runs of its tenant, and whatever hangs on them.
+"""What of a store exists for a principal, and what it may do: the runs of its tenant, and whatever hangs on them.
 
 Rule 1: everything that is looked up for a principal is looked up here. Whatever is not of its tenant is not found, by the
-        same words and the same way as what nobody ever started.
+        same words and the same way as what was never started.
 Rule 2: nothing here writes but receipts of what was found here.
-Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is for whoever operates the store.
+Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is for the operator of the store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from remit.core.failure import RequestRejected
@@ -14,7 +14,9 @@ from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import QuotaStanding
-from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, sees, tenant_for
+from remit.core.record import replace
+from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, person_for, sees, tenant_for
+from remit.core.run.run_events import Subject
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
 
@@ -64,7 +66,7 @@ class Seen:
 
     @property
     def blobs(self) -> Blobs:
-        """Long texts, for whoever has read of them in a turn."""
+        """Long texts, for callers that have read of them in a turn."""
         self._expect_reader()
         return self._blobs
 
@@ -104,7 +106,7 @@ class TenantCatalogue:
         self._tenant_id = tenant_id
 
     async def entry(self, run_id: str) -> RunEntry | None:
-        """One run, or None when nobody of the tenant started it."""
+        """One run, or None where it is not of the tenant."""
         found = await self._every.entry(run_id)
         return None if found is None or found.listing.tenant_id != self._tenant_id else found
 
@@ -164,7 +166,7 @@ class TenantTurns:
         self._runs = runs
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
-        """The turns that follow turn number `after`; none of a run of nobody here."""
+        """The turns that follow turn number `after`; none of a run of another tenant."""
         return Stretch() if await self._runs.entry(run_id) is None else await self._every.read(run_id, after=after)
 
 
@@ -184,7 +186,7 @@ class TenantHeadLog:
         return await self._every.doubt(run_id, last) if await self._is_ours(run_id) else ""
 
     async def losses(self) -> Losses:
-        """The runs of which turns are missing; what is gone altogether, nobody knows whose it was."""
+        """The runs of which turns are missing; what is gone altogether, it is unknown whose it was."""
         lost = await self._every.losses()
         return Losses(tuple([run_id for run_id in lost.behind if await self._is_ours(run_id)]))
 
@@ -243,3 +245,35 @@ class TenantStandings:
 
     def _expect_reader(self) -> None:
         expect_scope(self._principal, Scope.READ, "reading quotas")
+
+
+# For whom a system acts: what they may do, in whose name, and which runs exist for them.
+class Acting:
+    """Acts for a principal, to whom nothing exists but what is of its tenant."""
+
+    principal: Principal
+    _seen: Seen
+    _check_name: Callable[[str, str], None]
+
+    def _expect_scope(self, scope: Scope, verb: str) -> None:
+        expect_scope(self.principal, scope, verb)
+
+    async def _expect(self, run_id: str, scope: Scope, verb: str) -> RunEntry:
+        """A run that exists for the principal, who may do this with it."""
+        self._expect_scope(scope, verb)
+        entry = await self._seen.runs.entry(run_id)
+        # A run that is listed and has no turn was damaged; there is nothing to go on with.
+        if entry is None or not entry.turns:
+            raise await self._seen.absent(run_id)
+        return entry
+
+    def _person(self, by: str) -> str:
+        """In whose name something is done; no secret is one."""
+        by = person_for(self.principal, by)
+        self._check_name("by", by)
+        return by
+
+    def _subject(self, subject: Subject, verb: str) -> Subject:
+        """What of a subject exists for the principal."""
+        self._expect_scope(Scope.READ, verb)
+        return replace(subject, tenant_id=tenant_for(self.principal, subject.tenant_id))

@@ -12,7 +12,7 @@ from typing import Any
 
 from remit.core.journal.storage import START, AppendConflict, Barrier, EntrySettled, Listing
 from remit.orchestrate.ports import Inbox, Journal
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens a journal and its inbox, both empty, and closes them afterwards.
 OpenAnswers = Callable[[], AbstractAsyncContextManager[tuple[Journal, Inbox]]]
@@ -22,7 +22,7 @@ RIVALS = 8
 
 
 async def an_entry_is_settled_by_the_turn_that_answers_it(open_answers: OpenAnswers) -> None:
-    """Whoever left it learns that it was heard, and what it led to."""
+    """Its sender learns that it was heard, and what it led to."""
     async with open_answers() as (journal, inbox):
         await add(journal, "run", b"0", listing=Listing(1))
         number = await inbox.put("run", b"signal")
@@ -51,7 +51,7 @@ async def a_settled_entry_is_answered_by_no_turn(open_answers: OpenAnswers) -> N
 
 
 async def a_turn_that_loses_settles_nothing(open_answers: OpenAnswers) -> None:
-    """A conflict leaves the entry to whoever answers it next."""
+    """A conflict leaves the entry to the next turn that answers it."""
     async with open_answers() as (journal, inbox):
         await add(journal, "run", b"0", listing=Listing(1))
         number = await inbox.put("run", b"signal")
@@ -84,11 +84,11 @@ async def of_those_who_answer_at_once_one_does(open_answers: OpenAnswers) -> Non
             f"{turns} were written, told is {outcome}"
         )
         losers = [error for error in done[:-1] if isinstance(error, BaseException)]
-        assert len(losers) == RIVALS - len(turns), "whoever lost was told otherwise"
+        assert len(losers) == RIVALS - len(turns), "a rival that lost was told otherwise"
 
 
 async def what_was_said_of_an_entry_first_stays(open_answers: OpenAnswers) -> None:
-    """Whoever left it may have been told: a turn has heard it, or it was refused, and nothing said later changes that."""
+    """Its sender may have been told: a turn has heard it, or it was refused, and nothing said later changes that."""
     async with open_answers() as (journal, inbox):
         await add(journal, "run", b"0", listing=Listing(1))
         heard, refused = await inbox.put("run", b"a"), await inbox.put("run", b"b")

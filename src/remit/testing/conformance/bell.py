@@ -17,7 +17,7 @@ from remit.orchestrate.ports import Store
 OpenTwice = Callable[[], AbstractAsyncContextManager[tuple[Store, Store]]]
 BellCheck = Callable[[OpenTwice], Coroutine[Any, Any, None]]
 
-# Who cannot ring has everybody look so often that nobody waits longer than people are promised.
+# A store that cannot ring has every process look so often that no caller waits longer than people are promised.
 SILENT_LOOK_MS_MAX = 200
 _RING_S_MAX = 5.0
 
@@ -51,18 +51,18 @@ async def whatever_is_written_rings_for_those_who_listen(open_twice: OpenTwice) 
         if listener.bell.look_ms <= SILENT_LOOK_MS_MAX:
             return
         place = await writer.journal.append("run", b"turn", START, listing=Listing(1))
-        assert await turns.is_rung(), "a turn was written, and nobody was told"
+        assert await turns.is_rung(), "a turn was written, and no listener was told"
         assert list(await listener.journal.read("run")) == [b"turn"], "a turn was told of that cannot be read"
         await writer.inbox.put("run", b"letter")
-        assert await post.is_rung(), "a letter was left, and nobody was told"
+        assert await post.is_rung(), "a letter was left, and no listener was told"
         assert await listener.inbox.pending(after=0), "a letter was told of that is not there"
         await writer.halts.append(b"halt", after=0)
-        assert await post.is_rung(), "a halt was written, and nobody was told"
+        assert await post.is_rung(), "a halt was written, and no listener was told"
         for end in ends:
             end()
         turns.words.clear()
         await writer.journal.append("run", b"more", place)
-        assert turns.words == [], "somebody who does not listen any more was told"
+        assert turns.words == [], "a listener that has stopped was told"
 
 
 async def words_reach_everybody_who_listens_to_their_topic(open_twice: OpenTwice) -> None:
@@ -71,7 +71,7 @@ async def words_reach_everybody_who_listens_to_their_topic(open_twice: OpenTwice
         ears = [_Ear(), _Ear()]
         ends = [listener.bell.listen(Topic.CHUNKS, ear) for ear in ears]
         if not writer.bell.is_heard(Topic.CHUNKS):
-            assert listener.bell.look_ms <= SILENT_LOOK_MS_MAX, "nobody is heard, and nobody looks in time either"
+            assert listener.bell.look_ms <= SILENT_LOOK_MS_MAX, "no process is heard, and none looks in time either"
             return
         writer.bell.ring(Topic.POST, b"not for them")
         for word in (b"one", b"", bytes(range(256))):
@@ -82,7 +82,7 @@ async def words_reach_everybody_who_listens_to_their_topic(open_twice: OpenTwice
             assert ear.words == [b"one", b"", bytes(range(256))], f"other words were heard than rung: {ear.words}"
         for end in ends:
             end()
-        assert not writer.bell.is_heard(Topic.CHUNKS), "somebody listens after everybody has stopped"
+        assert not writer.bell.is_heard(Topic.CHUNKS), "a topic is heard after every listener has stopped"
 
 
 async def whoever_stops_listening_stops_alone(open_twice: OpenTwice) -> None:
@@ -93,11 +93,11 @@ async def whoever_stops_listening_stops_alone(open_twice: OpenTwice) -> None:
         ends = [listener.bell.listen(Topic.CHUNKS, second), listener.bell.listen(Topic.POST, elsewhere)]
         end()
         if not writer.bell.is_heard(Topic.CHUNKS):
-            assert listener.bell.look_ms <= SILENT_LOOK_MS_MAX, "one stopped listening, and nobody is heard any more"
+            assert listener.bell.look_ms <= SILENT_LOOK_MS_MAX, "one stopped listening, and no other is heard any more"
             return
         writer.bell.ring(Topic.CHUNKS, b"word")
         assert await second.is_rung(), "one stopped listening, and others are told nothing"
-        assert (first.words, elsewhere.words) == ([], []), "whoever does not listen to a topic was told of it"
+        assert (first.words, elsewhere.words) == ([], []), "a process that does not listen to a topic was told of it"
         for left in ends:
             left()
 

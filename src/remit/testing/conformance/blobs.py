@@ -76,7 +76,7 @@ async def many_may_put_at_once(open_blobs: OpenBlobs) -> None:
 
 
 async def what_is_kept_stays(open_blobs: OpenBlobs) -> None:
-    """Through readings, while it is put again, and when somebody gives up putting something."""
+    """Through readings, while it is put again, and when a caller gives up putting something."""
     async with open_blobs() as blobs:
         kept, other = b"kept", EVERY_BYTE * 1000
         await blobs.put(digest_of(kept), kept)

@@ -23,7 +23,7 @@ from remit.core.journal.storage import (
     Warrant,
 )
 from remit.orchestrate.ports import Catalogue, Journal
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens a journal that is empty, with its catalogue, and closes them afterwards.
 OpenCatalogue = Callable[[], AbstractAsyncContextManager[tuple[Journal, Catalogue]]]
@@ -36,13 +36,13 @@ ODD_TENANTS = ("t", "T", "t/s", "t%2Fs", "t'; --", "*", "ä", "t:s")
 
 
 async def an_unknown_run_has_no_entry(open_catalogue: OpenCatalogue) -> None:
-    """What nobody started is not listed, and is no error."""
+    """A run that was never started is not listed, and is no error."""
     async with open_catalogue() as (_, catalogue):
-        assert await catalogue.entry("nobody") is None, "a run that nobody started has an entry"
-        assert list(await catalogue.entries()) == [], "runs are listed where nobody started any"
-        assert list(await catalogue.session("nobody")) == [], "a session that nobody began has runs"
-        assert list(await catalogue.heads("nobody")) == [], "a run that nobody started has heads"
-        assert await catalogue.last_head("nobody") is None, "a run that nobody started has a last head"
+        assert await catalogue.entry("unknown") is None, "a run that was never started has an entry"
+        assert list(await catalogue.entries()) == [], "runs are listed where none was started"
+        assert list(await catalogue.session("unknown")) == [], "a session that was never begun has runs"
+        assert list(await catalogue.heads("unknown")) == [], "a run that was never started has heads"
+        assert await catalogue.last_head("unknown") is None, "a run that was never started has a last head"
 
 
 async def an_entry_says_what_the_listing_said(open_catalogue: OpenCatalogue) -> None:
@@ -122,7 +122,7 @@ async def runs_are_listed_by_tenant(open_catalogue: OpenCatalogue) -> None:
             assert found == expected, f"tenant {tenant_id!r} has {expected}, and {found} are listed"
         found = [entry.run_id for entry in await catalogue.entries(tenant_id="")]
         assert found == ["run0"], f"one run names no tenant, and {found} are listed"
-        assert list(await catalogue.entries(tenant_id="nobody")) == [], "a tenant without runs has some"
+        assert list(await catalogue.entries(tenant_id="unknown")) == [], "a tenant without runs has some"
 
 
 async def runs_are_listed_by_their_parent(open_catalogue: OpenCatalogue) -> None:
@@ -146,7 +146,7 @@ async def runs_are_found_by_how_their_ids_begin(open_catalogue: OpenCatalogue) -
 
 
 async def runs_are_listed_page_by_page(open_catalogue: OpenCatalogue) -> None:
-    """Pages of any size come to the whole list, whatever it is narrowed by, also while runs begin; nothing follows nobody."""
+    """Pages of any size come to the whole list, however narrowed, also while runs begin; none follows an unknown run."""
     async with open_catalogue() as (journal, catalogue):
         for number in range(9):
             listing = Listing(1, tenant_id="even" if number % 2 == 0 else "odd", parent_id="0" if number % 3 else "")
@@ -168,7 +168,7 @@ async def runs_are_listed_page_by_page(open_catalogue: OpenCatalogue) -> None:
         await add(journal, "new", b"turn", listing=Listing(1))
         after = [entry.run_id for entry in await catalogue.entries(before="8", limit=2)]
         assert after == ["7", "6"], f"behind a page that ended with run 8 come {after}"
-        assert list(await catalogue.entries(before="nobody")) == [], "runs follow one that is not there"
+        assert list(await catalogue.entries(before="unknown")) == [], "runs follow one that is not there"
 
 
 async def a_session_is_of_its_tenant(open_catalogue: OpenCatalogue) -> None:
@@ -183,7 +183,7 @@ async def a_session_is_of_its_tenant(open_catalogue: OpenCatalogue) -> None:
             assert found == [f"{tenant_id} 0", f"{tenant_id} 1"], f"session s of {tenant_id!r} holds {found}"
         listing = Listing(1, tenant_id=ODD_TENANTS[0], session_id="s", ordinal=1)
         assert await _begun(journal, "rival", listing) is None, "a place in a session of a tenant was taken twice"
-        assert list(await catalogue.session("s", tenant_id="nobody")) == [], "a tenant without runs has a session"
+        assert list(await catalogue.session("s", tenant_id="unknown")) == [], "a tenant without runs has a session"
         every = {entry.listing.tenant_id for entry in await catalogue.session("s")}
         assert every == {"", *ODD_TENANTS}, f"of all tenants, {every} have a session s"
 
@@ -237,7 +237,7 @@ async def a_session_is_listed_in_order(open_catalogue: OpenCatalogue) -> None:
 
 
 async def a_place_in_a_session_is_taken_once(open_catalogue: OpenCatalogue) -> None:
-    """Whoever comes second is told so, and leaves nothing: neither a run nor a turn."""
+    """The second writer is told so, and leaves nothing: neither a run nor a turn."""
     async with open_catalogue() as (journal, catalogue):
         listing = Listing(1, session_id="session", ordinal=0)
         begun = await asyncio.gather(*(_begun(journal, f"run{number}", listing) for number in range(RIVALS)))
@@ -273,7 +273,7 @@ async def a_refused_first_turn_is_not_listed(open_catalogue: OpenCatalogue) -> N
 
 
 async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None:
-    """What somebody vouched for comes back as it was, with the run it belongs to; a turn without a head has none."""
+    """A signed head comes back as it was, with the run it belongs to; a turn without a head has none."""
     async with open_catalogue() as (journal, catalogue):
         heads = [
             SignedHead("run", seq, bytes([seq]) * 32, ending, "did", b"s") for seq, ending in ((0, ""), (2, "END"))
@@ -286,7 +286,7 @@ async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None
         found = list(await catalogue.heads("run"))
         assert found == heads, f"of two heads came back {found}"
         assert await catalogue.last_head("run") == heads[1], "the last head is not that of the highest turn"
-        assert list(await catalogue.heads("other")) == [], "a run that nobody signed for has heads"
+        assert list(await catalogue.heads("other")) == [], "a run without a signature has heads"
 
 
 async def a_refused_turn_leaves_no_head(open_catalogue: OpenCatalogue) -> None:

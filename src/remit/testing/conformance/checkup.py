@@ -12,11 +12,11 @@ from typing import Any
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import sign_head
 from remit.core.journal.storage import STORE_BEHIND_ITS_LOG, Barrier, Listing, Warrant
-from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup import Check, CheckState
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.retention import OpenStore, Time
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 CheckupCheck = Callable[[OpenStore], Coroutine[Any, Any, None]]
 
@@ -29,7 +29,7 @@ async def a_store_is_looked_at_under_names(open_store: OpenStore) -> None:
         assert names[:1] == ["store"], f"the store itself is not looked at first: {names}"
         assert len(set(names)) == len(names), f"something is looked at twice: {names}"
         silent = [check.name for check in found if check.state is not CheckState.OK and not check.way_out]
-        assert not silent, f"{silent} are not fine, and nobody is told what to do"
+        assert not silent, f"{silent} are not fine, and name no way out"
 
 
 async def a_store_that_is_well_has_no_problem(open_store: OpenStore) -> None:
@@ -61,11 +61,11 @@ async def signed_turns_that_are_missing_are_a_problem(open_store: OpenStore) -> 
         assert [check.code for check in problems] == [STORE_BEHIND_ITS_LOG], (
             f"signed turns are missing, and: {problems}"
         )
-        assert problems[0].way_out, "signed turns are missing, and nobody is told what to do"
+        assert problems[0].way_out, "signed turns are missing, and no way out is named"
 
 
 async def looking_changes_nothing(open_store: OpenStore) -> None:
-    """Who looks twice sees the same, and whoever drives a run goes on."""
+    """A second check-up sees the same, and the driver of a run goes on."""
     async with open_store(Time().now_ms) as store:
         await _runs(store)
         token = await store.leases.take("open") or 0

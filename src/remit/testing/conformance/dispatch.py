@@ -38,7 +38,7 @@ class Performer:
         self.begun: list[str] = []
         self.stopped: list[str] = []
         self.may_go_on = asyncio.Event()
-        # Set unless whoever is told to stop has to take its time.
+        # Set unless a call that is told to stop has to take its time.
         self.may_stop = asyncio.Event()
         self.may_stop.set()
         if not waits:
@@ -46,7 +46,7 @@ class Performer:
 
     async def __call__(self, command: Command) -> Report:
         """The result of a call, once it may be there."""
-        assert isinstance(command, CallTool), f"a {type(command).__name__} is performed by nobody"
+        assert isinstance(command, CallTool), f"a {type(command).__name__} is not performed"
         self.begun.append(command.id)
         try:
             await self.may_go_on.wait()
@@ -113,13 +113,13 @@ async def what_is_under_way_is_not_begun_again(open_dispatch: OpenDispatch) -> N
 
 
 async def one_that_breaks_is_reported(open_dispatch: OpenDispatch) -> None:
-    """Nobody waits for ever; and what a call that was claimed came to is not known."""
+    """No caller waits for ever; and what a call that was claimed came to is not known."""
     await _broke(open_dispatch, a_call(), ErrorCode.TOOL_EXECUTION_FAILED)
     await _broke(open_dispatch, a_call(mutating=True), ErrorCode.TOOL_TIMEOUT, claims=True)
 
 
 async def one_that_breaks_before_its_claim_is_certainly_not_done(open_dispatch: OpenDispatch) -> None:
-    """It is said that it was not called; and whoever is slow to claim it may not begin it any more."""
+    """It is said that it was not called; and a performer that is slow to claim it may not begin it any more."""
     await _broke(open_dispatch, a_call(mutating=True), ErrorCode.TOOL_UNAVAILABLE)
 
 
@@ -127,7 +127,7 @@ async def _broke(open_dispatch: OpenDispatch, call: CallTool, code: ErrorCode, *
     for error in (ValueError("it broke"), PerformerLost()):
 
         async def break_off(command: Command, why: Exception = error) -> Report:
-            assert not claims or await dispatch.claim("run", command.id), "a call that nobody revoked may not begin"
+            assert not claims or await dispatch.claim("run", command.id), "a call that was not revoked may not begin"
             raise why
 
         async with open_dispatch(break_off) as dispatch:
@@ -173,7 +173,7 @@ async def whoever_is_first_claims_or_revokes(open_dispatch: OpenDispatch) -> Non
         live = a_run(*calls)
         for call in calls:
             dispatch.send(live, call)
-        assert await dispatch.claim("run", "1.1"), "a call that nobody revoked may not begin"
+        assert await dispatch.claim("run", "1.1"), "a call that was not revoked may not begin"
         assert not await dispatch.revoke("run", "1.1"), "a call that has begun was revoked"
         assert await dispatch.revoke("run", "1.2"), "a call that has not begun cannot be revoked"
         assert not await dispatch.claim("run", "1.2"), "a call that was revoked may begin"
@@ -195,7 +195,7 @@ async def what_somebody_else_may_have_begun_is_not_revoked(open_dispatch: OpenDi
 
 
 async def whoever_waits_can_be_woken(open_dispatch: OpenDispatch) -> None:
-    """Somebody else has judged a report, and the run may have ended by that: then there is nothing more to receive."""
+    """Another process has judged a report, and the run may have ended by that: then there is nothing more to receive."""
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
     async with open_dispatch(performer) as dispatch:
         live, waiting = await _waited_for(dispatch, performer, calls)
@@ -241,7 +241,7 @@ async def runs_are_performed_apart(open_dispatch: OpenDispatch) -> None:
 
 
 async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDispatch) -> None:
-    """Whoever leaves has to know what to wait for: it is named with its run, and `finish` waits for it."""
+    """A process that leaves has to know what to wait for: it is named with its run, and `finish` waits for it."""
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
     performer.may_stop.clear()
     async with open_dispatch(performer) as dispatch:
@@ -249,10 +249,10 @@ async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDis
         dispatch.forget(live)
         await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
         named = [run_id for _, run_id in dispatch.under_way()]
-        assert set(named) == {live.run_id}, f"what was told to stop and has not is under way for {named or 'nobody'}"
+        assert set(named) == {live.run_id}, f"what was told to stop and has not is under way for {named or 'no run'}"
         leaving = asyncio.ensure_future(dispatch.finish())
         await asyncio.sleep(0.01)
-        assert not leaving.done(), "whoever leaves does not wait for what was told to stop and has not"
+        assert not leaving.done(), "a process that leaves does not wait for what was told to stop and has not"
         performer.may_stop.set()
         await leaving
         assert list(dispatch.under_way()) == [], "what has stopped is still under way"
@@ -270,7 +270,7 @@ async def a_timer_is_reported_when_its_moment_has_come(open_dispatch: OpenDispat
 
 
 async def nothing_has_to_be_waited_for_where_nothing_was_sent(open_dispatch: OpenDispatch) -> None:
-    """Whoever leaves can leave at once."""
+    """A process without open calls can leave at once."""
     async with open_dispatch(Performer()) as dispatch:
         live = a_run()
         assert await _received(dispatch, live) is None, "there is something to receive where nothing was sent"
@@ -285,7 +285,7 @@ async def nothing_has_to_be_waited_for_where_nothing_was_sent(open_dispatch: Ope
 async def _waited_for(
     dispatch: Dispatch, performer: Performer, calls: Sequence[CallTool]
 ) -> "tuple[Live, asyncio.Task[Report | None]]":
-    """A run with these calls under way, and somebody who waits for the first report."""
+    """A run with these calls under way, and a task that waits for the first report."""
     live = a_run(*calls)
     for call in calls:
         dispatch.send(live, call)
@@ -299,7 +299,7 @@ async def _received(dispatch: Dispatch, live: Live) -> Report | None:
         async with asyncio.timeout(PATIENCE_S):
             return await dispatch.receive(live)
     except TimeoutError:
-        raise AssertionError("whoever waits for a report is told nothing") from None
+        raise AssertionError("the caller that waits for a report is told nothing") from None
 
 
 async def _until(condition: Callable[[], bool], otherwise: str) -> None:

@@ -33,11 +33,11 @@ class Situation(StrEnum):
     REPEATS = "answers with the last message, word by word"
     PROPOSES = "wants the tool `look_up` called"
     FAILS = "has a model that cannot be reached"
-    HANGS = "takes longer than anybody waits"
-    DRAWLS = "says something at once, and goes on for longer than anybody waits"
+    HANGS = "takes longer than any caller waits"
+    DRAWLS = "says something at once, and goes on for longer than any caller waits"
     BREAKS = "has a server that says that it failed"
     OVERFLOWS = "finds the conversation too long for its model"
-    GARBLES = "says something, and then what nobody can read"
+    GARBLES = "says something, and then what cannot be read"
     DROPS = "says something, and then its connection is gone"
     BREAKS_OFF = "says something, and ends without a word that it is done"
     UNCOUNTED = "answers whatever it is asked, and its server does not say what it cost"
@@ -101,12 +101,12 @@ async def the_pieces_of_a_stream_are_the_answer(open_engine: OpenEngine) -> None
 
 
 async def streaming_changes_nothing(open_engine: OpenEngine) -> None:
-    """An answer is the same whether or not somebody listens."""
+    """An answer is the same with a listener and without."""
     async with open_engine(Situation.ANSWERS) as engine:
         chunks: list[StreamChunk] = []
         heard, alone = await engine.infer(_asking("hello"), chunks.append), await engine.infer(_asking("hello"))
-        assert heard.content == alone.content, "the answer differs when somebody listens"
-        assert heard.tool_calls == alone.tool_calls, "the calls differ when somebody listens"
+        assert heard.content == alone.content, "the answer differs when there is a listener"
+        assert heard.tool_calls == alone.tool_calls, "the calls differ when there is a listener"
 
 
 async def usage_counts_something(open_engine: OpenEngine) -> None:
@@ -195,7 +195,7 @@ async def streaming_changes_no_proposal(open_engine: OpenEngine) -> None:
         heard, alone = await engine.infer(_offering(), chunks.append), await engine.infer(_offering())
         _expect_joined(chunks, heard)
         wished, wished_alone = ([(call.name, call.arguments) for call in calls.tool_calls] for calls in (heard, alone))
-        assert wished == wished_alone, f"{wished} is proposed when somebody listens, otherwise {wished_alone}"
+        assert wished == wished_alone, f"{wished} is proposed when there is a listener, otherwise {wished_alone}"
 
 
 async def a_conversation_goes_on_after_its_calls(open_engine: OpenEngine) -> None:
@@ -233,7 +233,7 @@ async def a_conversation_that_does_not_fit_exceeds_the_context(open_engine: Open
 
 
 async def an_answer_nobody_can_read_is_malformed(open_engine: OpenEngine) -> None:
-    """Half an answer is none, and the model was asked all the same: the fault says what it cost, or that nobody knows."""
+    """Half an answer is none, and the model was asked all the same: the fault says what it cost, or that this is unknown."""
     fault = await _expect_code(open_engine, Situation.GARBLES, ErrorCode.INFERENCE_MALFORMED_RESPONSE)
     _expect_paid(fault)
 
@@ -285,7 +285,7 @@ async def an_answer_is_heard_while_it_is_made(open_engine: OpenEngine) -> None:
 
 
 async def a_cancelled_call_ends(open_engine: OpenEngine) -> None:
-    """When whoever waits is cancelled, the call ends soon, ends as cancelled, and says nothing afterwards."""
+    """When its caller is cancelled, the call ends soon, ends as cancelled, and says nothing afterwards."""
     async with open_engine(Situation.HANGS) as engine:
         chunks: list[StreamChunk] = []
         task = asyncio.create_task(engine.infer(_asking("hello"), chunks.append))
@@ -374,7 +374,7 @@ def _charged(usage: TokenUsage) -> tuple[int, int]:
 async def _failure_of(engine: Engine, on_chunk: StreamHandler | None = None) -> Exception:
     try:
         result = await engine.infer(_asking("hello"), on_chunk)
-    except Exception as error:  # noqa: BLE001  # which one it was is judged by whoever asked
+    except Exception as error:  # noqa: BLE001  # the caller judges which one it was
         return error
     raise AssertionError(f"a call that cannot succeed was answered {result.content[:80]!r}")
 
@@ -401,7 +401,7 @@ async def _expect_cancelled(task: "asyncio.Task[ModelResult]") -> None:
     task.cancel()
     await asyncio.wait([task], timeout=LETS_GO_S)
     assert task.done(), f"a cancelled call goes on for more than {LETS_GO_S} s"
-    assert task.cancelled(), "a cancelled call ended as if nobody had cancelled it"
+    assert task.cancelled(), "a cancelled call ended as if it had not been cancelled"
 
 
 async def _expect_silence(chunks: Sequence[StreamChunk]) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 
 from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place, WrittenTurn
 from remit.orchestrate.ports import Feed, Journal
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens an empty journal and its feed, and closes them afterwards.
 OpenFeed = Callable[[], AbstractAsyncContextManager[tuple[Journal, Feed]]]
 FeedCheck = Callable[[OpenFeed], Coroutine[Any, Any, None]]
 
 ALL_OF_THEM = 1_000
-# More than whoever keeps only what is new would keep.
+# More than a store keeps that keeps only what is new.
 MANY = 300
 
 
@@ -56,7 +56,7 @@ async def reading_goes_on_behind_any_place(open_feed: OpenFeed) -> None:
 
 
 async def what_is_written_later_stands_behind_the_end(open_feed: OpenFeed) -> None:
-    """Whoever begins at the end hears of everything that is written from then on, and of nothing before."""
+    """A reader that begins at the end hears of everything that is written from then on, and of nothing before."""
     async with open_feed() as (journal, feed):
         await _write(journal, ("a", b"a0"))
         end = await feed.end()
@@ -67,7 +67,7 @@ async def what_is_written_later_stands_behind_the_end(open_feed: OpenFeed) -> No
 
 
 async def a_run_that_is_not_listed_is_not_told(open_feed: OpenFeed) -> None:
-    """What was written without a listing is no run that anybody follows, and leaves no gap that stops a reader."""
+    """What was written without a listing is no run that a reader follows, and leaves no gap that stops a reader."""
     async with open_feed() as (journal, feed):
         await journal.append("unlisted", b"u0", START)
         await _write(journal, ("a", b"a0"))

@@ -23,12 +23,12 @@ HaltsCheck = Callable[[OpenHalts], Coroutine[Any, Any, None]]
 async def an_empty_log_halts_nothing(open_halts: OpenHalts) -> None:
     """There is no entry, and none was signed."""
     async with open_halts() as halts:
-        assert list(halts.since(0)) == [], "a log that nobody wrote to has entries"
-        assert halts.signed() == (0, b""), "an entry was signed that nobody wrote"
+        assert list(halts.since(0)) == [], "a log that was never written has entries"
+        assert halts.signed() == (0, b""), "an entry was signed that was never written"
 
 
 async def entries_come_back_in_order(open_halts: OpenHalts) -> None:
-    """Whoever asks before every command is shown what whoever reads the log is."""
+    """A question before a command is answered as the log reads."""
     async with open_halts() as halts:
         entries = [b"first", b"\x00\xff", b"third"]
         for number, entry in enumerate(entries):
@@ -39,7 +39,7 @@ async def entries_come_back_in_order(open_halts: OpenHalts) -> None:
 
 
 async def an_entry_is_written_once(open_halts: OpenHalts) -> None:
-    """Whoever comes second is told so, and a gap is refused."""
+    """The second writer is told so, and a gap is refused."""
     async with open_halts() as halts:
         await halts.append(b"first", after=0)
         for number in (0, 2):

@@ -2,7 +2,7 @@
 
 A check is a coroutine function. It opens an empty journal and its log with the function it is given, uses them, and raises
 AssertionError with a sentence when they do not do what is relied on. Run each of HEAD_LOG_CHECKS against yours, with any test
-runner. How a journal comes to lack turns that the log knows is played with heads of turns that nobody wrote. That the log
+runner. How a journal comes to lack turns that the log knows is played with heads of turns that were never written. That the log
 survives what the journal does not can only be seen with a disk of your own.
 """
 
@@ -15,7 +15,7 @@ from remit.core.journal.signing import Signer, sign_head
 from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Losses, SignedHead, Warrant
 from remit.core.record import replace
 from remit.orchestrate.ports import HeadLog, Journal
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens a journal that is empty, with its log, and closes them afterwards.
 OpenHeadLog = Callable[[], AbstractAsyncContextManager[tuple[Journal, HeadLog]]]
@@ -26,13 +26,13 @@ ODD_IDS = ("a", "A", "a.b", "a b", 'a"b', "a\\b", "a\nb", "a/b", "ä", "{", "a" 
 
 
 async def an_unknown_run_was_never_signed(open_log: OpenHeadLog) -> None:
-    """What nobody started is not in the log, and is no error."""
+    """A run that was never started is not in the log, and is no error."""
     async with open_log() as (_, log):
-        assert await log.last("nobody") is None, "a run that nobody started has a last head in the log"
-        assert list(await log.heads("nobody")) == [], "a run that nobody started has heads in the log"
-        assert await log.deletion("nobody") is None, "a run that nobody started was deleted"
-        assert not await log.doubt("nobody", -1), "the log is in doubt where nobody started any run"
-        assert await log.losses() == Losses(), "something is missing where nobody started any run"
+        assert await log.last("unknown") is None, "a run that was never started has a last head in the log"
+        assert list(await log.heads("unknown")) == [], "a run that was never started has heads in the log"
+        assert await log.deletion("unknown") is None, "a run that was never started was deleted"
+        assert not await log.doubt("unknown", -1), "the log is in doubt where no run was started"
+        assert await log.losses() == Losses(), "something is missing where no run was started"
 
 
 async def a_head_is_logged_before_its_turn_is_told_of(open_log: OpenHeadLog) -> None:
@@ -75,7 +75,7 @@ async def runs_are_logged_apart(open_log: OpenHeadLog) -> None:
 
 
 async def a_refused_turn_is_not_logged(open_log: OpenHeadLog) -> None:
-    """A head without its turn would vouch for what nobody did."""
+    """A head without its turn would vouch for what was never done."""
     async with open_log() as (journal, log):
         signer = Signer.generate()
         await add(journal, "run", b"0", Barrier(), Listing(1))
@@ -109,7 +109,7 @@ async def only_what_was_signed_is_the_last(open_log: OpenHeadLog) -> None:
         await _write(journal, signer, "run", 1)
         forged = replace(_head(signer, "run", 1), signature=bytes(64))
         await add(journal, "run", b"1", Barrier(), None, Warrant(head=forged))
-        assert await log.last("run") == _head(signer, "run", 0), "the last head is one that nobody signed"
+        assert await log.last("run") == _head(signer, "run", 0), "the last head is one that was never signed"
         assert list(await log.heads("run")) == [_head(signer, "run", 0), forged], "a head was left out of the log"
         assert await log.doubt("run", 1), "a head of the run is not as it was signed, and the log is in no doubt"
 
@@ -130,14 +130,14 @@ async def what_was_signed_and_is_gone_is_lost(open_log: OpenHeadLog) -> None:
 
 
 async def what_nobody_signed_is_not_lost(open_log: OpenHeadLog) -> None:
-    """Whoever adds lines to a log without the key makes no run go missing."""
+    """Lines that are added to a log without the key make no run go missing."""
     async with open_log() as (journal, log):
         signer = Signer.generate()
         for run_id, names, seq in (("run", "run", 5), ("other", "gone", 3)):
             forged = replace(_head(signer, names, seq), signature=bytes(64))
             await add(journal, run_id, b"0", Barrier(), Listing(1), Warrant(head=forged))
         lost = await log.losses()
-        assert lost == Losses(), f"nobody signed for what is not here, and lost is {lost}"
+        assert lost == Losses(), f"no head was signed for what is not here, and lost is {lost}"
 
 
 HEAD_LOG_CHECKS: Sequence[HeadLogCheck] = (

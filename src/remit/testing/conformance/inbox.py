@@ -28,7 +28,7 @@ async def an_empty_inbox_holds_nothing(open_inbox: OpenInbox) -> None:
     """Nothing is pending, and nothing was settled."""
     async with open_inbox() as inbox:
         assert list(await inbox.pending(after=0)) == [], "an empty inbox holds entries"
-        assert await inbox.outcome(1) is None, "an entry that nobody left was settled"
+        assert await inbox.outcome(1) is None, "an entry that was never left was settled"
 
 
 async def what_was_left_is_found_in_order(open_inbox: OpenInbox) -> None:
@@ -43,7 +43,7 @@ async def what_was_left_is_found_in_order(open_inbox: OpenInbox) -> None:
 
 
 async def reading_goes_on_after_a_number(open_inbox: OpenInbox) -> None:
-    """Whoever has seen an entry asks for later ones."""
+    """A reader that has seen an entry asks for later ones."""
     async with open_inbox() as inbox:
         numbers = [await inbox.put("run", b"%d" % position) for position in range(4)]
         found = [entry.number for entry in await inbox.pending(after=numbers[1])]
@@ -52,7 +52,7 @@ async def reading_goes_on_after_a_number(open_inbox: OpenInbox) -> None:
 
 
 async def a_settled_entry_is_no_longer_pending(open_inbox: OpenInbox) -> None:
-    """It was heard or refused, whoever left it can learn which, and its number is not given again."""
+    """It was heard or refused, its sender can learn which, and its number is not given again."""
     async with open_inbox() as inbox:
         heard, refused, waiting = [await inbox.put("run", b"%d" % position) for position in range(3)]
         await inbox.settle(heard, "", "")

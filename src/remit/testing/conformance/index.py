@@ -10,7 +10,7 @@ from typing import Any
 
 from remit.core.journal.storage import Barrier, Derived, Listing, RunEntry
 from remit.orchestrate.ports import Store
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens a store that is empty, and closes it afterwards.
 OpenIndexed = Callable[[], AbstractAsyncContextManager[Store]]
@@ -71,17 +71,17 @@ async def whom_a_run_heard_is_told_so(open_store: OpenIndexed) -> None:
 
 
 async def a_run_that_has_gone_on_is_left_as_it_is(open_store: OpenIndexed) -> None:
-    """Whoever drives it knows better by now; and a run that is not there is not listed."""
+    """The driver of the run knows better by now; and a run that is not there is not listed."""
     async with open_store() as store:
         await add(store.journal, "run", b"0", listing=Listing(1, "chat"))
         await add(store.journal, "run", b"1", Barrier("SUCCESS"))
-        stale = [Derived("run", 1, Listing(1, "plan"), Barrier()), Derived("nobody", 1, Listing(1), Barrier())]
+        stale = [Derived("run", 1, Listing(1, "plan"), Barrier()), Derived("unknown", 1, Listing(1), Barrier())]
         assert list(await store.index.renew(stale)) == [], "a run that has gone on was listed as it was before"
         entry = await store.catalogue.entry("run")
         assert entry == RunEntry("run", Listing(1, "chat"), 2, "SUCCESS"), (
             f"a run that has gone on is listed as {entry}"
         )
-        assert await store.catalogue.entry("nobody") is None, "a run that is not there is listed"
+        assert await store.catalogue.entry("unknown") is None, "a run that is not there is listed"
 
 
 INDEX_CHECKS: Sequence[IndexCheck] = (

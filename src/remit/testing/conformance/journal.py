@@ -12,7 +12,7 @@ from typing import Any
 
 from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place
 from remit.orchestrate.ports import Journal
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens a journal that is empty, and closes it afterwards.
 OpenJournal = Callable[[], AbstractAsyncContextManager[Journal]]
@@ -30,10 +30,10 @@ ODD_IDS = ("a", "a.b", "a.b.c", "a/b", "a b", "a%", "A", "ä", "a'; --", "*", ">
 
 
 async def an_unknown_run_reads_as_nothing(open_journal: OpenJournal) -> None:
-    """Reading a run that nobody started gives no turns and no error."""
+    """Reading a run that was never started gives no turns and no error."""
     async with open_journal() as journal:
-        read = await journal.read("nobody")
-        assert list(read) == [], f"a run that nobody started has {len(read)} turns"
+        read = await journal.read("unknown")
+        assert list(read) == [], f"a run that was never started has {len(read)} turns"
 
 
 async def turns_come_back_in_order(open_journal: OpenJournal) -> None:
@@ -78,7 +78,7 @@ async def reading_starts_after_the_turn_that_is_named(open_journal: OpenJournal)
 
 
 async def a_turn_is_written_once(open_journal: OpenJournal) -> None:
-    """Whoever comes second is told so, and the first turn stays."""
+    """The second writer is told so, and the first turn stays."""
     async with open_journal() as journal:
         written = await _written(journal, "run", 3)
         for place in (START, *written.places[:-1]):
@@ -147,7 +147,7 @@ async def what_was_read_stays_as_it_was(open_journal: OpenJournal) -> None:
 
 
 async def a_turn_with_a_barrier_is_written_like_any_other(open_journal: OpenJournal) -> None:
-    """A barrier asks for more and changes nothing of the turn; whoever comes second learns it all the same."""
+    """A barrier asks for more and changes nothing of the turn; the second writer learns of the conflict all the same."""
     async with open_journal() as journal:
         turns = [b"first", b"second", b"third"]
         place = await add(journal, "run", turns[0], listing=Listing(1))
@@ -177,7 +177,7 @@ async def rivals_with_barriers_are_told_apart(open_journal: OpenJournal) -> None
 
 
 async def a_cancelled_append_harms_nobody(open_journal: OpenJournal) -> None:
-    """Whoever gives up may or may not have written; all others have, and the run goes on from where it stands."""
+    """A writer that gives up may or may not have written; all others have, and the run goes on from where it stands."""
     async with open_journal() as journal:
         (place,) = (await _written(journal, "run", 1)).places
         given_up = asyncio.ensure_future(journal.append("run", b"given up", place, Barrier()))
@@ -192,14 +192,14 @@ async def a_cancelled_append_harms_nobody(open_journal: OpenJournal) -> None:
 
 
 async def a_place_is_the_same_however_it_was_found(open_journal: OpenJournal) -> None:
-    """Whoever wrote the last turn, whoever read it, and whoever read only that nothing follows: all may write the next."""
+    """The writer of the last turn, its readers, and readers of nothing behind it: all may write the next."""
     async with open_journal() as journal:
         place = (await journal.read("run")).place
-        assert place == START, "a run that nobody started does not stand at the start"
+        assert place == START, "a run that was never started does not stand at the start"
         for position in range(3):
             place = await add(journal, "run", b"turn")
             found = {(await journal.read("run", after=after)).place for after in range(-1, position + 1)}
-            assert found == {place}, f"whoever wrote the last turn was told {place}, and whoever read it {found}"
+            assert found == {place}, f"the writer of the last turn was told {place}, and a reader {found}"
         await journal.append("other", b"turn", START)
         await journal.append("run", b"turn", place)
 
@@ -210,7 +210,7 @@ async def equal_bytes_are_another_turn(open_journal: OpenJournal) -> None:
         place = await journal.append("run", b"turn", START)
         for barrier in (None, Barrier()):
             won = await _outcome(journal, b"turn", START, barrier)
-            assert won is None, "whoever wrote the bytes that stand there already was told that they won"
+            assert won is None, "a writer of the bytes that stand there already was told that it won"
         rivals = await asyncio.gather(*(_outcome(journal, b"turn", place) for _ in range(RIVALS)))
         winners = sum(won is not None for won in rivals)
         assert winners == 1, f"{winners} of {RIVALS} rivals with the same bytes were told that they won"

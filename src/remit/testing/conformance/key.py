@@ -17,7 +17,7 @@ KeyCheck = Callable[[OpenKey], Coroutine[Any, Any, None]]
 
 
 async def a_key_signs_and_stays_the_same(open_key: OpenKey) -> None:
-    """Whoever is asked for twice is the same signer, and what it signs is found to be signed."""
+    """The second call gives the same signer, and what it signs is found to be signed."""
     async with open_key() as key:
         first, second = key.signer, key.signer
         assert first.did == second.did, "a key is another one each time it is asked for"
@@ -26,7 +26,7 @@ async def a_key_signs_and_stays_the_same(open_key: OpenKey) -> None:
 
 
 async def a_key_that_was_used_is_made(open_key: OpenKey) -> None:
-    """From then on it is there for whoever only reads."""
+    """From then on it is there for readers."""
     async with open_key() as key:
         assert key.signer.did, "a key has no name"
         assert key.is_made, "a key that signed is said not to be there"

@@ -13,7 +13,7 @@ from typing import Any
 
 from remit.core.journal.storage import AppendConflict, Barrier, LeaseLost, Listing, Warrant
 from remit.orchestrate.ports import Journal, Leases
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens an empty journal and its leases, of which none is held, and lets go of them afterwards.
 OpenLeases = Callable[[], AbstractAsyncContextManager[tuple[Journal, Leases]]]
@@ -25,15 +25,15 @@ ODD_IDS = ("", "a", "A", "a/b", "../a", "a\x00b", "ä", "a" * 5000)
 
 
 async def a_run_is_taken_once(open_leases: OpenLeases) -> None:
-    """Whoever comes second is told so, until the first lets go; every lease has a token of its own."""
+    """The second process is told so, until the first lets go; every lease has a token of its own."""
     async with open_leases() as (_, leases):
         first = await leases.take("run")
-        assert first, f"a run that nobody holds is taken under {first!r}, which is no token"
+        assert first, f"a run without a holder is taken under {first!r}, which is no token"
         assert await leases.take("run") is None, "a run was taken twice"
         await leases.release("run", first)
         second = await leases.take("run")
         assert second, "a run that was let go cannot be taken"
-        assert second > first, f"token {second} of a run comes after {first}; whoever is stale could not be told"
+        assert second > first, f"token {second} of a run comes after {first}; a stale holder could not be told apart"
 
 
 async def one_of_many_rivals_holds_a_run(open_leases: OpenLeases) -> None:
@@ -48,16 +48,16 @@ async def runs_are_held_apart(open_leases: OpenLeases) -> None:
     async with open_leases() as (_, leases):
         tokens = {run_id: await leases.take(run_id) for run_id in ODD_IDS}
         kept_out = [run_id[:20] for run_id, token in tokens.items() if token is None]
-        assert not kept_out, f"runs {kept_out} are held by nobody and cannot be taken"
+        assert not kept_out, f"runs {kept_out} have no holder and cannot be taken"
         await leases.release("a", tokens["a"] or 0)
         held = [run_id for run_id in ODD_IDS if await leases.is_held(run_id)]
         assert held == [run_id for run_id in ODD_IDS if run_id != "a"], f"after one was let go, {held} are held"
 
 
 async def who_asks_takes_nothing(open_leases: OpenLeases) -> None:
-    """Whether a run is held can be asked at any time, without being in anybody's way."""
+    """Whether a run is held can be asked at any time, without being in the way of a holder."""
     async with open_leases() as (_, leases):
-        assert not await leases.is_held("run"), "a run that nobody holds is said to be held"
+        assert not await leases.is_held("run"), "a run without a holder is said to be held"
         token = await leases.take("run")
         assert token, "asking took the run"
         assert await leases.is_held("run"), "a run that is held is said to be free"
@@ -67,7 +67,7 @@ async def who_asks_takes_nothing(open_leases: OpenLeases) -> None:
 async def a_lease_is_renewed_by_its_holder_alone(open_leases: OpenLeases) -> None:
     """A token of another lease, or of one that was let go, renews nothing."""
     async with open_leases() as (_, leases):
-        assert not await leases.renew("run", 1), "a lease that nobody took was renewed"
+        assert not await leases.renew("run", 1), "a lease that was never taken was renewed"
         stale = await leases.take("run") or 0
         assert await leases.renew("run", stale), "the holder cannot renew its lease"
         await leases.release("run", stale)
@@ -82,7 +82,7 @@ async def a_lease_is_let_go_by_its_holder_alone(open_leases: OpenLeases) -> None
     async with open_leases() as (_, leases):
         await leases.release("run", 1)
         stale = await leases.take("run") or 0
-        assert stale, "a run that nobody holds cannot be taken"
+        assert stale, "a run without a holder cannot be taken"
         await leases.release("run", stale)
         current = await leases.take("run") or 0
         await leases.release("run", stale)
@@ -113,7 +113,7 @@ async def many_runs_may_be_held(open_leases: OpenLeases) -> None:
     """One process drives many runs."""
     async with open_leases() as (_, leases):
         taken = sum([await leases.take(f"run{number}") is not None for number in range(MANY_RUNS)])
-        assert taken == MANY_RUNS, f"of {MANY_RUNS} runs that nobody holds, {taken} could be taken"
+        assert taken == MANY_RUNS, f"of {MANY_RUNS} runs without a holder, {taken} could be taken"
 
 
 async def a_holder_writes_under_its_token(open_leases: OpenLeases) -> None:
@@ -128,7 +128,7 @@ async def a_holder_writes_under_its_token(open_leases: OpenLeases) -> None:
 
 
 async def a_stale_holder_writes_nothing(open_leases: OpenLeases) -> None:
-    """Once another holds the run and has written its first turn, whoever held it before is refused."""
+    """Once another holds the run and has written its first turn, the holder before is refused."""
     async with open_leases() as (journal, leases):
         stale = Warrant(await leases.take("run") or 0)
         place = await add(journal, "run", b"0", listing=Listing(1), warrant=stale)

@@ -13,7 +13,7 @@ from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, 
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import HOUR_MS, NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.orchestrate.ports import Journal, Ledger
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 OpenLedger = Callable[[], AbstractAsyncContextManager[tuple[Journal, Ledger]]]
 LedgerCheck = Callable[[OpenLedger], Coroutine[Any, Any, None]]
@@ -136,7 +136,7 @@ async def a_turn_that_loses_changes_nothing(open_ledger: OpenLedger) -> None:
 
 
 async def runs_that_are_not_counted_as_they_stand_are_named(open_ledger: OpenLedger) -> None:
-    """Those of the tenant since the time that nobody counted, or that ended uncounted; children never."""
+    """Those of the tenant since the time that were not counted, or that ended uncounted; children never."""
     async with open_ledger() as (journal, ledger):
         await add(journal, "uncounted", b"turn", listing=Listing(5, tenant_id="tenant"))
         await add(journal, "child", b"turn", listing=Listing(5, tenant_id="tenant", parent_id="uncounted"))
@@ -155,7 +155,7 @@ async def runs_are_counted_as_they_stand_or_not_at_all(open_ledger: OpenLedger) 
     async with open_ledger() as (journal, ledger):
         await add(journal, "run", b"turn", listing=Listing(5, tenant_id="tenant"))
         charge = Charge("run", "tenant", 5, ((TOKENS, 7),), is_open=True)
-        await ledger.count([charge, Charge("nobody", "tenant", 5, ((TOKENS, 7),))])
+        await ledger.count([charge, Charge("unknown", "tenant", 5, ((TOKENS, 7),))])
         await _expect(ledger, limit(100), Committed(0, 7))
         await add(journal, "run", b"end", barrier=Barrier("SUCCESS"))
         await ledger.count([Charge("run", "tenant", 5, ((TOKENS, 9),), is_open=True)])

@@ -12,7 +12,7 @@ from typing import Any
 from remit.core.journal.storage import Listing
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.orchestrate.ports import Journal, Receipts
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens a store in which nothing was written, and closes it afterwards.
 OpenReceipts = Callable[[], AbstractAsyncContextManager[tuple[Journal, Receipts]]]
@@ -25,10 +25,10 @@ async def _begun(journal: Journal, *run_ids: str) -> None:
 
 
 async def nothing_is_kept_at_first(open_receipts: OpenReceipts) -> None:
-    """Nobody has taken note of anything."""
+    """No person has taken note of anything."""
     async with open_receipts() as (_, receipts):
         for kind in ReceiptKind:
-            assert list(await receipts.kept(kind)) == [], f"a {kind} is kept that nobody gave"
+            assert list(await receipts.kept(kind)) == [], f"a {kind} is kept that was never given"
 
 
 async def what_was_kept_comes_back_oldest_first(open_receipts: OpenReceipts) -> None:
@@ -45,7 +45,7 @@ async def what_was_kept_comes_back_oldest_first(open_receipts: OpenReceipts) -> 
 
 
 async def the_first_to_acknowledge_stays(open_receipts: OpenReceipts) -> None:
-    """Whoever comes second changes nothing."""
+    """A second receipt changes nothing."""
     async with open_receipts() as (journal, receipts):
         await _begun(journal, "a")
         first = Receipt(ReceiptKind.ACKNOWLEDGED, "a", "a", "ann", 5)

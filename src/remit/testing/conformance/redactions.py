@@ -19,7 +19,7 @@ from remit.core.record import BlobRef, Text, digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.retention import START_MS, OpenStore, Time
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 RedactionsCheck = Callable[[OpenStore], Coroutine[Any, Any, None]]
 
@@ -95,22 +95,22 @@ async def caches_and_entries_that_hold_the_words_go(open_store: OpenStore) -> No
 
 
 async def where_the_words_do_not_stand_nothing_changes(open_store: OpenStore) -> None:
-    """Nor where nobody started the run, nor the second time."""
+    """Nor where the run was never started, nor the second time."""
     async with open_store(Time().now_ms) as store:
         await _run(store, "run", WORDS, "Hello.")
         before = list(await store.journal.read("run"))
-        done = await store.redactions.redact("run", text="nobody said this", by="ann", why="x")
+        done = await store.redactions.redact("run", text="never said", by="ann", why="x")
         assert done == Redacted(1), f"the words stand nowhere, and {done} is told"
         assert list(await store.journal.read("run")) == before, "turns that do not hold the words were written anew"
-        done = await store.redactions.redact("nobody", text=WORDS, by="ann", why="x")
-        assert done == Redacted(), f"nobody started the run, and {done} is told"
+        done = await store.redactions.redact("unknown", text=WORDS, by="ann", why="x")
+        assert done == Redacted(), f"the run was never started, and {done} is told"
         await store.redactions.redact("run", text=WORDS, by="ann", why="x")
         done = await store.redactions.redact("run", text=WORDS, by="ann", why="again")
         assert done == Redacted(1), f"the words were taken out before, and {done} is told"
 
 
 async def a_run_that_is_driven_is_not_redacted(open_store: OpenStore) -> None:
-    """Nor is any other of its family then; nobody is held afterwards."""
+    """Nor is any other of its family then; no run is held afterwards."""
     async with open_store(Time().now_ms) as store:
         await _run(store, "root", WORDS)
         await _run(store, "child", WORDS, parent_id="root")
@@ -118,10 +118,10 @@ async def a_run_that_is_driven_is_not_redacted(open_store: OpenStore) -> None:
         code = await _refused(store.redactions.redact("root", text=WORDS, by="ann", why="x"))
         assert code == "STORE_BUSY", f"a family of which one is driven was refused with {code!r}"
         assert not await _is_redacted(store, "root"), "a family was refused, and some of it is redacted"
-        assert not await store.leases.is_held("root"), "whoever was to redact a run holds it still"
+        assert not await store.leases.is_held("root"), "a redaction that was refused holds the run still"
         await store.leases.release("child", token)
         done = await store.redactions.redact("root", text=WORDS, by="ann", why="x")
-        assert done.turns == 2, "a family that nobody drives any more cannot be redacted"
+        assert done.turns == 2, "a family without a driver cannot be redacted"
 
 
 async def a_kind_that_nobody_knows_is_refused(open_store: OpenStore) -> None:

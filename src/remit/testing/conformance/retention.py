@@ -30,7 +30,7 @@ from remit.core.limits.quota import NEVER_MS, Committed, Limit, Period, Reservat
 from remit.core.record import digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens an empty store that has a key and goes by this clock, and closes it afterwards.
 OpenStore = Callable[[Callable[[], int]], AbstractAsyncContextManager[Store]]
@@ -57,9 +57,9 @@ async def deleting_what_nobody_started_removes_nothing(open_store: OpenStore) ->
     """It is no error either, and the log says nothing of it."""
     async with open_store(Time().now_ms) as store:
         await _run(store, "run")
-        removed = await store.retention.delete("nobody")
-        assert removed == Removed(), f"nobody started the run, and {removed} was removed"
-        assert await store.log.deletion("nobody") is None, "a run that nobody started was logged as deleted"
+        removed = await store.retention.delete("unknown")
+        assert removed == Removed(), f"the run was never started, and {removed} was removed"
+        assert await store.log.deletion("unknown") is None, "a run that was never started was logged as deleted"
 
 
 async def a_deleted_run_is_gone_with_all_that_was_kept_of_it(open_store: OpenStore) -> None:
@@ -113,7 +113,7 @@ async def a_child_whose_parent_is_open_stays(open_store: OpenStore) -> None:
 
 
 async def a_family_that_is_driven_stays_whole(open_store: OpenStore) -> None:
-    """One that is held keeps all of them; nobody else is held afterwards, and nothing is logged."""
+    """One that is held keeps all of them; no other run is held afterwards, and nothing is logged."""
     async with open_store(Time().now_ms) as store:
         await _family(store)
         token = await store.leases.take("grandchild") or 0
@@ -121,11 +121,9 @@ async def a_family_that_is_driven_stays_whole(open_store: OpenStore) -> None:
         assert code == "STORE_BUSY", f"a family of which one is driven was refused with {code!r}"
         assert len(await store.catalogue.entries()) == 3, "a family was refused, and some of it is gone"
         assert await store.log.deletion("root") is None, "a run that was not deleted is logged as deleted"
-        assert not await store.leases.is_held("root"), "whoever was to delete a run holds it still"
+        assert not await store.leases.is_held("root"), "a deletion that was refused holds the run still"
         await store.leases.release("grandchild", token)
-        assert (await store.retention.delete("root")).runs == 3, (
-            "a family that nobody drives any more cannot be deleted"
-        )
+        assert (await store.retention.delete("root")).runs == 3, "a family without a driver cannot be deleted"
 
 
 async def a_run_is_deleted_once(open_store: OpenStore) -> None:
@@ -150,7 +148,7 @@ async def texts_go_with_the_last_run_that_refers_to_them(open_store: OpenStore) 
         )
         assert await _kept(store, _OWN, _SHARED) == [_SHARED], "of an own and a shared text not the shared one is left"
         removed = await store.retention.delete("other")
-        assert removed.texts == 1, "a text that nobody refers to any more stayed"
+        assert removed.texts == 1, "a text without a reference stayed"
 
 
 async def a_text_that_somebody_may_be_about_to_refer_to_is_spared(open_store: OpenStore) -> None:
@@ -164,12 +162,12 @@ async def a_text_that_somebody_may_be_about_to_refer_to_is_spared(open_store: Op
         assert await _kept(store, _OWN) == [_OWN], "a text that a turn may be about to refer to is gone"
         time.at_ms += TEXT_GRACE_MS + 1
         removed = await store.retention.gc(ended_before_ms=0)
-        assert removed.texts == 1, "a text that nobody refers to, and that was put long ago, stayed"
+        assert removed.texts == 1, "a text without a reference that was put long ago stayed"
         await store.leases.release("driven", token)
 
 
 async def a_deletion_is_signed_and_the_log_keeps_the_heads(open_store: OpenStore) -> None:
-    """So that nobody takes the run for lost, and whoever asks for it learns how it stood and when it went."""
+    """So that the run is not taken for lost, and a reader learns how it stood and when it went."""
     time = Time()
     async with open_store(time.now_ms) as store:
         assert store.key is not None, "the suite is played on a store that has a key"
@@ -203,7 +201,7 @@ async def a_session_goes_on_after_its_newest_run_was_deleted(open_store: OpenSto
 
 
 async def a_deleted_run_is_like_no_other(open_store: OpenStore) -> None:
-    """Whoever looks for runs that are alike finds those that are there."""
+    """A search for runs that are alike finds those that are there."""
     async with open_store(Time().now_ms) as store:
         for run_id in ("a", "b"):
             await _run(store, run_id, listing=Listing(1, likeness="like"))
@@ -282,7 +280,7 @@ async def a_collection_leaves_what_somebody_will_ask_for(open_store: OpenStore) 
 
 
 async def a_collection_leaves_what_is_held(open_store: OpenStore) -> None:
-    """Somebody may be adding to a run that has ended; it will be as old tomorrow."""
+    """A process may be adding to a run that has ended; it will be as old tomorrow."""
     async with open_store(Time().now_ms) as store:
         await _run(store, "run")
         token = await store.leases.take("run") or 0
@@ -291,11 +289,11 @@ async def a_collection_leaves_what_is_held(open_store: OpenStore) -> None:
         assert await store.leases.renew("run", token), "a collection took a run from its holder"
         await store.leases.release("run", token)
         removed = await store.retention.gc(ended_before_ms=NEVER_MS)
-        assert removed.runs == 1, "a run that nobody holds any more was not collected"
+        assert removed.runs == 1, "a run that is no longer held was not collected"
 
 
 async def a_collection_takes_texts_and_answers_that_nobody_needs(open_store: OpenStore) -> None:
-    """Once they are old: until then somebody may be about to refer to them, or to fetch them. Nothing unheard goes."""
+    """Once they are old: until then a process may be about to refer to them, or to fetch them. Nothing unheard goes."""
     time = Time()
     async with open_store(time.now_ms) as store:
         await _run(store, "run", _SHARED, ending="")
@@ -304,14 +302,14 @@ async def a_collection_takes_texts_and_answers_that_nobody_needs(open_store: Ope
         await store.inbox.settle(heard, "", "")
         removed = await store.retention.gc(ended_before_ms=0)
         assert removed == Removed(), f"what was put and settled just now was removed: {removed}"
-        assert await store.inbox.outcome(heard) is not None, "an answer was taken before anybody could fetch it"
+        assert await store.inbox.outcome(heard) is not None, "an answer was taken before its sender could fetch it"
         time.at_ms += max(TEXT_GRACE_MS, ANSWER_GRACE_MS) + 1
         removed = await store.retention.gc(ended_before_ms=0)
         expected = Removed(texts=1, text_bytes=len(_STRAY), inbox_entries=1)
         assert removed == expected, f"a text and an answer were old, and {removed} was removed"
         assert await _kept(store, _SHARED, _STRAY) == [_SHARED], "a text went that a turn refers to"
         pending = [entry.number for entry in await store.inbox.pending(after=0)]
-        assert pending == [waiting], f"nobody has heard entry {waiting}, and {pending} wait"
+        assert pending == [waiting], f"entry {waiting} was not heard, and {pending} wait"
 
 
 RETENTION_CHECKS: Sequence[RetentionCheck] = (

@@ -29,7 +29,7 @@ async def a_value_comes_back_by_its_handle(open_seals: OpenSeals) -> None:
 
 
 async def a_value_has_one_handle(open_seals: OpenSeals) -> None:
-    """Whoever seals it again is given the same one."""
+    """Sealing it again gives the same one."""
     async with open_seals() as seals:
         assert seals.seal("run", "token", "v") == seals.seal("run", "token", "v"), "a value has two handles"
         assert len(seals.values("run")) == 1, "a value that was sealed twice is there twice"
@@ -50,7 +50,7 @@ async def what_is_forgotten_is_gone(open_seals: OpenSeals) -> None:
         handle = seals.seal("run", "token", "v")
         seals.adopt("other", "run")
         seals.forget("run")
-        seals.forget("nobody")
+        seals.forget("unknown")
         assert seals.values("run") == {}, "what was forgotten is still known"
         assert seals.values("other") == {handle: "v"}, "forgetting one scope changed another"
 

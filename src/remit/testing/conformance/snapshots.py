@@ -13,7 +13,7 @@ from typing import Any
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.storage import Snapshot
 from remit.orchestrate.ports import Journal, Snapshots
-from remit.testing.conformance.writing import add
+from remit.testing.conformance.sample_turns import add
 
 # Opens a journal and snapshots of its runs, both empty, and closes them afterwards.
 OpenSnapshots = Callable[[], AbstractAsyncContextManager[tuple[Journal, Snapshots]]]
@@ -29,8 +29,8 @@ async def a_run_that_nobody_kept_has_no_snapshot(open_snapshots: OpenSnapshots) 
     """Nothing is made up for a run without a snapshot, whether it was started or not."""
     async with open_snapshots() as (journal, snapshots):
         await _run(journal, "run", 1)
-        assert await snapshots.latest("run") is None, "a state that nobody kept is found"
-        assert await snapshots.latest("nobody") is None, "a run that nobody started has a snapshot"
+        assert await snapshots.latest("run") is None, "a state that was never kept is found"
+        assert await snapshots.latest("unknown") is None, "a run that was never started has a snapshot"
 
 
 async def a_snapshot_comes_back_exactly(open_snapshots: OpenSnapshots) -> None:

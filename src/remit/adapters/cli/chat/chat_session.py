@@ -1,7 +1,7 @@
-"""Sitting at the chat: read a line, do what it says, show what came of it, until somebody leaves.
+"""A chat at a terminal: read a line, do what it says, show what came of it, until the user leaves.
 
 Rule 1: an error is a line, and the chat goes on; a second Ctrl-C is the only thing that does not wait.
-Rule 2: whoever leaves is told how to come back, and what still waits for an answer.
+Rule 2: a user who leaves is told how to come back, and what still waits for an answer.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from remit.adapters.cli.chat import slash
-from remit.adapters.cli.chat.ask_at_prompt import ask
 from remit.adapters.cli.chat.governed_chat import Conversation
 from remit.adapters.cli.chat.keyboard import Keyboard
+from remit.adapters.cli.chat.prompt_answers import ask
 from remit.adapters.cli.event_loop import Interrupted, heeding
 from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.amounts import duration, money
@@ -28,10 +28,10 @@ from remit.observe.views.explain import Spent
 
 _T = TypeVar("_T")
 
-# The exchanges that somebody who comes back is reminded of, and how much of each message.
+# The exchanges that a user who comes back is reminded of, and how much of each message.
 REMINDED_MESSAGES = 4
 REMINDED_CHARS_MAX = 600
-# How often in a row Ctrl-C is pressed at the prompt by somebody who means it.
+# How often in a row Ctrl-C is pressed at the prompt to leave.
 PRESSES_TO_LEAVE = 2
 # What people look at; anything else only when half of it is gone.
 _LOOKED_AT = (Dimension.WALL_CLOCK_MS, Dimension.OUTPUT_TOKENS, Dimension.TOOL_CALLS, Dimension.SIDE_EFFECTS)
@@ -40,7 +40,7 @@ _HALF = 2
 
 
 class Sitting:
-    """Somebody at a terminal, and their conversation."""
+    """The user of a terminal, and their conversation."""
 
     def __init__(
         self, terminal: Terminal, conversation: Conversation, keyboard: Keyboard, runner: asyncio.Runner
@@ -52,7 +52,7 @@ class Sitting:
         self._runner = runner
 
     def last(self) -> int:
-        """Sit there until somebody leaves."""
+        """Read and answer lines until the user leaves."""
         presses = 0
         while not self.is_over and presses < PRESSES_TO_LEAVE:
             try:
@@ -71,7 +71,7 @@ class Sitting:
         return EXIT_OK
 
     def enter(self, session_id: str) -> None:
-        """Go on with a session, or begin one, and remind whoever sits there of what was said."""
+        """Go on with a session, or begin one, and remind the user of what was said."""
         self.conversation.session_id = session_id
         said = self.run(self.conversation.messages())
         self.terminal.remark(f"session {session_id}" + ("" if said else ", a new one"))

@@ -1,18 +1,18 @@
 """A conversation on a session of governed runs: each message is one run, and the store keeps them all.
 
 Rule 1: nothing of it is kept here: what was said stands in the journal, so any process can go on with it.
-Rule 2: an answer to what a run asks goes the way of `remit approve`, in the name of whoever sits here.
+Rule 2: an answer to what a run asks goes the way of `remit approve`, in the name of the user.
 """
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from remit.adapters.cli.chat.ask_at_prompt import Reply
+from remit.adapters.cli.chat.prompt_answers import Reply
 from remit.adapters.cli.inputs import prompt_from
 from remit.adapters.cli.screen.model_loading import shown_while_loading
 from remit.adapters.cli.screen.narration import Narrator
-from remit.adapters.cli.tell_run import at_rest, signal_from
+from remit.adapters.cli.signal_delivery import at_rest, signal_from
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import RunEntry
 from remit.core.limits.tools import ToolDefinition
@@ -22,7 +22,7 @@ from remit.core.run.messages import Message, user_message
 from remit.core.run.signals import Signal
 from remit.observe.people.packets import Approval
 from remit.observe.views.explain import Told
-from remit.observe.views.meter import metered
+from remit.observe.watcher import metered
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System

@@ -67,7 +67,7 @@ class Keyboard:
     def __exit__(self, *_: object) -> None:
         if (editor := self._readline) is not None:
             editor.set_completer(None)
-            # A store that nobody can write has no place for a history either.
+            # A store that cannot be written has no place for a history either.
             with suppress(OSError):
                 os.close(os.open(self._history, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK, _OWNER_ONLY))
                 expect_regular(self._history)
@@ -130,7 +130,7 @@ class Keyboard:
 
 
 class Pipe:
-    """Whoever writes messages into a pipe, one a line, and answers no questions."""
+    """A pipe that brings messages, one a line, and answers no questions."""
 
     def message(self) -> str | None:
         """The next line that says something; None at the end."""
@@ -189,7 +189,7 @@ def _is_descriptor(fileno: Callable[[], int], number: int) -> bool:
 
 
 def _editor() -> ModuleType | None:
-    """The line editor, where there is one and somebody types."""
+    """The line editor, where there is one and a person types."""
     if not sys.stdin.isatty() or not _is_descriptor(sys.stdin.fileno, _STDIN):
         return None
     try:

@@ -1,7 +1,7 @@
 """What can be said in a chat besides messages: words that begin with a slash.
 
 Rule 1: every one of them stands in this table, and the table is what /help prints.
-Rule 2: nobody guesses: an unknown one is refused, with the nearest that is known.
+Rule 2: nothing is guessed: an unknown one is refused, with the nearest that is known.
 Rule 3: two slashes begin a message that begins with one.
 """
 
@@ -46,7 +46,7 @@ class Slash(NamedTuple):
 
 
 def obey(sitting: "Sitting", line: str) -> None:
-    """Do what a line says that begins with a slash; raises RequestRejected when nobody knows it."""
+    """Do what a line says that begins with a slash; raises RequestRejected when it is unknown."""
     word, _, rest = line.strip().partition(" ")
     rest = rest.strip()
     found = _BY_WORD.get(word)

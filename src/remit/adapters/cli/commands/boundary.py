@@ -216,5 +216,5 @@ def _difference_values(one: Difference) -> JsonObject:
 
 
 def _said(text: str) -> str:
-    """A text of a file on one line, and no longer than anybody reads."""
+    """A text of a file on one line, and no longer than a line."""
     return plain(text, _SAID_CHARS_MAX)

@@ -13,10 +13,9 @@ from remit.adapters.cli.chat import slash
 from remit.adapters.cli.chat.chat_session import Sitting
 from remit.adapters.cli.chat.governed_chat import Conversation
 from remit.adapters.cli.chat.keyboard import HISTORY_FILE, Keyboard, Pipe
-from remit.adapters.cli.commands.running import LOCAL
 from remit.adapters.cli.event_loop import Interrupted, heeding
 from remit.adapters.cli.inputs import as_usage, boundary_named, budget_from, usable
-from remit.adapters.cli.options import COMMON, Common, RoleName, os_user
+from remit.adapters.cli.options import COMMON, LOCAL, Common, RoleName, os_user
 from remit.adapters.cli.pattern_options import GoalFile
 from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.call_lines import CallTeller
@@ -118,7 +117,7 @@ async def _opened(
 
 
 def _listen(terminal: Terminal, conversation: Conversation, runner: asyncio.Runner) -> int:
-    """Answer one message a line until there are no more, or somebody has to be asked something."""
+    """Answer one message a line until there are no more, or a person has to be asked something."""
     pipe, codes = Pipe(), [EXIT_OK]
     while (text := pipe.message()) is not None:
         narrator = conversation.narrator

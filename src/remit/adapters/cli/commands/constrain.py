@@ -60,7 +60,7 @@ def constrain(
 
 
 def _told(results: Iterable[JsonObject], terminal: Terminal) -> int:
-    """Answer with every result, for as long as anybody listens; 0 when all of them fit."""
+    """Answer with every result, for as long as there is a reader; 0 when all of them fit."""
     code = EXIT_OK
     for result in results:
         terminal.values(result)

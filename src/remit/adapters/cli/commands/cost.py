@@ -21,8 +21,7 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 from remit.core.journal.storage import RunEntry
 from remit.core.regex import regex
-from remit.observe.cost.cost_prices import NO_PRICES, Prices, parse_prices
-from remit.observe.cost.cost_report import CostReport, Grouping, Ledger, trees_of
+from remit.observe.cost.cost_report import NO_PRICES, CostBook, CostReport, Grouping, Prices, parse_prices, trees_of
 from remit.observe.plain import plain
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def cost(
     if limit < 0:
         raise wrong_usage(f"--limit {limit} is less than 0; 0 shows all")
     since_ms = since_ms_from(since, time.time_ns() // 1_000_000) if since else 0
-    ledger = Ledger(Grouping(by), _prices_in(prices))
+    ledger = CostBook(Grouping(by), _prices_in(prices))
 
     async def look() -> list[str]:
         from remit.assemble import opened_to_read
@@ -112,7 +111,7 @@ def _is_chosen(root: RunEntry, since_ms: int, tenant: str | None) -> bool:
     return root.listing.started_at_ms >= since_ms and (tenant is None or root.listing.tenant_id == tenant)
 
 
-async def _added_up(system: "System", ledger: Ledger, trees: Iterable[list[RunEntry]]) -> list[str]:
+async def _added_up(system: "System", ledger: CostBook, trees: Iterable[list[RunEntry]]) -> list[str]:
     """Enter every run of every tree; gives those that cannot be read."""
     unread: list[str] = []
     for tree in trees:

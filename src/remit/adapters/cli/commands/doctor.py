@@ -16,7 +16,7 @@ from remit.adapters.cli.options import COMMON, Common
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines
 from remit.adapters.cli.screen.terminal import Terminal, wants_colour
 from remit.core.failure import EXIT_FAILED, EXIT_OK
-from remit.observe.checkup.checkup import Check, CheckState
+from remit.observe.checkup import Check, CheckState
 from remit.observe.plain import plain
 
 _INKS = {
@@ -27,7 +27,7 @@ _INKS = {
 }
 _SEEN_CHARS_MAX = 400
 _INDENT = (" " * 24, Ink.PLAIN)
-# A path is not cut into more pieces than anybody could put together again.
+# A path is not cut into more pieces than a person could put together again.
 _COLUMNS_MIN = 40
 
 

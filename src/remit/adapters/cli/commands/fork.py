@@ -1,6 +1,6 @@
 """The command that reopens a run: as a fork of it, from one of its turns.
 
-Rule 1: the run itself stays as it is, ended or open; whoever looks at the fork learns where it came from, and why.
+Rule 1: the run itself stays as it is, ended or open; the fork says where it came from, and why.
 """
 
 from typing import Annotated
@@ -11,7 +11,7 @@ from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import caught_up, conclude
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.tell_run import at_rest
+from remit.adapters.cli.signal_delivery import at_rest
 
 
 def fork(
@@ -42,7 +42,7 @@ def fork(
             heard = await system.fork(run_id, by=by or os_user(), at=at, why=why)
             narrator.run_id = heard.fork_id
             response = await at_rest(system, heard.fork_id)
-            # A fork begins before anybody can listen to it; what it came to is read off its turns.
+            # A fork begins before there is a listener to it; what it came to is read off its turns.
             teller = await caught_up(system, heard.fork_id)
             return await conclude(terminal, system, response, teller, said=narrator.shown)
 

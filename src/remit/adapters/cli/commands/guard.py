@@ -1,7 +1,7 @@
 """The command that guards other people's agents: one JSON object a line in, one answer a line out.
 
 Rule 1: every line is answered before the next one is read, so that another program can ask line by line.
-Rule 2: what is halted on the store is asked before every call, and what people say to a run is heard while nobody asks.
+Rule 2: what is halted on the store is asked before every call, and what people say to a run is heard between calls.
 Rule 3: when the stream ends, runs that were not ended rest in the store and can be gone on with; in memory they are gone.
 """
 
@@ -21,7 +21,7 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK, RemitError
 
 if TYPE_CHECKING:
-    from remit.orchestrate.guard.judge import Guard
+    from remit.orchestrate.guard.guard import Guard
 
 STREAM_UNREADABLE = "STREAM_UNREADABLE"
 
@@ -43,7 +43,7 @@ def guard(
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Judge the tool calls of an agent that somebody else runs: allow, refuse or ask."""
+    """Judge the tool calls of an agent that runs elsewhere: allow, refuse or ask."""
     stream = stdin_bytes(STREAM_UNREADABLE)
 
     async def talk() -> int:
@@ -63,7 +63,7 @@ def guard(
 
 
 async def _talk(judge: "Guard", stream: BinaryIO, terminal: Terminal) -> None:
-    """Answer line by line until there is no line more, or nobody who reads the answers."""
+    """Answer line by line until there is no line more, or no reader of the answers."""
     one_at_a_time = asyncio.Lock()
     hearing = asyncio.create_task(_hear(judge, one_at_a_time))
     try:

@@ -33,7 +33,7 @@ def halt(
     tool: Annotated[str, Parameter(help="Only calls of this tool.")] = "",
     model: Annotated[str, Parameter(help="Only calls of this model, by its name or a spec as for --engine.")] = "",
     run: Annotated[str, Parameter(help="Only this run, and the runs beneath it.")] = "",
-    why: Annotated[str, Parameter(help="Why; whoever is held back is told, and the journal keeps it.")] = "",
+    why: Annotated[str, Parameter(help="Why; callers that are held back are told, and the journal keeps it.")] = "",
     lift: Annotated[bool, Parameter(help="Lift the halt of exactly this, so that runs can be resumed.")] = False,
     listed: Annotated[bool, Parameter(name="--list", help="Show what is halted, by whom and why.")] = False,
     by: ByWhom = "",
@@ -87,7 +87,7 @@ async def _opened(common: Common) -> "AsyncIterator[System]":
     try:
         system = system_on(store, signer=signer_of(store), secrets=vault_for(settings))
     except RemitError:
-        # Secrets that cannot be read keep nobody from halting.
+        # Secrets that cannot be read do not prevent a halt.
         system = system_on(store, signer=signer_of(store))
     try:
         yield system

@@ -1,20 +1,23 @@
-"""The commands about queues of people: what each holds, and taking note of an ending.
+"""The commands about queues of people: what each holds, taking note of an ending, and delivery to a webhook.
 
 Rule 1: a program that watches over people's work learns by the exit code that something grave is overdue.
-Rule 2: summaries hold words of models, tools and people; they are escaped where they are printed.
+Rule 2: summaries and answers of webhooks hold words of models, tools and people; they are escaped where they are printed.
+Rule 3: every delivery is one line or one object: delivered or not, and what the webhook decided.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.core.failure import EXIT_OK, EXIT_WAITING
+from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
 
 if TYPE_CHECKING:
     from remit.adapters.cli.screen.colours import Line
+    from remit.core.limits.queue import Delivery
     from remit.observe.people.queue_items import QueueItem, QueueShown
 
 # An id of a question of a child of a child is longer than any column; it then pushes the rest aside.
@@ -82,6 +85,52 @@ def ack(
 
     in_loop(note())
     return EXIT_OK
+
+
+def drain(
+    name: Annotated[str, Parameter(name="NAME", help="The queue to deliver.")],
+    /,
+    *,
+    webhook: Annotated[
+        str, Parameter(help="Where to: http://HOST/PATH or https://HOST/PATH; that of queues.yaml unless said.")
+    ] = "",
+    key_file: Annotated[
+        Path | None, Parameter(help="A file with the key to sign with; the secret `webhook_key` unless said.")
+    ] = None,
+    once: Annotated[bool, Parameter(help="Deliver what there is and end; that is the default.")] = False,
+    follow: Annotated[bool, Parameter(help="Go on until it is interrupted.")] = False,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Deliver what a queue holds to a webhook, signed, and hear what it decides."""
+    from remit.adapters.cli.event_loop import in_loop
+    from remit.adapters.cli.inputs import as_usage, wrong_usage
+    from remit.core.limits.queue import check_name, check_webhook
+
+    if once and follow:
+        raise wrong_usage("--once and --follow are opposites; say one of them")
+    with as_usage():
+        check_name(name)
+        if webhook:
+            check_webhook(webhook)
+
+    async def deliver() -> int:
+        from remit.assemble import drain_for, reopened
+
+        failed = 0
+        async with reopened(common.settings()) as system:
+            url = webhook or system.queues.limits_of(name).webhook
+            if not url:
+                raise wrong_usage(f"queue {name} has no webhook; name one with --webhook, or in queues.yaml")
+            work = await drain_for(system, common.settings(), name, url, key_file)
+            async for delivery in work.follow() if follow else work.once():
+                failed += not delivery.is_delivered
+                _show_delivery(terminal, delivery)
+            # What was decided is carried out before the store is left.
+            await system.settle()
+        return EXIT_FAILED if failed else EXIT_OK
+
+    return in_loop(deliver())
 
 
 def _show_queues(terminal: Terminal, shown: "Sequence[QueueShown]") -> None:
@@ -154,3 +203,19 @@ def _item_lines(item: "QueueItem") -> "Iterator[Line]":
     ending = item.what is What.ENDING
     facts.append(f"remit queues ack {item.run_id}" if ending else f"open until {moment(item.expires_at_ms)}")
     yield ((f"    {'; '.join(facts)}", Ink.FAINT),)
+
+
+def _show_delivery(terminal: Terminal, delivery: "Delivery") -> None:
+    if terminal.is_json:
+        terminal.values(delivery)
+        return
+    how = "delivered" if delivery.is_delivered else "not delivered"
+    what = f"  {delivery.decision} by {delivery.by}" if delivery.decision else ""
+    why = (
+        f"  {delivery.code}: {delivery.message}"
+        if delivery.code
+        else f"  {delivery.message}"
+        if delivery.message
+        else ""
+    )
+    terminal.line(f"{delivery.id}  {how}{what}{why}")

@@ -2,7 +2,7 @@
 
 Rule 1: `used` is what ended runs spent, `reserved` all that open ones may spend, `left` what the next run may begin with.
 Rule 2: names of tenants come from callers: they are cut, and shown as text that no terminal obeys.
-Rule 3: bars are drawn for people at a terminal that has room for them; whoever reads a file gets the numbers alone.
+Rule 3: bars are drawn for people at a terminal that has room for them; in a file there are the numbers alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ _NEARLY = 0.8
 
 def quotas(
     *,
-    tenant: Annotated[str | None, Parameter(help="Only this tenant; without it everyone who has a quota.")] = None,
+    tenant: Annotated[str | None, Parameter(help="Only this tenant; without it every tenant that has a quota.")] = None,
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:

@@ -22,7 +22,7 @@ def redact(
     run: RunName,
     /,
     *,
-    why: Annotated[str, Parameter(help="Why it is taken out; whoever verifies the run reads it.")],
+    why: Annotated[str, Parameter(help="Why it is taken out; readers of the run are told.")],
     text_file: Annotated[Path | None, Parameter(help="A file with the text to take out, in each of its forms.")] = None,
     stdin: Annotated[bool, Parameter(help="Read the text from standard input.", negative="")] = False,
     pattern: Annotated[
@@ -42,7 +42,7 @@ def redact(
 
         settings, who = common.settings(), by or os_user()
         vault = None
-        # Secrets that cannot be read keep nobody from redacting.
+        # Secrets that cannot be read do not prevent a redaction.
         with suppress(RemitError):
             vault = vault_for(settings)
         if vault is not None:

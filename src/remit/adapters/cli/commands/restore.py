@@ -1,6 +1,6 @@
 """The command for stores whose database was put back: what is in doubt, and how a run goes on all the same.
 
-Rule 1: looking changes nothing. A run goes on only as a fork, for somebody who names themselves and says why.
+Rule 1: looking changes nothing. A run goes on only as a fork, for a person who gives a name and a reason.
 Rule 2: the exit code is 3 while something is in doubt, for it waits for a person.
 """
 
@@ -15,9 +15,9 @@ from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import caught_up, conclude
 from remit.adapters.cli.screen.terminal import Terminal, plain_values
-from remit.adapters.cli.tell_run import at_rest
+from remit.adapters.cli.signal_delivery import at_rest
 from remit.core.failure import EXIT_OK, EXIT_WAITING
-from remit.observe.views.missing_turns import RunInDoubt, StoreInDoubt
+from remit.observe.proof.findings import RunInDoubt, StoreInDoubt
 
 
 def restore(
@@ -88,9 +88,9 @@ def _lines(found: StoreInDoubt) -> Iterator[str]:
             yield f"    it may have been done: {what}"
         yield f"    go on as a fork that asks before any change: remit restore {run.run_id} --accept --why TEXT"
     for run in found.missing:
-        yield f"run {run.run_id} is gone, and nobody deleted it; {run.signed + 1} turns of it were signed{_ended(run)}"
+        yield f"run {run.run_id} is gone, and was not deleted; {run.signed + 1} turns of it were signed{_ended(run)}"
     if found.is_log_lost:
-        yield "heads.log is gone or empty, although heads were signed; nobody can tell what else is missing"
+        yield "heads.log is gone or empty, although heads were signed; what else is missing is unknown"
     if found.is_log_damaged:
         yield "lines of heads.log cannot be read; put back a copy of it"
     if not _is_in_doubt(found):

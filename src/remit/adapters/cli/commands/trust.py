@@ -1,6 +1,6 @@
 """The command that makes a store yours, after showing what it names.
 
-Rule 1: every path and every address is shown in full before anybody says yes; what the store holds is data, and escaped.
+Rule 1: every path and every address is shown in full before the question; what the store holds is data, and escaped.
 Rule 2: only a person at a terminal, or --yes, says yes. Looking enters nothing.
 """
 
@@ -56,7 +56,7 @@ def _lines(seen: StoreNamed) -> Iterator[str]:
     for signer in seen.signers:
         yield f"signer   {signer}, who is not this key"
     unreadable = f", of which {seen.named.runs_unreadable} cannot be read" if seen.named.runs_unreadable else ""
-    unsigned = f", {seen.runs_unsigned} signed by nobody" if seen.runs_unsigned else ""
+    unsigned = f", {seen.runs_unsigned} without a signature" if seen.runs_unsigned else ""
     yield f"runs     {seen.named.runs}{unreadable}{unsigned}"
     for path in seen.named.paths:
         yield f"loads    {path}"
@@ -69,7 +69,7 @@ def _lines(seen: StoreNamed) -> Iterator[str]:
 
 
 def _asked(terminal: Terminal, seen: StoreNamed) -> bool:
-    """Whether somebody at a terminal says yes; without a terminal nobody is asked."""
+    """Whether the user says yes; without a terminal no question is asked."""
     if not terminal.is_watched or sys.stdin is None or not sys.stdin.isatty():
         return False
     terminal.remark(f"resuming a run of {seen.store} runs the code and asks the addresses above. Is it yours? y/N")

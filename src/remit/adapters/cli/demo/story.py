@@ -1,7 +1,7 @@
 """The story that `remit demo` plays: a ticket is handled by a real model, within its remit, and proven afterwards.
 
 Rule 1: every step is a command that is printed before it is run, in a folder that stays, so that each can be typed again.
-Rule 2: a person decides. Where nobody is at a terminal the demo plays the person, as identity `demo`, and says so.
+Rule 2: a person decides. Without a terminal the demo plays the person, as identity `demo`, and says so.
 Rule 3: it ends with 0 only if every command did what it should.
 """
 
@@ -28,7 +28,7 @@ LOCAL = "local"
 FOLDER_UNUSABLE = "DEMO_FOLDER_UNUSABLE"
 DEMO_STALLED = "DEMO_STALLED"
 
-# What the desk consists of; whoever has changed a file keeps it as it is.
+# What the desk consists of; a file that was changed stays as it is.
 FILES = ("ticket.txt", "desk.graph.yaml", "desk.py")
 LEDGER = "ledger.sqlite"
 # The start and the first answer are written; the model is being asked for the second.
@@ -112,7 +112,7 @@ def decide(desk: "Desk") -> None:
             desk.type("signal", "last", "resume", expected=(EXIT_OK, EXIT_FAILED, EXIT_STOPPED))
     else:
         desk.say("")
-        desk.say("Nobody is at a terminal, so the demo plays the person, as identity `demo`, and approves.")
+        desk.say("There is no terminal, so the demo plays the person, as identity `demo`, and approves.")
         desk.type("approve", "last", "--by", "demo")
 
 
@@ -155,7 +155,7 @@ class Desk:
         return self._terminal.is_live and sys.stdin is not None and sys.stdin.isatty()
 
     def say(self, text: str) -> None:
-        """Tell the story to whoever reads it."""
+        """Tell the story."""
         if not self._terminal.is_json:
             self._terminal.line(text)
 

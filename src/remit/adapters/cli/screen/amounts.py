@@ -75,5 +75,10 @@ def usage(used: TokenUsage) -> str:
 
 
 def _name(dimension: int) -> str:
-    """The name of a dimension; a journal of a later version may count one that nobody here knows."""
+    """The name of a dimension; a journal of a later version may count one that is unknown here."""
     return FIELDS[dimension].replace("_", " ") if 0 <= dimension < len(FIELDS) else f"of dimension {dimension}"
+
+
+def counts_line(counts: dict[str, int]) -> str:
+    """Several counts in a row, each with what it counts."""
+    return ", ".join(f"{count} {what}" for what, count in counts.items())

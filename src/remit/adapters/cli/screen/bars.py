@@ -1,6 +1,6 @@
 """Bars: how much of a budget is used, to be seen at a glance.
 
-Rule 1: a bar is drawn for people at a terminal; whoever reads a file gets the numbers alone.
+Rule 1: a bar is drawn for people at a terminal; in a file there are the numbers alone.
 Rule 2: something used is never an empty bar, and a bar is full only where nothing is left.
 """
 

@@ -59,9 +59,9 @@ def _call_lines(fact: Fact) -> Iterator[Line]:
             who = f"{step.status} by {plain(step.by, NAME_CHARS_MAX)}" if step.by else step.status
             yield _line(REFUSED, fact, who, Ink.BAD)
         case FactKind.SETTLED, StepKind.QUESTION if step.status == _ESCALATED:
-            yield _line(HELD, fact, "nobody answered in time; the next queue is asked", Ink.WAITS)
+            yield _line(HELD, fact, "not answered in time; the next queue is asked", Ink.WAITS)
         case FactKind.COUNTED, _:
-            who = f"approved by {plain(step.by, NAME_CHARS_MAX)}; somebody else must, too"
+            who = f"approved by {plain(step.by, NAME_CHARS_MAX)}; another person must, too"
             yield _line(HELD, fact, who, Ink.WAITS)
         case FactKind.DOUBTED, _:
             yield _line(HELD, fact, f"in doubt: {plain(step.reason, REASON_CHARS_MAX)}", Ink.WAITS)

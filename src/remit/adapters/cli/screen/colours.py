@@ -1,6 +1,6 @@
 """Colours: which there are, and who sees them.
 
-Rule 1: a colour repeats what the words beside it say; whoever sees none misses nothing.
+Rule 1: a colour repeats what the words beside it say; without colours nothing is missed.
 Rule 2: none goes where no terminal is, nor where NO_COLOR or a dumb terminal asks for none.
 """
 
@@ -35,7 +35,7 @@ Line: TypeAlias = Sequence[Piece]
 
 
 def print_lines(terminal: Terminal, lines: Iterable[Line]) -> None:
-    """Answer with lines, in colour where somebody sees it and wants it."""
+    """Answer with lines, in colour where it is seen and wanted."""
     if terminal.is_a_terminal and wants_colour():
         terminal.painted(lines)
     else:

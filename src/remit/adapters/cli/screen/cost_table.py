@@ -187,7 +187,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _words(dimension: int) -> str:
-    """The name of a dimension; a journal of a later version may count one that nobody here knows."""
+    """The name of a dimension; a journal of a later version may count one that is unknown here."""
     return FIELDS[dimension] if 0 <= dimension < len(FIELDS) else f"dimension_{dimension}"
 
 

@@ -1,6 +1,6 @@
 """A run at a glance: what was asked, how it stands and what to type next, what it did and spent, and its answer.
 
-Rule 1: everything is read off the run; nothing is repaired and nobody is driven.
+Rule 1: everything is read off the run; nothing is repaired and no run is driven.
 Rule 2: whatever is long is cut, counted, or named by where the rest stands.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TEXT_CHARS_MAX = 300
 NAME_CHARS_MAX = 80
 ARGUMENTS_CHARS_MAX = 120
-# A screenful of each; whoever wants all of them looks at the trace.
+# A screenful of each; the trace has all of them.
 LISTED_MAX = 20
 PATH_NODES_MAX = 12
 VERSION_CHARS = 12
@@ -110,7 +110,7 @@ def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
     yield _fact("run", plain(seen.entry.run_id, NAME_CHARS_MAX), Ink.BOLD)
     yield _fact("request", shown(manifest.request.messages[-1].content, TEXT_CHARS_MAX))
     yield _fact(
-        "started", f"{moment(seen.entry.listing.started_at_ms)} for {_name(manifest.request.user_id, 'nobody')}"
+        "started", f"{moment(seen.entry.listing.started_at_ms)} for {_name(manifest.request.user_id, 'no user')}"
     )
     yield _fact("role", _loop(seen))
     yield _fact("stands", standing_in_words(seen.entry, standing), _ink(seen.entry))
@@ -248,7 +248,7 @@ def _steps(steps: tuple[StepTold, ...]) -> Iterator[Line]:
 
 
 def _figures(response: SystemResponse) -> Iterator[Line]:
-    """How surely the answer stands, and what the models used, with their rate where somebody took the time."""
+    """How surely the answer stands, and what the models used, with their rate where it was measured."""
     if response.confidence is not None:
         said = percent(round(response.confidence * _PPM))
         yield _fact("confidence", f"{said} by {response.confidence_source}")
@@ -275,7 +275,7 @@ def _signed_turns(seen: Glance) -> int:
 
 def _signed(seen: Glance) -> str:
     """Who vouches for how much, as far as the heads say; only verifying proves it."""
-    signers = ", ".join(sorted({_name(head.signer) for head in seen.heads})) or "nobody"
+    signers = ", ".join(sorted({_name(head.signer) for head in seen.heads})) or "no signer"
     return f"{_signed_turns(seen)} of {seen.entry.turns} turns by {signers}"
 
 

@@ -37,7 +37,7 @@ class Below:
         self._is_open = False
 
     def open(self) -> None:
-        """Make everyone who writes make way first; without it nothing is shown."""
+        """Have every writer make way first; without it nothing is shown."""
         if self._terminal.is_watched and moves_cursor():
             self._is_open = True
             self._terminal.before = self.clear
@@ -47,7 +47,7 @@ class Below:
                 handler.addFilter(self._make_way)
 
     def close(self) -> None:
-        """Clear what hangs, and let everyone write as before."""
+        """Clear what hangs, and let every writer write as before."""
         self.clear()
         if self._is_open:
             self._is_open = False
@@ -67,7 +67,7 @@ class Below:
             if terminal.column >= columns:
                 # At the very edge a terminal has not decided yet where the text goes on, and moving would decide it.
                 return
-            # Whoever wrote past us may have left the cursor in the middle of what hung there.
+            # A program that wrote past us may have left the cursor in the middle of what hung there.
             room = _REST_OF_SCREEN + _DOWN * len(lines) + _UP.format(count=len(lines)) + _KEEP
             drawn = "".join(f"{_NEXT_LINE}{fitted(printable(line), columns - 1)}{_REST_OF_LINE}" for line in lines)
             terminal.control(f"{room}{drawn}{_BACK}")

@@ -1,6 +1,6 @@
 """Showing that a model is being loaded, which may take longer than anything else a run waits for.
 
-Rule 1: whoever loads says so in the log; here it is only shown. What the log itself shows stays as it was asked for.
+Rule 1: the loader says so in the log; here it is only shown. What the log itself shows stays as it was asked for.
 """
 
 import logging

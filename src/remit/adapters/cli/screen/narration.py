@@ -1,8 +1,8 @@
-"""Telling, while a run goes on, what happens in it: its words to whoever watches, its turns to the log.
+"""Telling, while a run goes on, what happens in it: its words to the user, its turns to the log.
 
-Rule 1: streamed text is provisional: when the model is asked again, whoever watches is told that it is void.
+Rule 1: streamed text is provisional: when the model is asked again, the user is told that it is void.
 Rule 2: children speak to their parents; only the run itself is heard.
-Rule 3: how far the run is hangs below its words while somebody watches, and is gone at the end.
+Rule 3: how far the run is hangs below its words on a terminal, and is gone at the end.
 """
 
 import logging
@@ -20,7 +20,7 @@ from remit.core.journal.turn import Turn
 from remit.core.run.contract import SystemRequest
 from remit.core.run.recovery import Recovery
 from remit.observe.logs import correlation_of, run_logger
-from remit.observe.views.meter import Meter
+from remit.observe.watcher import Meter
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Narrator:
         self.progress.loading(text)
 
     def said(self, run_id: str, text: str) -> None:
-        """A model said something more: it is shown when somebody watches this run."""
+        """A model said something more: it is shown when this run is watched."""
         if text and run_id == self.run_id and self._terminal.is_live:
             self._terminal.piece(text)
             self._saying += text
@@ -86,12 +86,12 @@ class Narrator:
             self._saying = ""
 
     def recovered(self, run_id: str, recovery: Recovery) -> None:
-        """A run was taken up again; whoever resumed it is told what was done about its open calls."""
+        """A run was taken up again; the user is told what was done about its open calls."""
         if run_id == self.run_id:
             self.recovery = recovery
 
     def tell_recovery(self) -> None:
-        """Say what taking the run up again came to, in figures that whoever answers for it can check."""
+        """Say what taking the run up again came to, in figures that can be checked."""
         if (found := self.recovery) is None:
             return
         lines = [
@@ -99,7 +99,7 @@ class Narrator:
             f"safe calls repeated {found.safe_repeated}",
         ]
         lines += [f"made again under the same key {found.keyed_repeated}" for _ in range(bool(found.keyed_repeated))]
-        lines += [f"outcomes nobody knows {found.lost}" for _ in range(bool(found.lost))]
+        lines += [f"unknown outcomes {found.lost}" for _ in range(bool(found.lost))]
         self._terminal.remark(f"taken up after turn {found.seq}: {', '.join(lines)}")
         self.recovery = None
 
@@ -108,13 +108,13 @@ class Narrator:
         self._terminal.remark(f"a call of tool {tool!r} in run {run_id} did not stop and was abandoned")
 
     def interrupted(self, number: int) -> None:
-        """Somebody ended the command: whoever watches learns that it is heard, and what a second time would do."""
+        """The command was interrupted: the user learns that it is heard, and what a second time would do."""
         if number == signal.SIGINT and self._terminal.is_watched:
             self.progress.wipe_echo()
             self._terminal.remark("stopping; what is under way is let go first, and Ctrl-C once more stops at once")
 
     def cut_off(self, number: int) -> None:
-        """Somebody ended the command a second time: the last words, before the process goes."""
+        """The command was interrupted a second time: the last words, before the process goes."""
         self.progress.end()
         self._terminal.remark(Interrupted(number).at_once(self.run_id).message)
 
@@ -124,7 +124,7 @@ class Narrator:
 
 
 def narrated(narrator: Narrator, work: Coroutine[Any, Any, int]) -> int:
-    """What a command comes to that drives a run; whoever interrupts it learns how to go on."""
+    """What a command comes to that drives a run; a user who interrupts it learns how to go on."""
     try:
         return in_loop(_shown(narrator, work), on_first=narrator.interrupted, on_second=narrator.cut_off)
     except Interrupted as stop:
@@ -141,7 +141,7 @@ async def _shown(narrator: Narrator, work: Coroutine[Any, Any, int]) -> int:
 
 
 def tell(terminal: Terminal, line: Line) -> None:
-    """Say one line beside the answer, cut to the width, in colours where somebody sees and wants them."""
+    """Say one line beside the answer, cut to the width, in colours where they are seen and wanted."""
     if not terminal.is_watched:
         terminal.remark("".join(text for text, _ in line))
         return

@@ -22,14 +22,14 @@ from remit.core.secrets.secret_search import covered
 from remit.observe.people.packets import VERSION_SHOWN_CHARS, Approval, What, changes, group_of, origins_of, version_of
 from remit.observe.plain import plain
 
-# In a list of many packets; `remit approvals ID` and whoever asks show all of it.
+# In a list of many packets; `remit approvals ID` and a prompt show all of it.
 VALUE_CHARS_MAX = 400
 # Of one argument in a list, the others being told where to look.
 ORIGINS_MAX = 12
 # As much of a name, a reason or an origin as one line of a packet holds.
 NOTE_CHARS_MAX = 500
 # What is told of the budget: the dimensions of which least is left stand in a packet, the others in `remit show`.
-# What the gate says of free text that holds no pointer: somebody made it up, and nobody supplied it.
+# What the gate says of free text that holds no pointer: the model made it up; it was not supplied.
 PROSE = "prose"
 LEFT_MAX = 6
 
@@ -192,7 +192,7 @@ def _people(asked: Approval) -> Iterator[Line]:
         yield _fact("asked of", f"{asked.queue}, {asked.severity}{before}{outside}")
     for name, people in (("answered by", asked.answered_by), ("released by", asked.released_by)):
         if people:
-            yield _fact(name, f"{' or '.join(people)}, and nobody else", Ink.WAITS)
+            yield _fact(name, f"{' or '.join(people)}, and no other person", Ink.WAITS)
     version = f", packet {_short(asked.packet)}" if asked.packet else ""
     yield _fact("open until", f"{moment(asked.expires_at_ms)}{version}")
 

@@ -1,4 +1,4 @@
-"""How far a run is, while somebody watches: where it stands, what it waits for, how long it takes, what it has used.
+"""How far a run is, while it is watched: where it stands, what it waits for, how long it takes, what it has used.
 
 Rule 1: it hangs below the text and is gone at the end; nothing of it stays in a transcript.
 Rule 2: numbers come from the run's own meter; only the clock between two turns is read here.
@@ -15,9 +15,9 @@ from remit.adapters.cli.screen.widths import cells
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.record import replace
 from remit.observe.views.explain import Spent
-from remit.observe.views.meter import Meter
+from remit.observe.watcher import Meter
 
-# As often as a number can be read, and seldom enough that nobody pays for it.
+# As often as a number can be read, and seldom enough to cost nothing.
 TICK_S = 0.2
 # Whatever takes less was no wait.
 PATIENCE_S = 0.3
@@ -34,7 +34,7 @@ _LARGE = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 class Progress:
-    """Shows how far a run is, on a terminal that somebody watches; elsewhere it shows nothing."""
+    """Shows how far a run is, on a terminal; elsewhere it shows nothing."""
 
     def __init__(self, terminal: Terminal, *, clock: Callable[[], float] = monotonic) -> None:
         self._below = Below(terminal)

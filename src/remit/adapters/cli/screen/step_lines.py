@@ -18,11 +18,10 @@ from remit.core.record import Text
 from remit.core.run.contract import ConfidenceSource, SystemResponse
 from remit.core.work.graph import Graph
 from remit.core.work.values import ValueKind
-from remit.observe.places import Places, percent, places_of
+from remit.observe.places import Places, beginning, gave, percent, places_of
 from remit.observe.plain import plain
 from remit.observe.reading import NOT_PASSED, Fact, FactKind, Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, LOST, Step, StepKind
-from remit.observe.views.step_output import beginning, gave
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -50,7 +49,7 @@ class WorkTeller:
         return bool(places_of(graph).steps or places_of(graph).ballots)
 
     def catch_up(self, turns: Iterable[Turn]) -> None:
-        """Learn what has been told to somebody else already."""
+        """Learn what was told before."""
         for turn in turns:
             for _ in self.lines(turn):
                 pass
@@ -134,7 +133,7 @@ class WorkTeller:
 
 
 async def caught_up(system: "System", run_id: str) -> WorkTeller:
-    """Somebody who tells of a run from here on, and knows what was told of it before."""
+    """A teller of a run from here on that knows what was told of it before."""
     teller, manifest = WorkTeller(), (await system.state_of(run_id)).manifest
     if manifest is not None and WorkTeller.tells(manifest.graph):
         teller.catch_up((await system.archive.history(run_id)).turns)
@@ -172,7 +171,7 @@ def _shown(kind: ValueKind, text: Text) -> str:
 
 
 def _begins(text: Text) -> str:
-    """The beginning of a text on one line; whoever reads it there does not miss the breaks between its lines."""
+    """The beginning of a text on one line; its breaks between lines are left out."""
     if isinstance(text, str):
         text = " ".join(text[: RESULT_CHARS_MAX * 2].split())
     return short(text, RESULT_CHARS_MAX)

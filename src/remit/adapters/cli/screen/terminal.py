@@ -4,8 +4,8 @@ Rule 1: stdout carries answers and nothing else. Whatever a tool prints while a 
         goes to stderr.
 Rule 2: a line holds nothing that a terminal obeys: what does not print as it is, is escaped.
 Rule 3: JSON is plain ASCII.
-Rule 4: whoever stops reading is not written to any more; nothing else changes. Any other failure to answer is an error.
-Rule 5: whoever shows something that comes and goes is asked to make way before anything is written to stay.
+Rule 4: a reader that has closed its end is written to no more; nothing else changes. Any other failure to answer is an error.
+Rule 5: a part that shows something that comes and goes is asked to make way before anything is written to stay.
 """
 
 import io
@@ -26,7 +26,7 @@ OUTPUT_UNWRITABLE = "OUTPUT_UNWRITABLE"
 
 _STDOUT, _STDERR = 1, 2
 _DELETE = "\x7f"
-# A page; whatever makes an error longer was put into it by somebody else.
+# A page; whatever makes an error longer was put into it from outside.
 _MESSAGE_CHARS_MAX = 2_000
 # Enough that a long list is written in few goes, little enough that it begins at once.
 _LINES_AT_ONCE = 256
@@ -44,10 +44,10 @@ class Terminal:
 
     def __init__(self, out: TextIO | None, err: TextIO | None, *, is_json: bool = False) -> None:
         self.is_json = is_json
-        # Whoever started the process may have closed either.
+        # The parent process may have closed either.
         self._out = out
         self._err = err
-        # Called before anything is written, by whoever shows something that must make way; threads of tools write, too.
+        # Called before anything is written, by the part that shows something that must make way; threads of tools write, too.
         self.before: Callable[[], None] | None = None
         self.lock = RLock()
         # Where the line of a text ends that comes in pieces.
@@ -66,12 +66,12 @@ class Terminal:
 
     @property
     def is_heard(self) -> bool:
-        """Whether there is anybody to answer; whoever answers without end stops when there is not."""
+        """Whether the answer has a reader; an endless answer stops when it has none."""
         return self._out is not None
 
     @property
     def descriptor(self) -> int | None:
-        """Where stdout leads, for a command that answers in its stead; None where nobody can be answered."""
+        """Where stdout leads, for a command that answers in its stead; None where there is no reader."""
         try:
             return None if self._out is None else self._out.fileno()
         except (OSError, ValueError):
@@ -84,7 +84,7 @@ class Terminal:
 
     @property
     def columns(self) -> int:
-        """How wide the terminal is; 0 where nobody knows."""
+        """How wide the terminal is; 0 where that is unknown."""
         if self._out is None:
             return 0
         try:
@@ -159,7 +159,7 @@ class Terminal:
                 self._err.write(sequence)
                 self._err.flush()
             except OSError:
-                # There is nobody left to tell.
+                # There is no reader left to tell.
                 self._err = None
 
     def screen(self) -> os.terminal_size:
@@ -168,7 +168,7 @@ class Terminal:
             with suppress(OSError, ValueError, AttributeError):
                 if stream is not None and stream.isatty():
                     size = os.get_terminal_size(stream.fileno())
-                    # A terminal says 0 when nobody has told it its size.
+                    # A terminal says 0 when it was not told its size.
                     return os.terminal_size((size.columns or _SCREEN[0], size.lines or _SCREEN[1]))
         return os.terminal_size(_SCREEN)
 
@@ -199,7 +199,7 @@ class Terminal:
 
     def _guarded(self, write: Any, what: str | bytes) -> None:
         out = self._out
-        assert out is not None, "whoever calls has looked"
+        assert out is not None, "the caller has looked"
         try:
             write(what)
             out.flush()
@@ -219,7 +219,7 @@ def _coloured(shown: str, colour: str) -> str:
 
 
 def _shortened(message: str) -> str:
-    """A message that somebody can read: the middle of a very long one is left out, since the way out stands at its end."""
+    """A message short enough to be read: the middle of a very long one is left out, since the way out stands at its end."""
     if len(message) <= _MESSAGE_CHARS_MAX:
         return message
     half = _MESSAGE_CHARS_MAX // 2
@@ -317,7 +317,7 @@ def _is_descriptor(stream: TextIO, descriptor: int) -> bool:
 
 
 def wants_colour(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether whoever looks at a terminal wants colours: NO_COLOR and a terminal that calls itself dumb say no."""
+    """Whether the user of a terminal wants colours: NO_COLOR and a terminal that calls itself dumb say no."""
     environment = os.environ if environment is None else environment
     return not environment.get(NO_COLOUR_VARIABLE) and environment.get(TERMINAL_VARIABLE) != "dumb"
 

@@ -152,7 +152,7 @@ def _step(step: Step) -> list[Piece]:
         pieces.append((f" ({step.rung})", _ink(step)))
     if step.by:
         pieces.append((f"  {_part(step)} {plain(step.by, NAME_CHARS_MAX)}", Ink.PLAIN))
-    # That a child which answered succeeded, nobody needs to be told.
+    # That a child which answered succeeded goes without saying.
     code = "" if step.kind is StepKind.CHILD and step.code == Ending.SUCCESS else step.code
     took = duration(step.duration_ms) if step.duration_ms > 0 else ""
     facts = [code, step.run_id, step.note, took, charges(step.charged)]
@@ -164,7 +164,7 @@ def _step(step: Step) -> list[Piece]:
 
 
 def _part(step: Step) -> str:
-    """Which part somebody had in a step."""
+    """Which part a person had in a step."""
     return "approved by" if step.kind is StepKind.TOOL else "by"
 
 

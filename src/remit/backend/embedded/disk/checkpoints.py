@@ -1,4 +1,4 @@
-"""Keeping the WAL short: what it holds is moved into the database, in a thread, while everyone goes on.
+"""Keeping the WAL short: what it holds is moved into the database, in a thread, while all others go on.
 
 Rule 1: a checkpoint syncs twice, so it never runs on the event loop.
 Rule 2: a checkpoint that cannot finish loses nothing; the next one takes the rest along.
@@ -52,10 +52,10 @@ class Checkpointer:
         try:
             with closing(connect(self._path, busy_wait_ms=_WAIT_MS_MAX)) as connection:
                 # Most of it while others write, the few pages that came meanwhile while they cannot: as long as
-                # somebody writes all the time, the WAL would otherwise never begin anew.
+                # a process writes all the time, the WAL would otherwise never begin anew.
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-                # Whoever writes first afterwards syncs the new beginning. This writes what is there already, so that
+                # The first writer afterwards syncs the new beginning. This writes what is there already, so that
                 # it is this thread that waits for the disk.
                 connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         except sqlite3.Error as error:

@@ -1,8 +1,8 @@
 """The file: how it is made, opened, read and kept open.
 
-Rule 1: nobody in this process opens or closes remit.db but SQLite; closing any other descriptor of it would drop the
+Rule 1: only SQLite opens or closes remit.db in this process; closing any other descriptor of it would drop the
         locks that SQLite holds on it. Its WAL carries no locks and may be opened.
-Rule 2: a connection commits without syncing (NORMAL); whoever needs a turn to outlive the power syncs the WAL.
+Rule 2: a connection commits without syncing (NORMAL); a writer that needs a turn to outlive the power syncs the WAL.
 Rule 3: opening makes what is missing, and leaves what it finds.
 """
 
@@ -33,7 +33,7 @@ WAL = "remit.db-wal"
 SHARED = "remit.db-shm"
 
 # How long a connection off the event loop waits for another to finish. The longest transaction of remit is a piece of
-# a clean-up, which takes milliseconds; ten seconds mean that somebody else holds the file and will not let go.
+# a clean-up, which takes milliseconds; ten seconds mean that another program holds the file and will not let go.
 BUSY_WAIT_MS_MAX = 10_000
 _RETRY_S = 0.01
 
@@ -71,7 +71,7 @@ def make_folder(home: Path) -> None:
         for folder in reversed(missing):
             folder.mkdir(mode=0o700, exist_ok=True)
             sync_folder(folder.parent)
-        # Made here, so that nobody else may read it whatever the umask says; SQLite gives its other files the same mode.
+        # Made here, so that no other user may read it whatever the umask says; SQLite gives its other files the same mode.
         descriptor = os.open(home / DATABASE, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
@@ -135,7 +135,7 @@ def connect(path: Path, *, busy_wait_ms: int = BUSY_WAIT_MS_MAX) -> sqlite3.Conn
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """A connection to a store that cannot be written: on a read-only disk, or somebody else's."""
+    """A connection to a store that cannot be written: on a read-only disk, or of another user."""
     _expect_files(path)
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
@@ -143,7 +143,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     except DATABASE_ERRORS as error:
         if sqlite_code(error) & 0xFF not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
             raise unusable(error, path) from error
-    # Without the right to make its shared memory, SQLite reads a WAL store only when promised that nobody writes. A
+    # Without the right to make its shared memory, SQLite reads a WAL store only when promised that no process writes. A
     # store that was closed cleanly has no WAL and can keep the promise; in the WAL of another its newest turns stand.
     wal = path.with_name(WAL)
     if wal.exists() and wal.stat().st_size:
@@ -155,7 +155,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 def _expect_files(path: Path) -> None:
-    """Raise StoreUnusable where there is no database, or SQLite would wait for whoever writes into a pipe."""
+    """Raise StoreUnusable where there is no database, or SQLite would wait for a writer of a pipe."""
     try:
         expect_regular(path)
     except OSError as error:

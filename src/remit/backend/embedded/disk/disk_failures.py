@@ -1,6 +1,6 @@
 """What the disk and the database say when they fail, in the words of the house.
 
-Rule 1: whoever meets a failure learns the path, what is wrong with it, and what to do.
+Rule 1: a failure names the path, what is wrong with it, and what to do.
 Rule 2: a failure of the disk never passes for a bug, nor a bug for a failure of the disk.
 """
 

@@ -47,7 +47,7 @@ class FileLocks:
         return bool(self._held)
 
     def take(self, run_id: str) -> bool:
-        """Take a run, or say that somebody else holds it."""
+        """Take a run, or say that another process holds it."""
         with self._mutex:
             if run_id in self._held or not self._lock(fcntl.F_WRLCK, _position(run_id)):
                 return False
@@ -62,7 +62,7 @@ class FileLocks:
                 self._lock(fcntl.F_UNLCK, _position(run_id))
 
     def is_held(self, run_id: str) -> bool:
-        """Whether anybody holds a run; a system that cannot tell has to try."""
+        """Whether a run is held; a system that cannot tell has to try."""
         with self._mutex:
             if run_id in self._held:
                 return True
@@ -77,13 +77,13 @@ class FileLocks:
         self._lock(fcntl.F_RDLCK, _PRESENCE)
 
     def is_alone(self) -> bool:
-        """Whether nobody else has the store open at this moment; a system that cannot tell says no."""
+        """Whether no other process has the store open at this moment; a system that cannot tell says no."""
         if not _HAS_OFD:
             return False
         return self._is_free(_PRESENCE)
 
     def begin_cleaning(self) -> bool:
-        """Be the one who removes runs and texts, or learn that somebody else is at it."""
+        """Be the one who removes runs and texts, or learn that another process is at it."""
         return self._lock(fcntl.F_WRLCK, _CLEANING)
 
     def end_cleaning(self) -> None:

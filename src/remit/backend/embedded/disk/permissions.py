@@ -1,11 +1,11 @@
 """Who may write to the files of a store, and whether they are files at all.
 
-Rule 1: a file of a store that is a link, a pipe or a device is refused: whoever made it chose where remit writes. So is a
+Rule 1: a file of a store that is a link, a pipe or a device is refused: its maker chose where remit writes. So is a
         folder in it that is none.
-Rule 2: what anybody on this machine may write to is not written to here: anybody could have put there what is acted on.
+Rule 2: what any user of this machine may write to is not written to here: any of them could have put there what is acted on.
         A folder in which only owners may rename (sticky, as /tmp is) is no such place.
 Rule 3: what a group may write to, or others may read, is told and used: that may be meant so.
-Rule 4: a file that has a second name is refused like a link: whoever knows that name writes here without being seen.
+Rule 4: a file that has a second name is refused like a link: a process that knows that name writes here without being seen.
 """
 
 import logging
@@ -26,7 +26,7 @@ FILES = ("remit.db", "remit.db-wal", "remit.db-shm", "heads.log", "key", "locks"
 # Every folder that a store makes in its own.
 SEALED, BELLS = "sealed", "bells"
 FOLDERS = (SEALED, BELLS)
-# Those that people put there, or remit for them alone: whoever reads them looks who may.
+# Those that people put there, or remit for them alone: their reader looks who may.
 SETTINGS = ("queues.yaml", "quotas.yaml", "secrets.toml", "secrets.json", "revoked.log", "revoked.key", "chat_history")
 
 
@@ -86,7 +86,7 @@ def refuse_no_folder(folder: Path) -> None:
 
 
 def refuse_other_names(path: Path, descriptor: int) -> None:
-    """Raise STORE_LINKED where an open file in a folder of a store has a second name, or belongs to somebody else."""
+    """Raise STORE_LINKED where an open file in a folder of a store has a second name, or belongs to another user."""
     seen = os.fstat(descriptor)
     if seen.st_nlink > 1:
         raise failure(LINKED, path, f"has {seen.st_nlink} {_NAMES}")
@@ -109,7 +109,7 @@ def refuse_links(home: Path) -> None:
 def refuse_exposed(home: Path) -> None:
     """Raise where nothing may be written to a store; log what is only worth knowing.
 
-    A key that others may read or write is refused by whoever reads it.
+    A key that others may read or write is refused where it is read.
     """
     for found in weaknesses(home):
         if found.code == LINKED or (found.code and Path(found.path).name != _KEY):
@@ -121,7 +121,7 @@ def refuse_exposed(home: Path) -> None:
 def owners_of(home: Path) -> dict[int, Path]:
     """The users to whom the folder of a store and its files belong, each with the first path that is theirs."""
     found: dict[int, Path] = {}
-    # SQLite gives the files beside a database to the database's owner, whoever makes them.
+    # SQLite gives the files beside a database to the database's owner, whichever process makes them.
     for path in (home, *(home / name for name in (*FILES, *FOLDERS) if not name.startswith("remit.db-"))):
         try:
             found.setdefault(path.stat().st_uid, path)
@@ -146,7 +146,7 @@ def _of_file(path: Path, seen: os.stat_result, *, is_folder: bool) -> Iterator[W
     elif not is_folder and (names := _names(path, seen)) > 1:
         yield Weakness(str(path), f"has {names} {_NAMES}", "copy it, and put the copy in its place", LINKED)
     elif mode & stat.S_IWOTH and not (is_folder and mode & stat.S_ISVTX):
-        yield Weakness(str(path), f"may be written by anybody {shown}", f"chmod -R go-w {path}", EXPOSED)
+        yield Weakness(str(path), f"may be written by any user {shown}", f"chmod -R go-w {path}", EXPOSED)
     elif mode & stat.S_IWGRP:
         yield Weakness(str(path), f"{_GROUP} {shown}", f"chmod -R go-w {path}")
     elif mode & (stat.S_IRWXG | stat.S_IRWXO):

@@ -1,10 +1,10 @@
-"""Making turns outlive the power: one thread syncs the WAL for everyone who waits.
+"""Making turns outlive the power: one thread syncs the WAL for every caller that waits.
 
 Rule 1: the event loop never waits for a disk. Barriers that come while a sync is under way share the next one.
-Rule 2: what nobody waits for is synced UNSYNCED_MS_MAX after it was written, at the latest.
+Rule 2: what no caller waits for is synced UNSYNCED_MS_MAX after it was written, at the latest.
 Rule 3: what another process wrote, and may not have synced before it died or was asked, is synced before it is acted on
-        or told of here: all of it when a store is opened, and whatever somebody asks about later.
-Rule 4: after a sync has failed nobody knows what is on the disk, so nothing more is written until the store is opened
+        or told of here: all of it when a store is opened, and whatever is asked about later.
+Rule 4: after a sync has failed it is unknown what is on the disk, so nothing more is written until the store is opened
         again.
 """
 
@@ -48,7 +48,7 @@ class Syncer:
         self._thread.start()
 
     def touch(self) -> None:
-        """Something was committed that nobody waits for."""
+        """Something was committed that no caller waits for."""
         # Read without the lock: a sync that is about to begin forgets the mark before it syncs, never after.
         if not self._is_dirty:
             with self._changed:
@@ -123,7 +123,7 @@ def _tell(waiting: Sequence[Waiting], failure: StoreUnusable | None) -> None:
         try:
             loop.call_soon_threadsafe(_resolve, futures, failure)
         except RuntimeError:
-            # The loop is closed, so nobody waits any more; the turns are on the disk all the same.
+            # The loop is closed, so no caller waits any more; the turns are on the disk all the same.
             assert loop.is_closed()
 
 

@@ -211,7 +211,7 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
 
 @contextmanager
 def _one_view(connection: sqlite3.Connection) -> Iterator[None]:
-    """Questions asked inside see one state of the file, whoever is making it at this moment."""
+    """Questions asked inside see one state of the file, even while it is being made."""
     if connection.in_transaction:
         yield
         return
@@ -273,7 +273,7 @@ def split_lineage(text: str) -> tuple[str, ...]:
 
 
 def _lineage_in(data: bytes | None) -> str:
-    """The lineage that a first turn tells; none where it cannot be read or is gone, as whoever looks at the run is told."""
+    """The lineage that a first turn tells; none where it cannot be read or is gone, as a reader of the run is told."""
     try:
         arrival = decode_turn(data or b"").arrival
     except InvariantBroken:

@@ -4,7 +4,7 @@ Rule 1: a piece of work either writes all it has to or raises before it wrote an
         leaves the others of the batch alone.
 Rule 2: texts go in front of the turns of their batch, and stay queued until they are committed. No crash and no
         failure can therefore leave a turn without a text that was put before it.
-Rule 3: a run that has been alone for a while does not wait for the tick to end, since nobody would join its batch.
+Rule 3: a run that has been alone for a while does not wait for the tick to end, since no other run would join its batch.
 Rule 4: a commit happens on the event loop, since it takes less than handing it to a thread; waiting for another
         process or for the disk never does.
 """
@@ -28,7 +28,7 @@ from remit.core.journal.storage import SignedHead, StoreUnusable, Topic
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.001, 0.02
 # A put returns at once while less than this is queued; beyond, it waits for the commit, so that memory stays bounded.
 QUEUED_BYTES_MAX = 8 << 20
-# SQLite holds less than a gigabyte in a row, and whoever reads a text holds it in memory whole.
+# SQLite holds less than a gigabyte in a row, and a reader of a text holds it in memory whole.
 TEXT_BYTES_MAX = 256 << 20
 # A text put again counts as new, for those who clean up; once in ten minutes is often enough for their hour.
 _PUT_AGAIN_MS = 600_000
@@ -53,7 +53,7 @@ class Awaited(NamedTuple):
 
 
 class Unawaited(NamedTuple):
-    """A head that is logged with the next sync, and that nobody waits for."""
+    """A head that is logged with the next sync, and that no caller waits for."""
 
     head: SignedHead
 
@@ -137,7 +137,7 @@ class Writer:
     async def synced(self) -> None:
         """Return once everything that can be read here outlives the power, whichever process wrote it.
 
-        Whoever only looks has nothing to sync with, and tells what stands there.
+        A process that only reads has nothing to sync with, and tells what stands there.
         """
         if self._syncer is None:
             return
@@ -183,7 +183,7 @@ class Writer:
             self._write()
 
     def _write(self) -> None:
-        """Write one batch, and tell everyone how it went."""
+        """Write one batch, and tell every caller how it went."""
         works = [work for work in self._queue if not work.future.done()]
         self._queue = []
         try:
@@ -242,7 +242,7 @@ class Writer:
         return True
 
     def _settle(self, works: Sequence[Work], outcomes: Sequence[Outcome | Exception]) -> None:
-        """Tell everyone of a batch that was committed; who asked for a sync is told by the syncer."""
+        """Tell the callers of a batch that it was committed; those that asked for a sync are told by the syncer."""
         self._bell.ring(Topic.TURNS)
         waiting: list[Waiting] = []
         unawaited: list[SignedHead] = []

@@ -1,7 +1,7 @@
 """Making a store ours that was not made here: what a person is shown, and what their yes does.
 
 Rule 1: looking reads, and nothing more.
-Rule 2: a yes enters the key of the store, whoever owns its files, and everybody who signed its runs until now. What nobody
+Rule 2: a yes enters the key of the store, whichever user owns its files, and every signer of its runs until now. What no key
         has signed yet is signed for as it stands, since the person who said yes has seen what it names.
 """
 
@@ -36,7 +36,7 @@ async def look_at(home: Path, trusted: TrustList, webhooks: tuple[str, ...], fil
 
 
 async def _runs_in(home: Path) -> tuple[list[Stretch], int]:
-    """The turns of every run, and how many runs nobody has signed."""
+    """The turns of every run, and how many runs are not signed."""
     store = EmbeddedStore.open_to_read(home)
     try:
         runs = [entry.run_id for entry in await store.catalogue.entries()]
@@ -47,7 +47,7 @@ async def _runs_in(home: Path) -> tuple[list[Stretch], int]:
 
 
 async def accept(home: Path, trusted: TrustList, seen: StoreNamed) -> None:
-    """Enter the key of a store, and sign for those of its runs that nobody has signed for."""
+    """Enter the key of a store, and sign for those of its runs that are not signed for."""
     store = EmbeddedStore.open(home)
     try:
         trusted.enter(Trusted(store.did, seen.owner, seen.store, seen.signers))

@@ -56,7 +56,7 @@ def load_signer(home: Path, on_new: Callable[[str], None] | None = None) -> Sign
 
 
 def fingerprint_in(home: Path) -> str:
-    """The name of the key in a folder, whoever may read it: who it is, not whether it can be used."""
+    """The name of the key in a folder, whether or not it may be read: who it is, not whether it can be used."""
     path = home / KEY
     try:
         with open_regular(path) as file:
@@ -93,7 +93,7 @@ def holds_any(home: Path, table: str) -> bool:
 
 
 def _make(path: Path, on_new: Callable[[str], None] | None = None) -> None:
-    """Write a new key beside its place and link it there: whoever links first made the key of this store."""
+    """Write a new key beside its place and link it there: the process that links first made the key of this store."""
     draft, signer = path.with_name(f"{KEY}.{secrets.token_hex(8)}"), Signer.generate()
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

@@ -19,7 +19,7 @@ from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, SignedHead
 
 _STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_no = runs.run_no), -1) FROM runs"
-# The head of a first turn is logged when somebody has a reason to sync; all others are in the log before they are told.
+# The head of a first turn is logged when there is a reason to sync; all others are in the log before they are told.
 _WAS_TOLD = "SELECT 1 FROM heads WHERE seq > 0 LIMIT 1"
 _WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
 
@@ -63,7 +63,7 @@ def losses_in(reader: Reader, log: HeadsLog) -> Losses:
         return Losses(is_log_lost=bool(reader.rows(_WAS_TOLD)))
     stands: dict[str, int] = dict(reader.rows(_STANDS))
     ahead = [run_id for run_id, seq in log.last_turns().items() if run_id in stands and seq > stands[run_id]]
-    # Anybody may add lines to a log; only those that were signed say anything.
+    # Any process may add lines to a log; only those that were signed say anything.
     behind = [run_id for run_id in ahead if (head := log.last(run_id)) is not None and head.seq > stands[run_id]]
     return Losses(tuple(behind), tuple(log.missing(stands)), is_log_damaged=log.is_damaged)
 
@@ -81,7 +81,7 @@ def is_log_lost(home: Path, connection: sqlite3.Connection) -> bool:
             return False
         told = connection.execute("SELECT 1 FROM heads WHERE seq > 0 LIMIT 1").fetchone()
     except DATABASE_ERRORS:
-        return False  # Whoever reads what is damaged is told so.
+        return False  # A reader of what is damaged is told so.
     return told is not None
 
 
@@ -104,7 +104,7 @@ def refuse_emptied(home: Path) -> None:
 
 
 def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = False) -> None:
-    """Raise STORE_EMPTIED where the log names runs that nobody deleted, and the database holds no run at all.
+    """Raise STORE_EMPTIED where the log names runs that were not deleted, and the database holds no run at all.
 
     One that holds turns and lists no run has lost its index: STORE_INDEX_LOST, unless that is about to be made anew.
     """
@@ -118,9 +118,9 @@ def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = 
             return
         is_cleared = not version_of(connection, path) or not connection.execute(_LISTED).fetchone()
     except DATABASE_ERRORS:
-        return  # Whoever reads what is damaged is told so; what can be read may still be.
+        return  # A reader of what is damaged is told so; what can be read may still be.
     if is_cleared and (missing := log.missing()):
-        what = f"holds no run, although heads.log beside it has signed heads of {len(missing)} that nobody deleted"
+        what = f"holds no run, although heads.log beside it has signed heads of {len(missing)} that were not deleted"
         raise failure(EMPTIED, path, what)
 
 

@@ -33,7 +33,7 @@ TRUST_LIST_UNUSABLE = "TRUST_LIST_UNUSABLE"
 
 # How the fingerprint of a key begins.
 FINGERPRINT = "did:key:z"
-# Nobody has a million stores; a longer file is not the list.
+# No user has a million stores; a longer file is not the list.
 _LIST_BYTES_MAX = 256 << 20
 _WRITABLE_BY_OTHERS = 0o022
 
@@ -138,12 +138,10 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
         if not holds_any(home, "runs"):
             if not any(webhooks):
                 return Ownership(is_ours=True, is_new=True)
-            return Ownership(
-                is_ours=False, why_not="it is empty but for addresses of webhooks that somebody wrote there"
-            )
+            return Ownership(is_ours=False, why_not="it is empty but for addresses of webhooks that were written there")
         # Looked at again behind the runs: another process may just have made the key and begun the first of them.
         if not (home / KEY).exists():
-            return Ownership(is_ours=False, why_not="it has no key, so nobody knows who made it")
+            return Ownership(is_ours=False, why_not="it has no key, so it is unknown who made it")
     fingerprint = fingerprint_in(home)
     owners = owners_of(home)
     if fingerprint in trusted.named or trusted.entries(fingerprint):
@@ -179,7 +177,7 @@ def expect_ours(home: Path, standing: Ownership) -> None:
 
 
 def checked_ownership(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]]) -> Ownership:
-    """How a store stands to this user; raises where it is not theirs, or anybody could have written it."""
+    """How a store stands to this user; raises where it is not theirs, or any user could have written it."""
     refuse_exposed(home)
     ownership = standing_of(home, trusted, webhooks())
     expect_ours(home, ownership)
@@ -206,7 +204,7 @@ def owner_of(home: Path) -> int:
 
 
 def signers_in(home: Path) -> frozenset[str]:
-    """Everybody who signed heads of the store in a folder."""
+    """Every signer of heads of the store in a folder."""
     path = home / DATABASE
     if not path.exists():
         return frozenset()

@@ -1,0 +1,108 @@
+"""Asking a person, in the middle of a conversation, what a run asks: what an answer means.
+
+Rule 1: what is shown is what will run, in full: the packet that `remit approvals` shows (packets.py).
+Rule 2: only a word that says so is a yes or a no. Silence, and what is not understood, leaves the question open.
+Rule 3: a yes is to the packet that was shown: it carries its version.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Protocol
+
+from remit.adapters.cli.screen.packet_lines import change_lines
+from remit.core.journal.codec import read_json
+from remit.core.record import JsonObject, Record, replace
+from remit.core.run.signals import Signal
+from remit.observe.people.packets import Approval, What
+
+# After three answers that are not understood the question is left open.
+TRIES_MAX = 3
+SHOWN_CHARS_MAX = 40
+REFUSE = "/no"
+
+PROMPTS = {
+    What.APPROVAL: "allow it? y(es), n(o) WHY, e(dit) or l(ater): ",
+    What.OUTCOME: "did it happen? y(es), n(o) or l(ater): ",
+    What.QUESTION: f"your answer ({REFUSE} refuses, nothing leaves it open): ",
+    What.RELEASE: "allow it to spend that? y(es), n(o) WHY or l(ater): ",
+    What.REVIEW: "may the answer stand? y(es), n(o) WHY or l(ater): ",
+}
+_YES, _NO, _EDIT, _LATER = ("y", "yes"), ("n", "no"), ("e", "edit"), ("l", "later", "")
+
+
+class Person(Protocol):
+    """A person who may be asked."""
+
+    def answer(self, question: str, draft: str = "") -> str | None:
+        """What they say, beginning with a draft; None for silence."""
+
+
+class Reply(Record):
+    """What a person decided: the signal, and what it says besides the packet it answers."""
+
+    kind: Signal
+    payload: JsonObject = {}
+
+
+class Edit(Record):
+    """A yes, but to other arguments."""
+
+
+class Unclear(Record):
+    """Why it is not clear what was meant."""
+
+    why: str
+
+
+def ask(person: Person, asked: Approval, complain: Callable[[str], None]) -> Reply | None:
+    """What a person decides about a question; None when they leave it open."""
+    for _ in range(TRIES_MAX):
+        said = person.answer(PROMPTS[asked.purpose])
+        meant = None if said is None else meaning_of(asked.purpose, said)
+        if isinstance(meant, Edit):
+            meant = _edited(person.answer("arguments: ", json.dumps(asked.arguments)))
+            if isinstance(meant, Reply):
+                for line in change_lines(asked, meant.payload["arguments"]):
+                    complain("".join(text for text, _ in line))
+        if not isinstance(meant, Unclear):
+            return None if meant is None else _versioned(meant, asked)
+        complain(meant.why)
+    return None
+
+
+def _versioned(reply: Reply, asked: Approval) -> Reply:
+    """The reply, to the packet that was shown and to no other."""
+    return replace(reply, payload={**reply.payload, "packet": asked.packet}) if asked.packet else reply
+
+
+def meaning_of(purpose: What, said: str) -> Reply | Edit | Unclear | None:
+    """What an answer means; None for later."""
+    words = said.strip()
+    if purpose is What.QUESTION:
+        if words == REFUSE:
+            return Reply(Signal.REJECT)
+        return Reply(Signal.APPROVE, {"text": words}) if words else None
+    word, _, rest = words.partition(" ")
+    word, reason = word.lower().rstrip(",:"), rest.strip()
+    if word in _NO:
+        return Reply(Signal.REJECT, {"reason": reason} if reason else {})
+    if word in _YES and not reason:
+        return Reply(Signal.APPROVE)
+    if word in _LATER and not reason:
+        return None
+    if word in _EDIT and not reason and purpose is What.APPROVAL:
+        return Edit()
+    return Unclear(f"{words[:SHOWN_CHARS_MAX]!r} is neither a yes nor a no; nothing was done")
+
+
+def _edited(said: str | None) -> Reply | Unclear | None:
+    """A yes to other arguments; they are judged anew before the tool is called."""
+    if said is None or not said.strip():
+        return None
+    try:
+        arguments = read_json(said)
+    except (ValueError, RecursionError) as error:
+        return Unclear(f"the arguments are no JSON: {error}")
+    if not isinstance(arguments, dict):
+        return Unclear("the arguments must be a JSON object, such as {}")
+    return Reply(Signal.APPROVE, {"arguments": arguments})

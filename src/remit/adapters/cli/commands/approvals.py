@@ -1,0 +1,60 @@
+"""The command that lists what runs ask people."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.event_loop import in_loop
+from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.screen.colours import print_lines
+from remit.adapters.cli.screen.packet_lines import asked_lines
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.failure import EXIT_OK
+from remit.core.record import replace
+from remit.observe.people.packets import grouped
+
+if TYPE_CHECKING:
+    pass
+
+
+def approvals(
+    packet: Annotated[
+        str, Parameter(name="ID", help="Only this question, or with a + all held together, in full.")
+    ] = "",
+    /,
+    *,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """List what runs ask people."""
+
+    async def look() -> None:
+        from remit.assemble import opened_to_read
+
+        async with opened_to_read(common.settings()) as system:
+            asked = await (system.archive.packet(packet) if packet else system.archive.approvals())
+            for entry in await system.archive.runs(waiting_only=True, with_children=True):
+                if doubt := await system.archive.in_doubt(entry):
+                    terminal.remark(f"run {entry.run_id} hears no answer: {doubt}; see `remit restore {entry.run_id}`")
+            items = [] if packet and not system.queues.limits else await system.queues.items()
+            outside = {item.id for item in items if item.is_outside}
+            people = {one.name: one.answered_by for one in system.queues.limits}
+            asked = [replace(one, is_outside=one.id in outside, answered_by=people.get(one.queue, ())) for one in asked]
+        left = [item for item in items if (item.doubted or item.found) and not packet]
+        if terminal.is_json:
+            for row in (*asked, *left):
+                terminal.values(row)
+            return
+        for together in grouped(asked):
+            lines = asked_lines(together, value_chars_max=0) if packet else asked_lines(together)
+            print_lines(terminal, lines)
+        if not asked:
+            terminal.remark("no run asks anything")
+        for item in left:
+            terminal.remark(
+                f"run {item.run_id} {item.summary}; see `remit show {item.run_id}`, and take note of it with "
+                f"`remit queues ack {item.run_id}`"
+            )
+
+    in_loop(look())
+    return EXIT_OK

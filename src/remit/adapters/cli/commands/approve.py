@@ -1,0 +1,50 @@
+"""The command that says yes to what a run asks."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.inputs import arguments_from, wrong_usage
+from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.record import JsonObject
+from remit.core.run.signals import Signal
+from remit.observe.people.packets import GROUP_MARK
+
+if TYPE_CHECKING:
+    pass
+from remit.adapters.cli.packet_answers import SHOWN_CHARS_MAX, PacketAnswer, PacketName, PacketVersion, give_answer
+
+
+def approve(
+    packet: PacketName,
+    /,
+    *,
+    only: Annotated[
+        tuple[str, ...], Parameter(help="Of calls held together, those to allow; the rest is refused. Repeatable.")
+    ] = (),
+    version: PacketVersion = "",
+    args: Annotated[Path | None, Parameter(help="A JSON file with arguments to call the tool with instead.")] = None,
+    arguments: Annotated[
+        str, Parameter(help="Arguments to change, as a JSON text: null removes one, and what is not named stays.")
+    ] = "",
+    text: Annotated[str, Parameter(help="The answer to a question that is asked in words.")] = "",
+    reason: Annotated[str, Parameter(help="Why; the journal keeps it.")] = "",
+    by: ByWhom = "",
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Say yes to what a run asks, and let it go on."""
+    payload: JsonObject = {"text": text} if text else {}
+    if reason:
+        payload["reason"] = reason
+    if (changed := arguments_from(args, arguments)) is not None:
+        payload["arguments"] = changed
+    is_group = packet.endswith(GROUP_MARK)
+    if only and not is_group:
+        raise wrong_usage(f"--only ticks calls that were held together; name them all as {packet[:SHOWN_CHARS_MAX]}+")
+    if is_group and (text or changed is not None):
+        raise wrong_usage("a text or other arguments are for one call; name it without the +")
+    answer = PacketAnswer(Signal.APPROVE, packet, payload, by or os_user(), version, only, bool(arguments))
+    return give_answer(answer, common, terminal)

@@ -1,0 +1,58 @@
+"""The command that writes a run to a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.event_loop import in_loop
+from remit.adapters.cli.export_files import file_unusable
+from remit.adapters.cli.inputs import wrong_usage
+from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.outputs import STDOUT_NAMES, OutputRefused, write_output
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.failure import EXIT_OK
+
+
+def export(
+    run: RunName,
+    /,
+    *,
+    output: Annotated[
+        Path | None,
+        Parameter(
+            help="The file to write, for its owner alone; a pipe or a device is written into. Without it stdout."
+        ),
+    ] = None,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Write a run to a file that can be verified and replayed anywhere."""
+    if output in STDOUT_NAMES:
+        output = None
+    if output is None and terminal.is_a_terminal:
+        raise wrong_usage("an export must arrive byte by byte: name a file with --output, or pipe it somewhere")
+
+    async def carry() -> tuple[str, list[bytes]]:
+        from remit.assemble import opened_to_read
+
+        async with opened_to_read(common.settings()) as system:
+            run_id = (await system.archive.find(run)).run_id
+            return run_id, list(await system.archive.export(run_id))
+
+    run_id, lines = in_loop(carry())
+    if output is None:
+        for line in lines:
+            terminal.data(line)
+        return EXIT_OK
+    try:
+        if output.resolve().parent == common.settings().home.resolve():
+            raise OutputRefused("is in the folder of the store, which is for its own files; name a place elsewhere")
+        write_output(output, lines)
+    except (OSError, ValueError) as error:
+        raise file_unusable(output, error) from error
+    if terminal.is_json:
+        terminal.values({"run_id": run_id, "file": str(output), "lines": len(lines)})
+    else:
+        terminal.line(f"run {run_id} exported to {output}: {len(lines)} lines")
+    return EXIT_OK

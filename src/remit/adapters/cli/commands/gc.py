@@ -1,0 +1,47 @@
+"""The command that removes old runs. Every other run verifies as before, and the log of heads keeps that they were there."""
+
+import time
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.event_loop import in_loop
+from remit.adapters.cli.inputs import age_ms_from
+from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.screen.amounts import counts_line
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.failure import EXIT_OK
+
+# A quarter: most questions about a run are asked within it.
+DAYS_DEFAULT = 90
+
+
+def gc(
+    *,
+    older_than: Annotated[
+        int, Parameter(help="Remove runs that ended more than so many days ago, 90 unless said.")
+    ] = DAYS_DEFAULT,
+    dry_run: Annotated[bool, Parameter(help="Only say what would be removed.")] = False,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Remove runs that ended long ago, and texts that nothing refers to."""
+    age_ms = age_ms_from(older_than)
+
+    async def remove() -> None:
+        from remit.assemble import open_again
+
+        before_ms = time.time_ns() // 1_000_000 - age_ms
+        store = open_again(common.settings())
+        try:
+            removed = await store.retention.gc(ended_before_ms=before_ms, dry_run=dry_run)
+        finally:
+            await store.close()
+        if terminal.is_json:
+            terminal.values({"dry_run": dry_run, "removed": removed})
+        else:
+            counts = {"runs": removed.runs, "turns": removed.turns, "texts": removed.texts}
+            terminal.line(f"{'would remove' if dry_run else 'removed'} {counts_line(counts)}")
+
+    in_loop(remove())
+    return EXIT_OK

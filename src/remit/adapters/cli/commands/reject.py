@@ -1,0 +1,28 @@
+"""The command that says no to what a run asks."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.run.signals import Signal
+
+if TYPE_CHECKING:
+    pass
+from remit.adapters.cli.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
+
+
+def reject(
+    packet: PacketName,
+    /,
+    *,
+    reason: Annotated[str, Parameter(help="Why not; the model is told.")] = "",
+    version: PacketVersion = "",
+    by: ByWhom = "",
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Say no to what a run asks; nothing is loaded, and the run rests unless driven."""
+    payload = {"reason": reason} if reason else {}
+    return give_answer(PacketAnswer(Signal.REJECT, packet, payload, by or os_user(), version), common, terminal)

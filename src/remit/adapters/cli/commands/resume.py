@@ -1,0 +1,91 @@
+"""The command that goes on with a run."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.inputs import (
+    wrong_usage,
+)
+from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.screen.narration import Narrator, narrated
+from remit.adapters.cli.screen.step_lines import WorkTeller, caught_up, conclude
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
+from remit.core.run.contract import SystemResponse
+from remit.observe.watcher import metered
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
+
+
+# Of several runs, the one that went worst decides.
+_WORST_FIRST = (EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING, EXIT_OK)
+
+
+def resume(
+    run: Annotated[str, Parameter(name="RUN", help="The id of a run, the beginning of it, or `last`.")] = "",
+    /,
+    *,
+    every: Annotated[bool, Parameter(name="--all", help="Every run that is open and has no driver.")] = False,
+    accept_tools: Annotated[
+        bool,
+        Parameter(
+            help="Go on although files of tools, engines, rules, a plan or a voter have changed; the run keeps who said so."
+        ),
+    ] = False,
+    by: ByWhom = "",
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Go on with a run after a crash, an answer or a stop."""
+    if every == bool(run):
+        raise wrong_usage("give a run, or --all, and not both")
+    narrator = Narrator(terminal, teller=None if terminal.is_json else WorkTeller())
+    accepts = (by or os_user()) if accept_tools else ""
+
+    async def play() -> int:
+        from remit.assemble import reopened
+
+        async with reopened(common.settings(), watcher=narrator) as system:
+            if every:
+                return await _resume_all(system, terminal, narrator, accepts)
+            narrator.run_id = (await system.archive.find(run)).run_id
+            response, teller = await _resumed(system, narrator, accepts)
+            return await conclude(terminal, system, response, teller, said=narrator.shown)
+
+    return narrated(narrator, play())
+
+
+async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, accepts: str) -> int:
+    """Go on with one run after the other. One that fails does not keep the others from going on."""
+    codes = [EXIT_OK]
+    for run_id in await system.end_orphans():
+        terminal.remark(f"run {run_id} is cancelled: the run that started it has ended")
+    for entry in reversed(await system.archive.runs(open_only=True)):
+        terminal.remark(f"run {entry.run_id}:")
+        narrator.run_id = entry.run_id
+        try:
+            response, teller = await _resumed(system, narrator, accepts)
+        except RemitError as error:
+            terminal.complain(error)
+            codes.append(EXIT_FAILED)
+            continue
+        codes.append(await conclude(terminal, system, response, teller))
+    return next(code for code in _WORST_FIRST if code in codes)
+
+
+async def _resumed(system: "System", narrator: Narrator, accepts: str) -> tuple[SystemResponse, WorkTeller]:
+    """A run at its next rest, and who told of it; changed code is accepted in the name that is given."""
+    run_id = narrator.run_id
+    # Until its next turn, this is where it stands.
+    narrator.measured(run_id, metered(await system.state_of(run_id)))
+    teller = await caught_up(system, run_id)
+    if narrator.teller is not None:
+        narrator.teller = teller
+    changed = await system.archive.changed_sources(run_id) if accepts else ()
+    response = await system.resume(run_id, accepted=changed, by=accepts)
+    # The parent of a child that has ended goes on by itself, and leaving now would stop it.
+    await system.settle()
+    narrator.tell_recovery()
+    return response, teller

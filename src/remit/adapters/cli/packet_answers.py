@@ -1,0 +1,147 @@
+"""Answers to packets: what a person says to the calls that a run holds, told to the run in the person's name.
+
+Rule 1: the driver of a run hears the answer; a run without a driver is driven here, to its next rest. A no loads
+        nothing: a run without a driver hears it and rests.
+Rule 2: an answer names who gave it, and the version of the packet that it is an answer to.
+Rule 3: what is approved together is shown first; what is not ticked is refused, after what is.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.options import Common
+from remit.adapters.cli.screen.narration import Narrator, narrated
+from remit.adapters.cli.screen.packet_lines import change_lines, ticked_lines
+from remit.adapters.cli.screen.step_lines import caught_up, conclude
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
+from remit.core.failure import ArrivalFault, RequestRejected
+from remit.core.record import JsonObject, Record, replace
+from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, Signal
+from remit.observe.people.packets import GROUP_MARK, VERSION_CHARS_MIN, Approval, is_named, version_of
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
+
+
+PacketName: TypeAlias = Annotated[
+    str,
+    Parameter(
+        name="ID",
+        help="What `remit approvals` lists: RUN/COMMAND, or RUN where it asks one thing; with a + all held together.",
+    ),
+]
+
+
+PacketVersion: TypeAlias = Annotated[
+    str, Parameter(name="--packet", help="The version of the packet that was looked at; any other is refused.")
+]
+
+
+SHOWN_CHARS_MAX = 80
+
+
+# What the model is told of a call that was held with others and not ticked.
+UNTICKED = "it is not among the calls that were approved"
+
+
+class PacketAnswer(Record):
+    """What a person answers, to which packet, and which of its calls are ticked."""
+
+    kind: Signal
+    name: str
+    payload: JsonObject
+    by: str
+    version: str = ""
+    only: tuple[str, ...] = ()
+    # Whether the arguments are those to change, and not all of them.
+    is_partial: bool = False
+
+
+def give_answer(answer: PacketAnswer, common: Common, terminal: Terminal) -> int:
+    """Tell a run what a person answers to its packet, wait until it rests, and return the exit code."""
+    narrator = Narrator(terminal)
+
+    async def tell() -> int:
+        from remit.assemble import reopened
+
+        async with reopened(common.settings(), watcher=narrator) as system:
+            packet = await system.archive.packet(answer.name)
+            _expect_version(packet, answer.version)
+            said = _whole(answer, packet[0])
+            ticked, others = _ticked(packet, answer.only)
+            _show(terminal, packet, ticked, said, system.covered)
+            narrator.run_id = await system.archive.root(packet[0].run_id)
+            teller = await caught_up(system, narrator.run_id)
+            narrator.teller = None if terminal.is_json else teller
+            for asked in ticked:
+                await _say(system, terminal, asked, said)
+            for asked in others:
+                await _say(system, terminal, asked, replace(answer, kind=Signal.REJECT, payload={"reason": UNTICKED}))
+            response = await at_rest(system, narrator.run_id)
+            return await conclude(terminal, system, response, teller, said=narrator.shown)
+
+    return narrated(narrator, tell())
+
+
+def _whole(answer: PacketAnswer, asked: Approval) -> PacketAnswer:
+    """The answer with all arguments of the call, where it names only those to change."""
+    if not answer.is_partial:
+        return answer
+    merged = {**asked.arguments, **answer.payload["arguments"]}
+    whole = {
+        name: value for name, value in merged.items() if value is not None or name not in answer.payload["arguments"]
+    }
+    return replace(answer, payload={**answer.payload, "arguments": whole})
+
+
+async def _say(system: "System", terminal: Terminal, asked: Approval, answer: PacketAnswer) -> None:
+    payload: JsonObject = {**answer.payload, "packet_id": asked.id}
+    if asked.packet:
+        payload["packet"] = asked.packet
+    heard = await deliver(system, signal_from(answer.by, answer.kind, asked.run_id, payload))
+    if heard.rests_because:
+        terminal.remark(f"run {asked.run_id} heard the no and rests: {heard.rests_because}")
+    await system.result(asked.run_id)
+
+
+def _expect_version(packet: Sequence[Approval], named: str) -> None:
+    """Refuse an answer to a packet that is not, or no longer, the one that waits."""
+    if named and not is_named(version := version_of(packet), named):
+        message = (
+            f"{packet[0].id} is packet {version or '(none)'} and {named[:SHOWN_CHARS_MAX]!r} was looked at; look at it anew"
+            f" with `remit approvals {packet[0].id}`, and name at least {VERSION_CHARS_MIN} digits of its version"
+        )
+        raise RequestRejected(ArrivalFault.PACKET_CHANGED, message, {"packet": version})
+
+
+def _ticked(packet: Sequence[Approval], only: Sequence[str]) -> tuple[list[Approval], list[Approval]]:
+    """The calls that are answered so, and those that are refused because they were not ticked."""
+    if not only:
+        return list(packet), []
+    names = {asked.id: asked for asked in packet} | {asked.id.rpartition(PACKET_MARK)[2]: asked for asked in packet}
+    for name in only:
+        if name not in names:
+            message = f"--only {name[:SHOWN_CHARS_MAX]!r} is none of {', '.join(asked.id for asked in packet)}"
+            raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:SHOWN_CHARS_MAX]})
+    ticked = {names[name].id for name in only}
+    return [one for one in packet if one.id in ticked], [one for one in packet if one.id not in ticked]
+
+
+def _show(
+    terminal: Terminal,
+    packet: Sequence[Approval],
+    ticked: Sequence[Approval],
+    answer: PacketAnswer,
+    cover: Callable[[str], str],
+) -> None:
+    """Show what is answered together, or what other arguments change, before anything is said to the run."""
+    if terminal.is_json:
+        return
+    lines = list(ticked_lines(packet, ticked)) if answer.name.endswith(GROUP_MARK) else []
+    if answer.payload.get("arguments") is not None:
+        lines += change_lines(packet[0], answer.payload["arguments"], cover)
+    for line in lines:
+        terminal.remark("".join(text for text, _ in line))

@@ -1,1 +1,0 @@
-"""What `remit doctor` looks at."""

@@ -1,0 +1,425 @@
+"""The guard: judges the calls of agents that run elsewhere. One operation in, one answer out; each conversation is a run.
+
+Rule 1: an operation that cannot be used is answered with a code and changes nothing; the next one is read as ever.
+Rule 2: whatever is not `"decision": "allow"` means that the call must not be made.
+Rule 3: every verdict, result and answer is a turn of a run, written by the runner under the run's lease before the host is told
+        of it. The same operations at the same moments make the same turns, and a host may say what time it is.
+Rule 4: a result that cannot be taken in leaves its run without unattended effects, since it is unknown what was read.
+Rule 5: runs, calls and bytes have limits; what a run holds is given back when it ends.
+Rule 6: what is halted on the store begins and calls nothing: the operation is answered with HALTED and changes nothing,
+        so that it can be asked again once the halt is lifted.
+Rule 7: a run that met a bug of the house is over for its host: all it gets is the code of it.
+Rule 8: a host that starts a run again under the name of one that is open and driven by no process goes on with that one, if it
+        declares the same; calls that were allowed and have no result are in doubt then, as in any run.
+Rule 9: a yes that did not come through the protocol lets exactly its call be made once, when the host proposes it again.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any
+
+from remit.core.failure import ErrorCode, IllegalArrival, InvariantBroken, RemitError, RequestRejected
+from remit.core.journal.arrivals import ApprovalRefused, HostFinished, TextShown, TimerFired
+from remit.core.journal.codec import to_json
+from remit.core.journal.rulings import ToolCallRefused
+from remit.core.limits.tools import ToolCall, ToolResult
+from remit.core.record import JsonObject
+from remit.core.run.envelope import ID_CHARS_MAX
+from remit.core.run.halt import Standing
+from remit.core.run.manifest import family_of
+from remit.core.run.person import check_person
+from remit.core.run.signals import Signal, UserSignal, packet_id
+from remit.kernel.authority.authorize import authorize, has_valid_arguments, is_registered
+from remit.kernel.authority.intake import check_intake
+from remit.kernel.authority.verdict import ALLOWED
+from remit.kernel.state import pinned
+from remit.kernel.tally import Tally
+from remit.orchestrate.bus.post import Post
+from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
+from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Begin, Ground, begun, go_on, manifest_of, open_again
+from remit.orchestrate.guard.host_tools import Toolsets
+from remit.orchestrate.guard.open_run import Held, Room
+from remit.orchestrate.guard.protocol import (
+    GUARD_LINE_TOO_LONG,
+    GUARD_OP_INVALID,
+    LINE_BYTES_MAX,
+    RESULT,
+    addressed,
+    id_in,
+    moment_in,
+    prompt_in,
+    read_line,
+    size_of,
+    text_in,
+    told,
+    unfit,
+    written,
+)
+from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, verdict_of
+from remit.orchestrate.loop.halt_switch import refusal, scope_of
+from remit.provenance.call_log import Scope
+
+GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
+GUARD_RUN_BROKEN = "GUARD_RUN_BROKEN"
+GUARD_RUNS_FULL = "GUARD_RUNS_FULL"
+GUARD_CALLS_FULL = "GUARD_CALLS_FULL"
+GUARD_BYTES_FULL = "GUARD_BYTES_FULL"
+
+# One process guards the agents of a busy service; a caller with more has forgotten to end them.
+RUNS_MAX = 1_000
+# Ten times what the largest tasks need. Each call leaves a trace that the next ones are judged by.
+CALLS_MAX = 10_000
+# Calls without a result and questions without an answer (a question is two of these, with its timer).
+OPEN_MAX = 2_000
+# What came in and is remembered: of one run (more than any context holds), and of all runs together.
+RUN_BYTES_MAX = 32 * 1024 * 1024
+BYTES_MAX = 256 * 1024 * 1024
+# What a call leaves behind beside its own bytes: its trace, its place in the ledger, a message.
+_CALL_BYTES = 1_024
+
+_SHOWN_CHARS_MAX = 80
+_MESSAGE_CHARS_MAX = 500
+_DONE: Mapping[str, Any] = MappingProxyType({"ok": True})
+# What a call must be before it can be another call of the same id.
+_FIT = (is_registered, has_valid_arguments)
+
+
+class Guard:
+    """Judges the calls of many runs at once, one operation after the other."""
+
+    line_bytes_max = LINE_BYTES_MAX
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._runner = ground.runner
+        self._rooms: dict[str, Room] = {}
+        self._toolsets = Toolsets()
+        self._size_bytes = 0
+        self._operations: Mapping[str, Callable[[str, JsonObject], Awaitable[JsonObject | None]]] = {
+            "start": self._start,
+            "call": self._call,
+            RESULT: self._result,
+            "answer": self._answer,
+            "end": self._end,
+        }
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that are open, as their hosts name them."""
+        return tuple(self._rooms)
+
+    def run_id_of(self, name: str) -> str:
+        """The id of the run that a host names so; it must be open."""
+        return self._room(name).live.run_id
+
+    async def answer(self, operation: JsonObject) -> JsonObject | None:
+        """The answer to one operation of the protocol; None where it has none."""
+        try:
+            op, name = addressed(operation)
+            return await self._performed(op, name, operation)
+        except RemitError as error:
+            await self._lose(operation)
+            return _wrong(error, operation)
+
+    async def line(self, data: bytes) -> JsonObject | None:
+        """The answer to one line of the protocol; None where it has none."""
+        try:
+            operation = read_line(data)
+        except RequestRejected as error:
+            op, name = told(data)
+            await self._lose(operation := {"op": op, "run": name})
+            return _wrong(error, operation)
+        return await self.answer(operation)
+
+    async def too_long(self, beginning: bytes) -> JsonObject:
+        """The answer to a line that is longer than the limit. It may have been a result, of whichever run."""
+        op, name = told(beginning)
+        if op in ("", RESULT):
+            for each in list(self._rooms) if not name else [name]:
+                await self._lose({"op": RESULT, "run": each})
+        message = f"the line has more than line_bytes_max={LINE_BYTES_MAX}; shorten what it carries"
+        return _wrong(RequestRejected(GUARD_LINE_TOO_LONG, message), {"op": op, "run": name})
+
+    async def hear(self) -> None:
+        """Let the open runs hear what people have told them through the store."""
+        if self._ground.hear is not None and self._rooms:
+            lives = {room.live.run_id: room.live for room in self._rooms.values()}
+            await self._ground.hear(lives.get)
+
+    async def close(self) -> None:
+        """Let go of every run that is open; each rests, and can be gone on with."""
+        for room in self._rooms.values():
+            await self._ground.holdings.let_go(room.live.run_id, room.live.warrant)
+        self._rooms.clear()
+
+    async def _lose(self, operation: Any) -> None:
+        """Note that what was not taken in may have been a result of an open run."""
+        if not isinstance(operation, dict) or operation.get("op") != RESULT:
+            return
+        name = operation.get("run")
+        room = self._rooms.get(str(name)) if isinstance(name, (str, int)) else None
+        if room is None or room.is_lost or room.is_broken or room.state.end.ending is not None:
+            return
+        try:
+            await self._runner.rule_on(room.live, TextShown(is_lost=True))
+        except RemitError:
+            room.is_broken = True  # That something unknown was read could not be written down either.
+
+    async def _performed(self, op: str, name: str, operation: JsonObject) -> JsonObject | None:
+        room = self._rooms.get(name)
+        if room is not None and room.is_broken and op != "end":
+            raise RequestRejected(GUARD_RUN_BROKEN, f"run {name!r} met a bug and is over; end it and start another")
+        try:
+            return await self._operations[op](name, operation)
+        except InvariantBroken as error:
+            raise self._broke(op, name, error) from error
+        except RemitError:
+            raise
+        except Exception as error:
+            raise self._broke(op, name, error) from error
+
+    def _broke(self, op: str, name: str, error: Exception) -> RequestRejected:
+        """A bug stops its run and no other: what it left half done must not be judged by."""
+        if (room := self._rooms.get(name)) is not None:
+            room.is_broken = True
+        message = f"{op} of run {name!r} met a bug, {type(error).__name__}; end the run and report it"
+        return RequestRejected(GUARD_RUN_BROKEN, message)
+
+    async def _start(self, name: str, operation: JsonObject) -> JsonObject:
+        if name in self._rooms:
+            raise RequestRejected(GUARD_RUN_OPEN, f"run {name!r} is open already; end it, or use another id")
+        if len(self._rooms) >= RUNS_MAX:
+            message = f"{len(self._rooms)} runs are open, runs_max={RUNS_MAX}; end those that are over"
+            raise RequestRejected(GUARD_RUNS_FULL, message)
+        prompt, tools = prompt_in(operation["prompt"]), self._toolsets.of(operation["tools"])
+        size_bytes, moment_ms = tools.size_bytes + len(to_json(prompt)), moment_in(operation)
+        self._check_bytes(name, 0, size_bytes)
+        manifest = manifest_of(self._ground, name, prompt, tools.definitions, operation)
+        check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
+        self._check_halts(name, manifest.run_id, manifest.request.tenant_id)
+        live = await open_again(self._ground, manifest, moment_ms)
+        if live is None:
+            live = await self._ground.begin(manifest, lambda assigned: begun(self._ground, assigned, moment_ms))
+            self._rooms[name] = Room(live, manifest.request.tenant_id, size_bytes)
+            self._size_bytes += size_bytes
+            return dict(_DONE)
+        room = self._rooms[name] = Room(live, manifest.request.tenant_id, size_bytes)
+        room.size_bytes += await go_on(self._ground, room)
+        self._size_bytes += room.size_bytes
+        await self.hear()
+        return {**_DONE, "resumed": True}
+
+    async def _call(self, name: str, operation: JsonObject) -> JsonObject:
+        room = self._room(name)
+        call_id, tool, arguments = id_in(operation, "id"), text_in(operation, "tool"), operation["args"]
+        if room.calls >= CALLS_MAX or room.open_count >= OPEN_MAX:
+            message = (
+                f"run {name!r} has {room.calls} calls, calls_max={CALLS_MAX}, and {room.open_count} without "
+                f"an outcome, open_max={OPEN_MAX}; report results and answers, or start another run"
+            )
+            raise RequestRejected(GUARD_CALLS_FULL, message)
+        self._check_halts(name, room.live.run_id, room.tenant, tool)
+        moment_ms = moment_in(operation)
+        self._charge(name, room, size_of(arguments) + _CALL_BYTES)
+        await self._pass_time(room, moment_ms)
+        return await self._judged(room, call_id or room.next_id(), tool, arguments)
+
+    async def _judged(self, room: Room, call_id: str, tool: str, arguments: Any) -> JsonObject:
+        """The verdict on one proposed call, as the protocol shows it."""
+        live, state = room.live, room.state
+        tracer = await self._runner.tracer(live)
+        if state.end.ending is not None:
+            shown = {**found_json(None, tracer.gate), **refused(RUN_STOPPED, [state.end.message]), "stop": True}
+            return {"id": call_id, **shown}
+        if (held := room.held.get(call_id)) is not None:
+            return {"id": call_id, **self._again(room, held, ToolCall(call_id, tool, tracer.resolved(arguments)))}
+        tracer.verdict = None
+        turn = await self._runner.rule_on(live, HostProposed(ToolCall(call_id, tool, arguments)))
+        tracer = live.tracer or tracer
+        shown = verdict_of(turn, tracer.verdict, tracer.gate)
+        if "arguments" in shown and self._runner.sealer is not None:
+            # They are for the host that makes the call: what was sealed before it was written is filled in again.
+            shown["arguments"] = self._runner.sealer.filled(family_of(pinned(state)), shown["arguments"])
+        if (now_held := room.held.get(call_id)) is not None:
+            now_held.shown = shown
+        return {"id": call_id, **shown}
+
+    def _again(self, room: Room, held: Held, proposed: ToolCall) -> JsonObject:
+        """What is said of a call whose id names a held one: that it is still held, or that the id is taken. It is no turn."""
+        state, packet = room.state, held.question.packet
+        arrival = self._runner.facts.complete(state, HostProposed(proposed), [])
+        call = arrival.call  # type: ignore[union-attr]  # facts make a proposed call of it
+        assert packet is not None, "what is held is a call"
+        if (packet.call.tool, packet.call.arguments_hash) == (call.tool, call.arguments_hash):
+            return held.shown
+        verdict = authorize(call, Tally(state, state.at_ms), _FIT)
+        code, reason = verdict.code, verdict.reason
+        if verdict is ALLOWED:
+            code, reason = CALL_ID_HELD, f"id {proposed.id!r} names another call that is held"
+        assert room.live.tracer is not None, "a guarded run is traced"
+        return {**found_json(None, room.live.tracer.gate), **refused(code, [reason])}
+
+    async def _result(self, name: str, operation: JsonObject) -> None:
+        room = self._room(name)
+        call_id, tool, moment_ms = id_in(operation, "id"), text_in(operation, "tool"), moment_in(operation)
+        try:
+            content, data = written(operation["content"])
+            text = content if isinstance(content, str) else to_json(content)
+        except (ValueError, TypeError, RecursionError) as error:
+            message = f"content of run {name!r} is no JSON: {str(error)[:_SHOWN_CHARS_MAX]}; report it as a text"
+            raise RequestRejected(GUARD_OP_INVALID, message) from error
+        self._charge(name, room, len(data))
+        await self._pass_time(room, moment_ms)
+        answered = room.answered(call_id, tool)
+        is_shared, is_error = len(answered) > 1, operation.get("error") is True
+        for command in answered:
+            report: Report = ToolSaid(command.id, ToolResult(command.call_id, tool, text), is_shared=is_shared)
+            if is_error:
+                is_unknown = operation.get("not_done") is not True
+                code = ErrorCode.TOOL_EXECUTION_FAILED
+                report = ToolBroke(command.id, code, text, is_unknown=is_unknown, is_shared=is_shared)
+            with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
+                await self._runner.rule_on(room.live, report, insists=command.mutating)
+        if len(answered) != 1 and room.state.end.ending is None:
+            # Of several calls that could be meant it is unknown which; of none, it is text.
+            await self._runner.rule_on(room.live, TextShown(tool, text, is_shared and not is_error))
+
+    async def _answer(self, name: str, operation: JsonObject) -> JsonObject:
+        room = self._room(name)
+        await self._pass_time(room, moment_in(operation))
+        call_id, by = id_in(operation, "id") or room.only_held(), check_person(text_in(operation, "by"))
+        approve, scope = operation["approve"], operation.get("scope", Scope.CALL.value)
+        if not isinstance(approve, bool):
+            raise unfit("approve", approve, "true or false")
+        if not isinstance(scope, str) or scope not in list(Scope):
+            raise unfit("scope", scope, f"one of {', '.join(Scope)}")
+        self._ground.check_name("by", by)
+        held, state = room.held_as(call_id), room.state
+        if state.end.ending is not None:
+            return _answered_late(room, call_id, approve=approve)
+        if self._ground.check_answer is not None:
+            said = {"packet_id": packet_id(state.run_id, held.question.id)}
+            kind = Signal.APPROVE if approve else Signal.REJECT
+            await self._ground.check_answer(state, UserSignal("", kind, state.run_id, by, payload=said))
+        if not approve:
+            await self._runner.rule_on(room.live, ApprovalRefused(held.question.id, by))
+            return dict(_DONE)
+        return await self._approved(
+            room, call_id, held, PersonApproved(held.question.id, by, for_values=scope == Scope.VALUE, is_awaited=True)
+        )
+
+    async def _approved(self, room: Room, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
+        """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""
+        try:
+            turn = await self._runner.rule_on(room.live, report)
+        except IllegalArrival as error:
+            code = error.details.get("refusal") or error.code
+            raise RequestRejected(str(code), f"call {call_id!r}: {error.message}") from error
+        for unmade in [one for one in turn.decisions if isinstance(one, ToolCallRefused)]:
+            message = f"call {call_id!r} can no longer be made: {unmade.reason}; the run was stopped"
+            raise RequestRejected(unmade.code, message, {"stop": True})
+        if call_id not in room.held:
+            return dict(_DONE)
+        packet = held.question.packet
+        needed = 1 if packet is None else packet.approvals_needed
+        return {**_DONE, "waiting_for": needed - len(room.state.people.approvals.get(held.question.id, ()))}
+
+    async def _end(self, name: str, operation: JsonObject) -> JsonObject:
+        room = self._room(name)
+        if not room.is_broken:
+            await self._pass_time(room, moment_in(operation))
+        if not room.is_broken and room.state.end.ending is None:
+            await self._runner.rule_on(room.live, HostFinished())
+        del self._rooms[name]
+        self._size_bytes -= room.size_bytes
+        await self._ground.holdings.let_go(room.live.run_id, room.live.warrant)
+        if self._ground.forget is not None:
+            await self._ground.forget(room.live.run_id)
+        return dict(_DONE)
+
+    async def _pass_time(self, room: Room, moment_ms: int | None) -> None:
+        """Come to a moment, unless it is later already; what was not answered by then is passed on, or a no."""
+        room.live.moment_ms = moment_ms
+        now_ms = self._runner.clock.now_ms() if moment_ms is None else moment_ms
+        for timer_id in room.due(max(now_ms, room.state.at_ms)):
+            with suppress(IllegalArrival):  # The question before it has ended the run, and this one with it.
+                await self._runner.rule_on(room.live, TimerFired(timer_id))
+
+    def _check_halts(self, name: str, run_id: str, tenant: str, tool: str = "") -> None:
+        """Raise where something that stands in the way of this call is halted."""
+        halts = self._ground.halts().halts
+        if not halts:
+            return
+        scopes = [scope_of(), scope_of(tenant=tenant), scope_of(run=run_id), scope_of(run=name), scope_of(tool=tool)]
+        if (halt := next((halts[scope] for scope in scopes if scope in halts), None)) is not None:
+            raise refusal(halt, f"tool {tool!r} must not be called" if tool else f"run {name!r} was not begun")
+
+    def _room(self, name: str) -> Room:
+        room = self._rooms.get(name)
+        if room is None:
+            raise RequestRejected(GUARD_RUN_UNKNOWN, f"run {name!r} is not open; start it first")
+        return room
+
+    def _charge(self, name: str, room: Room, size_bytes: int) -> None:
+        self._check_bytes(name, room.size_bytes, size_bytes)
+        room.size_bytes += size_bytes
+        self._size_bytes += size_bytes
+
+    def _check_bytes(self, name: str, held: int, more: int) -> None:
+        if held + more > RUN_BYTES_MAX:
+            message = f"run {name!r} holds {held} bytes and {more} more exceed run_bytes_max={RUN_BYTES_MAX}"
+            raise RequestRejected(GUARD_BYTES_FULL, f"{message}; start another run")
+        if self._size_bytes + more > BYTES_MAX:
+            message = f"all runs hold {self._size_bytes} bytes and {more} more exceed bytes_max={BYTES_MAX}"
+            raise RequestRejected(GUARD_BYTES_FULL, f"{message}; end runs that are over")
+
+
+def guard_beside(
+    post: Post,
+    new_id: Callable[[], str],
+    halts: Callable[[], Standing],
+    begin: Begin,
+    check_name: Callable[[str, str], None],
+    owner: str,
+) -> Guard:
+    """A guard whose runs are held, listed, told and vouched for like those of the hub that a post delivers to."""
+    hub = post.hub
+    ground = Ground(
+        runner=hub.runner,
+        holdings=hub.holdings,
+        new_id=new_id,
+        halts=halts,
+        catalogue=post.catalogue,
+        begin=begin,
+        check_answer=post.check_answer,
+        hear=post.hear_for,
+        check_name=check_name,
+        custody=hub.custody,
+        owner=owner,
+    )
+    return Guard(ground)
+
+
+def _answered_late(room: Room, call_id: str, *, approve: bool) -> JsonObject:
+    """What is said to an answer that comes after the run was stopped."""
+    if approve:
+        message = (
+            f"call {call_id!r} cannot be approved, since the run was stopped: {room.state.end.message}; end the run"
+        )
+        raise RequestRejected(RUN_STOPPED, message, {"stop": True})
+    del room.held[call_id]
+    return dict(_DONE)
+
+
+def _wrong(error: RemitError, operation: Any) -> JsonObject:
+    """The answer to what is wrong; it says of which operation, since some others have no answer."""
+    answer: JsonObject = {"ok": False, "code": str(error.code), "message": error.message[:_MESSAGE_CHARS_MAX]}
+    if error.details.get("stop") is True:
+        answer["stop"] = True
+    if isinstance(operation, dict):
+        for key in ("op", "run", "id"):
+            value = operation.get(key)
+            if isinstance(value, (str, int)) and value != "" and len(str(value)) <= ID_CHARS_MAX:
+                answer[key] = value
+    return answer

@@ -1,0 +1,153 @@
+"""Runs beneath a run: what they ask people now, which effects they left in doubt, and which were left behind.
+
+Rule 1: a parent's turns tell under which code a child waited first; what the child asks since, only its own turns tell.
+Rule 2: a run waits under the gravest of all codes: of its own questions and of what its children ask now, whichever asks first.
+Rule 3: a child that a person paused, or that heard a no and rests, asks nothing. Where no other asks, a run that such a
+        child holds up waits under REVIEW_REQUIRED, and names the child: resuming that lets both go on.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from remit.core.failure import Ending, RequestRejected, gravest, stakes_of
+from remit.core.journal.commands import CallTool
+from remit.core.journal.storage import RunEntry
+from remit.core.run.contract import WaitingFor
+from remit.kernel.results.grounding import child_claim, effects_in_doubt, place_of_child
+from remit.kernel.state import LateOutcome, RunState, questions
+from remit.observe.views.calls_made import children_of
+from remit.observe.views.late_outcomes import Below, Found, joined, late_told
+from remit.orchestrate.ports import Catalogue
+
+# Under which code a run waits for nothing but a child that a person paused.
+PAUSED_AS = Ending.REVIEW_REQUIRED
+# The state of a run by its id; None where it cannot be read.
+Load = Callable[[str], Awaitable[RunState | None]]
+
+
+async def held_now(state: RunState, load: Load) -> dict[str, Ending]:
+    """The children that a run is held by, and under which code each waits now.
+
+    A child that asks nothing any more holds nothing up where another child asks; one that cannot be read stands as it was
+    told.
+    """
+    now = {key: code for key in state.children.held if (code := await _asked_by(state, key, load)) is not None}
+    if now or state.people.asking:
+        return now
+    return dict.fromkeys(state.children.held, PAUSED_AS) if await paused_beneath(state, load) else state.children.held
+
+
+async def _asked_by(state: RunState, command_id: str, load: Load) -> Ending | None:
+    """Under which code a child asks a person something now, itself or by those beneath it."""
+    child = await load(state.children.runs[command_id])
+    if child is None:
+        return state.children.held[command_id]
+    if child.end.ending is not None:
+        return None
+    asked = [question.ending for question in questions(child)]
+    below = [await _asked_by(child, key, load) for key in child.children.held]
+    return gravest((*asked, *(code for code in below if code is not None)))
+
+
+async def paused_beneath(state: RunState, load: Load) -> tuple[str, ...]:
+    """The runs beneath one that is held which a person has to resume before it can go on."""
+    found: list[str] = []
+    for command_id in state.children.held:
+        child = await load(state.children.runs[command_id])
+        if child is not None and child.end.ending is None:
+            found += [child.run_id] if is_paused(child) else []
+            found += await paused_beneath(child, load)
+    return tuple(found)
+
+
+def is_paused(state: RunState) -> bool:
+    """Whether a run rests because a person paused it or said no to it; a halt is lifted and not resumed."""
+    return state.place.paused and state.place.halted is None
+
+
+def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> WaitingFor:
+    """What a run waits for with its children, the packets with most at stake first; the first to expire says until when."""
+    every = [own, *asked]
+    packets = [packet for one in every for packet in zip(one.endings, one.packet_ids, strict=True)]
+    packets.sort(key=lambda packet: stakes_of(packet[0]))
+    expiring = [one.expires_at_ms for one in every if one.expires_at_ms]
+    return WaitingFor(
+        # Where nothing is asked now and no child is paused, the run waits as it was told last.
+        ending=gravest([code for code, _ in packets] or [one.ending for one in asked])
+        or (PAUSED_AS if paused else own.ending),
+        packet_ids=tuple(packet for _, packet in packets),
+        expires_at_ms=min(expiring, default=0),
+        endings=tuple(code for code, _ in packets),
+        paused=tuple(dict.fromkeys([*paused, *(run_id for one in asked for run_id in one.paused)])),
+    )
+
+
+# Doubts beneath a run: effects of its children whose outcome was unknown, and what was found out since.
+#
+# A parent's turns tell what a child left when it ended; what the child's tools told since, only its own turns tell.
+async def doubts_below(state: RunState, load: Load) -> Below:
+    """The effects of runs beneath one that has ended: those still in doubt, and what was found out of others."""
+    doubted: list[str] = []
+    found: dict[str, Found] = {}
+    for command_id in children_of(state):
+        open_still, known = await _outcomes(state.children.runs[command_id], load)
+        doubted += [child_claim(tool, command_id) for tool in sorted(open_still)]
+        for tool, late in known:
+            if tool not in open_still:
+                claim = child_claim(tool, command_id)
+                found[claim] = joined(found.get(claim), Found(late_told(claim, late), late.is_returned))
+    return Below(tuple(doubted), found)
+
+
+async def _outcomes(run_id: str, load: Load) -> tuple[set[str], list[tuple[str, LateOutcome]]]:
+    """The tools of a run and of those beneath it that are in doubt, and the outcomes that came after an ending."""
+    state = await load(run_id)
+    if state is None:
+        return set(), []
+    tools: set[str] = set()
+    known: list[tuple[str, LateOutcome]] = []
+    for child_id in state.children.runs.values():
+        open_still, found = await _outcomes(child_id, load)
+        tools |= open_still
+        known += found
+    settled = {tool for tool, _ in known} - tools
+    places = set(map(place_of_child, state.children.runs))
+    left = effects_in_doubt(state)
+    tools |= {tool for tool, digest in left if digest not in places or tool not in settled}
+    # A run that was cut off with the one above it may not have ended yet: what it has under way is in doubt already.
+    tools |= {one.tool for one in state.commands.open.values() if isinstance(one, CallTool) and one.mutating}
+    return tools, known + [(state.calls.made[command_id].tool, late) for command_id, late in state.end.late.items()]
+
+
+# Orphans: children that are open although the run that started them has ended, or is gone.
+#
+# A run that ends tells its children. When its process dies in between, they are left behind.
+#
+# No run waits for what an orphan does, so nothing more is done in it: a process that meets one cancels it.
+# What an orphan asks is not shown as asked, and no answer to it is taken.
+PARENT_ENDED = "PARENT_ENDED"
+
+
+async def orphan_above(catalogue: Catalogue, entry: RunEntry) -> RunEntry | None:
+    """Of an open run and the open ones above it the one that was left behind; None when the run that began them is open."""
+    while not entry.ending and entry.listing.parent_id:
+        parent = await catalogue.entry(entry.listing.parent_id)
+        if parent is None or parent.ending:
+            return entry
+        entry = parent
+    return None
+
+
+async def orphans(catalogue: Catalogue) -> list[RunEntry]:
+    """The runs that were left behind, newest first; what is beneath them ends with them."""
+    found = [(entry, await orphan_above(catalogue, entry)) for entry in await catalogue.entries(open_only=True)]
+    return [entry for entry, orphan in found if orphan is not None and orphan.run_id == entry.run_id]
+
+
+def left_behind(run_id: str, orphan: RunEntry) -> RequestRejected:
+    """Why a run hears no signal any more."""
+    parent_id = orphan.listing.parent_id
+    message = (
+        f"run {parent_id}, for which run {run_id} worked, has ended; so run {run_id} is cancelled and nothing more is "
+        f"done in it; start anew what is still wanted, or try run {parent_id} again"
+    )
+    return RequestRejected(PARENT_ENDED, message, {"run_id": run_id, "parent_id": parent_id})

@@ -1,0 +1,85 @@
+"""The driver of a run in this process, and the steps that are taken for runs: a step that was begun is finished.
+
+Rule 1: a turn that was written must be acted on, even when the caller who asked for the step stops waiting.
+Rule 2: within this process the steps of a run wait for each other, so that none takes another for a step of another process.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, TypeVar
+
+from remit.observe.logs import run_fields
+from remit.orchestrate.loop.live import Live
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class Driver:
+    """The driver of one run in this process, and how many callers are saying something to the run."""
+
+    __slots__ = ("is_abandoned", "is_awaited", "is_lost", "live", "news", "speaking", "task", "waiters")
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.task: asyncio.Task[None] | None = None
+        self.speaking = 0
+        self.news = asyncio.Event()
+        # Whether a parent waits here for this run to end, and so need not be told.
+        self.is_awaited = False
+        # Whether the lease of the run went to another, or the house was closed although the driver did not stop.
+        self.is_lost = self.is_abandoned = False
+        # Those who wait until the run rests.
+        self.waiters: set[asyncio.Future[None]] = set()
+
+
+class Steps:
+    """The steps that are under way, by their runs."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[asyncio.Task[Any], str] = {}
+        # Of each run with steps under way: who may go next, and how many are there.
+        self._turnstiles: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    async def finish(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
+        """Do a step of a run to its end, after those before it."""
+        task = asyncio.create_task(self._in_turn(run_id, step))
+        self._tasks[task] = run_id
+        task.add_done_callback(partial(self._is_over, step))
+        return await asyncio.shield(task)
+
+    def under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
+        """The steps that are not over, each with its run."""
+        return list(self._tasks.items())
+
+    async def wait_once(self) -> None:
+        """Wait until those steps are over that are under way now."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    async def wait(self) -> None:
+        """Wait until every step is over."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _in_turn(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
+        lock, waiting = self._turnstiles.get(run_id) or (asyncio.Lock(), 0)
+        self._turnstiles[run_id] = (lock, waiting + 1)
+        try:
+            async with lock:
+                return await step
+        finally:
+            _, waiting = self._turnstiles.pop(run_id)
+            if waiting > 1:
+                self._turnstiles[run_id] = (lock, waiting - 1)
+
+    def _is_over(self, step: Coroutine[Any, Any, Any], task: "asyncio.Task[Any]") -> None:
+        run_id = self._tasks.pop(task)
+        # Closing what was never begun keeps Python from warning that it was never awaited.
+        step.close()
+        # The caller has the error, unless it stopped waiting.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.debug("a step raised %s", type(error).__name__, extra=run_fields(run_id))

@@ -1,0 +1,163 @@
+"""The map of ARCHITECTURE.md is true: each row of "To add something" is followed with its example, and every room is drawn.
+
+An example is one or more identifiers in backticks. Each must stand in exactly the files of its row, so that a file which
+has to be touched and is not named, or is named and need not be touched, is found. Uses in testing/ are not counted: what
+plays the world there follows the tables of the house.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import pytest
+
+from tests.tidy.source import PACKAGE, ROOT, expect_none, sources
+
+TITLE = "## To add something, touch these"
+CODE = re.compile(r"`([^`]+)`")
+TREE = re.compile(r"```text\n(.*?)```", re.DOTALL)
+KINDS = (
+    "a budget dimension",
+    "an arrival",
+    "a command",
+    "a ruling, or another stored kind of event",
+    "a node kind",
+    "an engine",
+    "a backend",
+    "a tool category",
+    "a command of the CLI",
+    "a key of boundary files",
+    "an error code",
+    "a refusal",
+    "an ending",
+    "a signal",
+)
+
+
+class Row(NamedTuple):
+    """One row: what is added, the files that it names, and the identifiers of its example."""
+
+    kind: str
+    files: tuple[str, ...]
+    example: tuple[str, ...]
+
+
+def rows_of(text: str) -> list[Row]:
+    """The rows of the map in a document."""
+    lines = text.partition(TITLE)[2].partition("\n## ")[0].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")][2:]
+    return [
+        Row(kind, tuple(CODE.findall(f"{first} {others}")), tuple(CODE.findall(example)))
+        for kind, first, others, example in cells
+    ]
+
+
+def holders(identifier: str, texts: Mapping[str, str]) -> set[str]:
+    """The files in which an identifier stands, as a word of its own."""
+    begins = r"(?<!\w)" if identifier[0].isidentifier() else ""
+    ends = r"(?!\w)" if identifier[-1].isidentifier() else ""
+    pattern = re.compile(f"{begins}{re.escape(identifier)}{ends}")
+    return {path for path, text in texts.items() if pattern.search(text)}
+
+
+def untrue(row: Row, texts: Mapping[str, str]) -> list[str]:
+    """What a row leaves out, and what it names in vain. A folder stands for the files in it."""
+    held = {path for identifier in row.example for path in holders(identifier, texts)}
+    code = {path for path in held if not is_document(path)}
+    named = [(name, {path for path in held if path == name or is_in(path, name)}) for name in row.files]
+    reached = {path for _, found in named for path in found}
+    return [
+        *(f"{row.kind}: {path} has the example and is not named" for path in sorted(code - reached)),
+        *(f"{row.kind}: {name} is named and has no example" for name, found in named if not found),
+    ]
+
+
+def is_in(path: str, folder: str) -> bool:
+    return folder.endswith("/") and path.startswith(folder)
+
+
+def is_document(path: str) -> bool:
+    """Documents and tests are looked at where a row names them; others may speak of anything."""
+    return path.startswith(("docs/", "tests/"))
+
+
+def undrawn(tree: str, folders: Iterable[str]) -> list[str]:
+    """Folders that the tree of rooms does not show: a room at the margin, a sub-room below it or on its line."""
+    drawn: set[str] = set()
+    room = ""
+    for line in tree.splitlines():
+        if not line.startswith(" "):
+            room = line.split()[0].rstrip("/")
+            drawn |= set(re.findall(r"(?:^|   )(\w+)/", line))
+        drawn |= {f"{room}/{name}" for name in re.findall(r"(\w+)/", line)}
+    return [folder for folder in folders if _shown(folder) not in drawn]
+
+
+def _shown(folder: str) -> str:
+    """A folder as it is drawn: its room and its own name."""
+    parts = folder.split("/")
+    return folder if len(parts) == 1 else f"{parts[0]}/{parts[-1]}"
+
+
+def texts_of(rows: Collection[Row]) -> dict[str, str]:
+    """The files of the package outside testing/, and the documents and tests that rows name."""
+    texts = {file.place: file.text for file in sources(PACKAGE) if file.room != "testing"}
+    outside = {name for row in rows for name in row.files if is_document(name)}
+    return texts | {name: (ROOT / name).read_text(encoding="utf-8") for name in outside if (ROOT / name).is_file()}
+
+
+def architecture() -> str:
+    return (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+
+def test_the_map_has_a_row_for_every_kind_of_thing_that_is_added() -> None:
+    assert [row.kind for row in rows_of(architecture())] == list(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_the_map_names_exactly_the_files_that_hold_its_example(kind: str) -> None:
+    rows = [row for row in rows_of(architecture()) if row.kind == kind]
+    texts = texts_of(rows)
+    expect_none(complaint for row in rows for complaint in untrue(row, texts))
+    assert all(row.example for row in rows)
+
+
+def test_the_tree_shows_every_room_and_sub_room() -> None:
+    package = ROOT / PACKAGE
+    folders = sorted(path.parent.relative_to(package).as_posix() for path in package.rglob("*/__init__.py"))
+    tree = TREE.search(architecture())
+    assert tree is not None
+    assert undrawn(tree[1], [folder for folder in folders if folder != "."]) == []
+
+
+def test_the_architecture_is_read_in_ten_minutes() -> None:
+    """At 220 words a minute."""
+    assert len(architecture().split()) <= 2200
+
+
+def test_a_file_that_a_row_leaves_out_or_names_in_vain_is_found() -> None:
+    row = Row("a signal", ("core/a.py", "core/b.py", "inference/x/"), ("Signal.X", "said("))
+    texts = {
+        "core/a.py": "Signal.X",
+        "core/c.py": "Signal.X = 1",
+        "core/d.py": "Signal.XY, unsaid(",
+        "docs/a.md": "Signal.X",
+    }
+    assert untrue(row, texts) == [
+        "a signal: core/c.py has the example and is not named",
+        "a signal: core/b.py is named and has no example",
+        "a signal: inference/x/ is named and has no example",
+    ]
+    full = {"core/a.py": "Signal.X", "core/b.py": "said(1)", "inference/x/y.py": "Signal.X"}
+    assert untrue(row, full) == []
+
+
+def test_rows_are_read_from_the_table_below_the_title_alone() -> None:
+    text = f"| a | b |\n{TITLE}\n\n| To add | Touch | Also | Example |\n|---|---|---|---|\n| x | `a.py` | `b.py` | `X` |\n\n## Next\n| y |\n"
+    assert rows_of(text) == [Row("x", ("a.py", "b.py"), ("X",))]
+
+
+def test_a_room_that_the_tree_lacks_is_found() -> None:
+    tree = "core/  the words\n  run/  one run   work/  graphs\ntool/  declare/, call/\n"
+    assert undrawn(tree, ["core", "core/run", "core/work", "tool/call"]) == []
+    assert undrawn(tree, ["core/call", "kernel", "tool/process"]) == ["core/call", "kernel", "tool/process"]

@@ -1,0 +1,28 @@
+"""`remit gc` removes runs that ended long ago."""
+
+from tests.unit.adapters.desk import Desk
+
+
+def test_old_runs_are_collected_and_a_dry_run_only_counts(desk: Desk) -> None:
+    desk.ended()
+    waits = desk.waiting()
+    assert desk.say("gc").out.startswith("removed 0 runs")
+    assert desk.say("gc", "--older-than", "0", "--dry-run").out.startswith("would remove 1 runs")
+    said = desk.say("gc", "--older-than", "0", "--json").values
+    assert (said["dry_run"], said["removed"]["runs"]) == (False, 1)
+    assert [row["run_id"] for row in desk.say("runs", "--json").rows] == [waits]
+
+
+def test_a_number_of_days_below_zero_is_wrong_usage(desk: Desk) -> None:
+    desk.ended()
+    said = desk.say("gc", "--older-than=-1", "--json")
+    assert (said.code, said.error) == (2, "USAGE")
+
+
+def test_the_newest_run_of_a_session_is_kept_so_that_the_session_goes_on(desk: Desk) -> None:
+    script = desk.script("one", "two", "three")
+    for text in ("first", "second"):
+        assert desk.say("run", text, "--engine", script, "--session", "s").code == 0
+    assert desk.say("gc", "--older-than", "0").out.startswith("removed 1 runs")
+    assert desk.say("run", "third", "--engine", script, "--session", "s").out == "three\n"
+    assert [row["listing"]["ordinal"] for row in desk.say("runs", "--json").rows] == [2, 1]

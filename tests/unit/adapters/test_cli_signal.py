@@ -1,0 +1,75 @@
+"""`remit signal` tells a run to cancel, pause, resume or retry, or gives it feedback."""
+
+import json
+
+from tests.unit.adapters.desk import Desk, calls
+
+
+def test_a_cancelled_run_has_ended(desk: Desk) -> None:
+    run_id = desk.waiting()
+    assert desk.say("signal", run_id, "cancel", "no longer wanted").out == f"run {run_id} heard: cancel\n"
+    said = desk.say("resume", run_id)
+    assert said.code == 1
+    assert "no longer wanted" in said.err
+
+
+INTERRUPTS_ONCE = '''
+import asyncio, os, signal
+from pathlib import Path
+
+from remit.tool.declare.decorator import tool
+
+SEEN = Path(__file__).with_name("seen")
+
+
+@tool(effect="read")
+async def interrupt() -> str:
+    """End the process this runs in, the first time."""
+    if not SEEN.exists():
+        SEEN.touch()
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+    return "here again"
+'''
+
+
+def test_a_paused_run_that_asks_nothing_exits_with_3_and_says_how_to_release_it(desk: Desk) -> None:
+    tools = desk.file("once.py", INTERRUPTS_ONCE)
+    assert desk.say("run", "Stop", "--engine", desk.script(calls("interrupt"), "Done."), "--tools", tools).code == 130
+    desk.say("signal", "last", "pause")
+    said = desk.say("resume", "last")
+    assert (said.code, said.out) == (3, "")
+    assert "is paused; release it with: remit signal" in said.err
+    assert desk.say("signal", "last", "resume") == (0, "Done.\n", "")
+
+
+def test_feedback_needs_words_and_others_take_none(desk: Desk) -> None:
+    desk.waiting()
+    assert desk.say("signal", "last", "feedback", "be brief").code == 0
+    said = desk.say("signal", "last", "feedback", "--json")
+    assert (said.code, said.error) == (1, "SIGNAL_INVALID")
+    said = desk.say("signal", "last", "pause", "words", "--json")
+    assert (said.code, said.error) == (2, "USAGE")
+
+
+def test_a_failed_run_is_retried_as_a_fork(desk: Desk) -> None:
+    script = desk.folder / "script.json"
+    script.write_text(json.dumps({"replies": [{"error": "INFERENCE_CONTEXT_EXCEEDED"}]}))
+    tools = desk.tools()
+    script.write_text(json.dumps({"replies": [calls("look", place="here"), {"error": "INFERENCE_CONTEXT_EXCEEDED"}]}))
+    first = desk.say("run", "Hi", "--engine", f"scripted:{script}", "--tools", tools, "--json")
+    assert first.code == 1
+    script.write_text(json.dumps({"replies": [calls("look", place="here"), {"text": "Better."}]}))
+    refused = desk.say("signal", first.values["run_id"], "retry", "--json")
+    assert (refused.code, refused.error) == (1, "ENGINE_SOURCE_CHANGED")
+    fork = desk.say("runs", "--json").rows[0]["run_id"]
+    assert fork != first.values["run_id"]
+    assert desk.say("resume", fork, "--accept-tools").code == 3
+    said = desk.say("signal", fork, "resume", "--json")
+    assert (said.code, said.values["content"], said.values["run_id"]) == (0, "Better.", fork)
+
+
+def test_a_signal_that_is_not_wanted_is_refused_with_its_code(desk: Desk) -> None:
+    desk.ended()
+    said = desk.say("signal", "last", "retry", "--json")
+    assert (said.code, said.error) == (1, "NOT_RETRYABLE")

@@ -1,0 +1,138 @@
+"""Workplace: a system is opened when it is needed, once for each event loop, and closed by whoever opened it."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.agents.workplace import HOME_INVALID, LOOP_RUNNING, Workplace, refuse_inside_a_loop
+from remit.assemble import system_in_memory
+from remit.core.failure import RemitError, RequestRejected
+from tests.unit.orchestrate.house import request, scripted
+from tests.unit.orchestrate.stage import play
+
+
+def test_nothing_is_opened_before_it_is_needed_and_then_only_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        workplace = Workplace(None, tmp_path / "home")
+        was_in_use = [workplace.is_in_use]
+        assert not (tmp_path / "home").exists()
+        system = await workplace.system()
+        assert await workplace.system() is system
+        was_in_use.append(workplace.is_in_use)
+        await workplace.close()
+        assert [*was_in_use, workplace.is_in_use] == [False, True, False]
+        assert await workplace.system() is not system
+        await workplace.close()
+
+    play(story())
+
+
+def test_a_home_is_where_it_was_when_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        monkeypatch.chdir(tmp_path)
+        workplace = Workplace(None, "home")
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        await workplace.system()
+        await workplace.close()
+
+    play(story())
+    assert (tmp_path / "home").is_dir()
+
+
+def test_another_loop_gets_another_system(tmp_path: Path) -> None:
+    workplace = Workplace(None, tmp_path)
+    first = play(workplace.system())
+    assert not workplace.is_in_use
+    assert play(workplace.system()) is not first
+
+
+def test_a_system_that_was_given_is_used_in_place_of_any_other_and_never_closed(tmp_path: Path) -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        workplace = Workplace(system, tmp_path / "home")
+        assert await workplace.system() is system
+        await workplace.close()
+        assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
+
+    play(story())
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_is_kept_open_is_closed_only_when_the_work_breaks_off(tmp_path: Path) -> None:
+    async def story() -> None:
+        workplace = Workplace(None, tmp_path)
+        async with workplace.kept_open() as system:
+            pass
+        assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
+        with pytest.raises(asyncio.CancelledError):
+            async with workplace.kept_open():
+                raise asyncio.CancelledError
+        assert not workplace.is_in_use
+        with pytest.raises(RemitError):
+            await system.run(request(), scripted({"text": "hello"}))
+
+    play(story())
+
+
+def test_a_method_for_programs_without_a_loop_is_refused_inside_one() -> None:
+    async def story() -> None:
+        with pytest.raises(RequestRejected) as refused:
+            refuse_inside_a_loop("vote_sync", "vote")
+        assert refused.value.code == LOOP_RUNNING
+        assert refused.value.message == "vote_sync was called inside a running event loop; await vote() instead"
+
+    refuse_inside_a_loop("vote_sync", "vote")
+    play(story())
+
+
+async def refused(workplace: Workplace) -> None:
+    async with workplace.kept_open():
+        raise RequestRejected("NO", "no")
+
+
+def test_what_one_is_refused_does_not_close_what_another_works_in(tmp_path: Path) -> None:
+    async def story() -> None:
+        workplace = Workplace(None, tmp_path)
+        async with workplace.kept_open() as system:
+            with pytest.raises(RequestRejected):
+                await refused(workplace)
+            # Nor does whoever is done with it.
+            await workplace.close_when_left()
+            assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
+        with pytest.raises(RemitError):
+            await system.run(request(), scripted({"text": "hello"}))
+        async with workplace.kept_open() as another:
+            pass
+        # It is as open as any that nobody was refused in.
+        assert (await another.run(request(), scripted({"text": "hello"}))).content == "hello"
+        await workplace.close()
+
+    play(story())
+
+
+def test_two_who_come_at_once_get_one_system(tmp_path: Path) -> None:
+    async def story() -> None:
+        workplace = Workplace(None, tmp_path)
+        first, second = await asyncio.gather(workplace.system(), workplace.system())
+        assert first is second
+        await workplace.close()
+
+    play(story())
+
+
+def test_nothing_that_was_never_opened_has_to_be_closed(tmp_path: Path) -> None:
+    workplace = Workplace(None, tmp_path / "home")
+    play(workplace.close())
+    play(workplace.close_when_left())
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("home", [3, b"home", ["home"], object()])
+def test_a_home_that_is_no_path_is_refused(home: Any) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        Workplace(None, home)
+    assert refused.value.code == HOME_INVALID
+    assert "give its path" in refused.value.message

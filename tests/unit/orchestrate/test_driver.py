@@ -1,0 +1,99 @@
+"""Steps are finished whoever waits for them, and one of a run after the other."""
+
+import asyncio
+import logging
+
+import pytest
+
+from remit.orchestrate.loop.driver import Steps
+from tests.unit.orchestrate.stage import play
+
+
+def test_a_step_is_finished_although_whoever_asked_for_it_stops_waiting() -> None:
+    async def story() -> None:
+        steps, done, gate = Steps(), list[str](), asyncio.Event()
+
+        async def step() -> None:
+            await gate.wait()
+            done.append("step")
+
+        asking = asyncio.create_task(steps.finish("run", step()))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert [run_id for _, run_id in steps.under_way()] == ["run"]
+        gate.set()
+        await steps.wait()
+        assert (done, steps.under_way()) == (["step"], [])
+
+    play(story())
+
+
+def test_steps_of_one_run_wait_for_each_other_and_those_of_others_do_not() -> None:
+    async def story() -> None:
+        steps, order, gate = Steps(), list[str](), asyncio.Event()
+
+        async def step(name: str, *, waits: bool) -> str:
+            order.append(f"{name} begins")
+            if waits:
+                await gate.wait()
+            order.append(f"{name} ends")
+            return name
+
+        first = asyncio.create_task(steps.finish("run", step("first", waits=True)))
+        second = asyncio.create_task(steps.finish("run", step("second", waits=False)))
+        third = asyncio.create_task(steps.finish("run", step("third", waits=False)))
+        assert await steps.finish("other", step("other", waits=False)) == "other"
+        gate.set()
+        assert [await first, await second, await third] == ["first", "second", "third"]
+        assert order.index("other ends") < order.index("first ends")
+        own = [line for line in order if not line.startswith("other")]
+        assert own == ["first begins", "first ends", "second begins", "second ends", "third begins", "third ends"]
+
+    play(story())
+
+
+def test_whoever_waits_hears_what_a_step_raised_and_whoever_left_finds_it_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        steps, gate = Steps(), asyncio.Event()
+
+        async def step() -> None:
+            await gate.wait()
+            raise LookupError("nobody there")
+
+        with caplog.at_level(logging.DEBUG, logger="remit"):
+            leaving = asyncio.create_task(steps.finish("run", step()))
+            staying = asyncio.create_task(steps.finish("run", step()))
+            await asyncio.sleep(0)
+            leaving.cancel()
+            gate.set()
+            with pytest.raises(LookupError):
+                await staying
+            await steps.wait()
+
+    play(story())
+    assert "a step raised LookupError" in caplog.text
+
+
+def test_a_step_that_is_cancelled_while_it_waits_for_its_turn_lets_the_next_one_pass() -> None:
+    async def story() -> None:
+        steps, gate = Steps(), asyncio.Event()
+
+        async def step() -> str:
+            await gate.wait()
+            return "done"
+
+        first = asyncio.create_task(steps.finish("run", step()))
+        second = asyncio.create_task(steps.finish("run", step()))
+        third = asyncio.create_task(steps.finish("run", step()))
+        await asyncio.sleep(0)
+        steps.under_way()[1][0].cancel()
+        gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        assert (await first, await third) == ("done", "done")
+
+    play(story())
