@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from remit.agents.plan_executor import PlanExecutor, PlanResult
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
+    from remit.agents.workplace import CallCancelled
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
     from remit.backend.memory.journal import MemoryJournal
     from remit.backend.memory.small_ports import MemoryBlobs
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from remit.core.limits.queue import QueueLimits
     from remit.core.limits.quota import Period, Quota
     from remit.core.limits.tools import Effect, ToolCall, ToolDefinition, ToolResult
-    from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
+    from remit.core.run.contract import ExecutionHints, Mode, OutputContract, RunFailed, SystemRequest, SystemResponse
     from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price, Routing
     from remit.core.run.lifecycle import AgentRole
     from remit.core.run.manifest import Manifest, make_manifest
@@ -107,6 +108,7 @@ __all__ = [
     "Attempt",
     "Boundary",
     "Budget",
+    "CallCancelled",
     "CancelToken",
     "Candidate",
     "ContextBuilder",
@@ -184,6 +186,7 @@ __all__ = [
     "RuleSet",
     "Run",
     "RunEvent",
+    "RunFailed",
     "Scope",
     "ScriptedEngine",
     "Secret",
@@ -252,6 +255,7 @@ _HOMES = {
         "agents.plan_executor": "PlanExecutor PlanResult",
         "agents.redundant_loop": "RedundantLoop RedundantResult",
         "agents.specialized_loop": "SpecializedLoop",
+        "agents.workplace": "CallCancelled",
         "assemble": "Settings settings_of system_in_memory system_on",
         "backend.memory.small_ports": "MemoryBlobs",
         "backend.memory.journal": "MemoryJournal",
@@ -263,7 +267,7 @@ _HOMES = {
         "core.limits.boundary": "Boundary Rate Whose",
         "core.limits.budget": "Budget",
         "core.work.candidate": "Candidate",
-        "core.run.contract": "ExecutionHints Mode OutputContract SystemRequest SystemResponse",
+        "core.run.contract": "ExecutionHints Mode OutputContract RunFailed SystemRequest SystemResponse",
         "core.journal.turn": "Turn",
         "core.failure": "Ending ErrorCode IllegalArrival Refusal RemitError RequestRejected",
         "core.work.goal": "Goal",

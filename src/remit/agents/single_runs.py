@@ -6,13 +6,14 @@ Rule 2: a call that waits for a person is kept open for the answer; of any other
 Rule 3: every call is a session of its own, in which it is found again when it is answered.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 from uuid import uuid4
 
-from remit.agents.workplace import Workplace, open_run, run_or_cancel
+from remit.agents.workplace import CallCancelled, Workplace, open_run, run_or_cancel
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest, SystemResponse
@@ -84,7 +85,12 @@ class SingleRuns:
         async with workplace.kept_open() as system:
             kit, listener = kit_for(system)
             call = _Call(workplace, kit, asked.session_id)
-            response = await run_or_cancel(system, asked, kit, terms, listener=listener)
+            try:
+                response = await run_or_cancel(system, asked, kit, terms, listener=listener)
+            except asyncio.CancelledError as cancelled:
+                if isinstance(cancelled.__cause__, CallCancelled):
+                    cancelled.__cause__.result = await read(system, cancelled.__cause__.response)
+                raise
             value = await read(system, response)
         await self._at_rest(call, response)
         return value

@@ -18,6 +18,7 @@ from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import CallCode
 from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
+from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Message
 from remit.core.work.candidate import Candidate
 from remit.core.work.plan import Step
@@ -135,12 +136,21 @@ async def _step(errand: StepErrand, bench: Bench, code: Callable[..., Any]) -> R
         given = bench.sealer.filled(errand.sender.family, given)
     step = Step(errand.node, command.name.removeprefix(STEP_MARK), given, instruction=errand.prompt)
     said = await called(code, step)
+    _expect_answer(said)
     if errand.is_check:
         return _returned(command, said)
     if isinstance(said, Step) and said.output is None:
         raise NoStepValue("the handler returned the step without an output; use step.with_output(...)")
     kind, text = written(said.output if isinstance(said, Step) else said, query=query_in(given))
     return CodeReturned(command.id, text, kind=kind)
+
+
+def _expect_answer(said: object) -> None:
+    """Refuse a response that is none: a step that ran an agent which failed, or waits, has failed as well."""
+    given = said.output if isinstance(said, Step) else said
+    response = given if isinstance(given, SystemResponse) else getattr(given, "response", None)
+    if isinstance(response, SystemResponse):
+        response.raise_for_error()
 
 
 async def _vote(errand: VoteErrand, bench: Bench, strategy: Any) -> Report:
