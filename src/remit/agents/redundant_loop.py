@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dataclasses import replace as replace_parts
 from pathlib import Path
 
-from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
+from remit.agents.agent_requests import SchemaSource, check_settings, grammar_of, object_schema, output_of, request_of
 from remit.agents.single_runs import SingleRuns, listening
 from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
@@ -89,7 +89,7 @@ class RedundantLoop:
         *,
         schema: SchemaSource,
         system_prompt: str = "",
-        grammar: str = "",
+        grammar: Path | str = "",
         n: int = REPLICAS_DEFAULT,
         voting: Strategy | str = "majority",
         early_stop: bool = False,
@@ -108,6 +108,7 @@ class RedundantLoop:
     ) -> None:
         shape, opened = object_schema(schema), engine_of(engine)
         count = REPLICAS_DEFAULT if type(n) is int and n == 0 else n
+        grammar = grammar_of(grammar)
         self.config = RedundantConfig(opened, system_prompt, shape, grammar, count, voting, max_tokens, observer)
         # Beside each other only where the model can be asked several things at once.
         at_once = parallel and opened.model_info().calls_at_once > 1

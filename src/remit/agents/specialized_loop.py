@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace as replace_parts
 from pathlib import Path
 
-from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
+from remit.agents.agent_requests import SchemaSource, check_settings, grammar_of, object_schema, output_of, request_of
 from remit.agents.single_runs import SingleRuns, listening, response_of
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import refuse_inside_a_loop
@@ -44,7 +44,7 @@ class SpecializedLoop:
         schema: SchemaSource,
         tools: Registry | Iterable[Tool | Function] = (),
         system_prompt: str = "",
-        grammar: str = "",
+        grammar: Path | str = "",
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
         stream: Stream | None = None,
         observer: EventLog | None = None,
@@ -66,7 +66,7 @@ class SpecializedLoop:
             tools_of(tools),
             system_prompt,
             object_schema(schema),
-            grammar,
+            grammar_of(grammar),
             max_tokens,
             stream,
             observer,

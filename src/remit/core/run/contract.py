@@ -10,7 +10,8 @@ Rule 5: ExecutionState and ExecutionContext are views of a run, made from its jo
 from enum import StrEnum
 from typing import Any
 
-from remit.core.failure import Ending, FailureCategory, RemitError
+from remit.core.failure import Ending, RemitError
+from remit.core.failure_families import FailureCategory
 from remit.core.limits.tools import ToolChoice
 from remit.core.record import JsonObject, Record, Text
 from remit.core.run.lifecycle import LifecycleState

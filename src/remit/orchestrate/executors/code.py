@@ -75,8 +75,7 @@ async def run_code(errand: CodeErrand, kit: Kit, bench: Bench) -> Report:
         message = f"{SECRET_GONE}: {who} was not run: the value behind {gone.handle} is not kept any more"
         return _failed(errand, message, ErrorCode.TOOL_UNAVAILABLE)
     except (NoStepValue, HandlerUnusable) as error:
-        is_mismatch = isinstance(error, NoStepValue)
-        code_of = ErrorCode.ORCHESTRATION_STEP_MISMATCH if is_mismatch else _FAILED
+        code_of = error.code if isinstance(error, HandlerUnusable) else ErrorCode.ORCHESTRATION_STEP_MISMATCH
         return _failed(errand, f"{who}: {error}", code_of)
     except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
         return _failed(errand, f"{who} raised {type(error).__name__}: {error}", _FAILED)
@@ -183,7 +182,7 @@ def _sifted(call: ToolCall, shown: JsonObject, said: object) -> SiftedCall:
         return SiftedCall(call, f"a filter made a call of {said.name[:80]} of it, and a filter can rename no call")
     if isinstance(said, ToolCall):
         return SiftedCall(said)
-    raise HandlerUnusable(f"a filter returns a ToolCall, a text or None, not {type(said).__name__}")
+    raise TypeError(f"a filter returns a ToolCall, a text or None, not {type(said).__name__}")
 
 
 def _who(errand: CodeErrand) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import replace
 from remit.core.run.contract import Mode
 from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
@@ -37,6 +37,14 @@ Tools: TypeAlias = Registry | Iterable[Tool | Function]
 
 class HandlerUnusable(ValueError):
     """A handler that was made without what it works with."""
+
+    code = ErrorCode.CONFIG_PART_MISSING
+
+
+class EngineMissing(HandlerUnusable):
+    """An infer handler that was made without an engine."""
+
+    code = ErrorCode.CONFIG_NO_ENGINE
 
 
 @runtime_checkable
@@ -232,13 +240,14 @@ def unusable(handler: Handler) -> StepFunction | None:
     if not is_lacking(handler):
         return None
     if isinstance(handler, InferHandler):
-        return _refusing("infer handler: no engine was given")
-    return _refusing("tool handler: no tools were given") if isinstance(handler, ToolHandler) else None
+        return _refusing(EngineMissing("infer handler: no engine was given"))
+    missing = HandlerUnusable("tool handler: no tools were given")
+    return _refusing(missing) if isinstance(handler, ToolHandler) else None
 
 
-def _refusing(message: str) -> StepFunction:
+def _refusing(problem: HandlerUnusable) -> StepFunction:
     def refuse(step: Step) -> None:
-        raise HandlerUnusable(message)
+        raise problem
 
     return refuse
 

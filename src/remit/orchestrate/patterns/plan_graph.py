@@ -212,7 +212,8 @@ def _nodes(step: Step, feed: Feed, handler: Handler, timeout_ms: int) -> list[No
         return [replace(child, timeout_ms=timeout_ms, feed=feed)]
     if isinstance(handler, ToolHandler):
         return _call_nodes(step, feed, handler, timeout_ms)
-    kind = _KINDS.get(type(handler), NodeKind.DECIDE)
+    # A check that is missing is no objection to what it would have looked at.
+    kind = NodeKind.DECIDE if is_lacking(handler) else _KINDS.get(type(handler), NodeKind.DECIDE)
     lifecycle = LifecycleState.VALIDATE if kind is NodeKind.VALIDATE else execute
     code = f"{STEP_MARK}{step.type}"
     prompt = instruction_of(step)
