@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from remit.core.work.candidate import Candidate
     from remit.core.work.goal import Goal
     from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-    from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
+    from remit.core.work.plan import ExecutionPlan, PlanPolicy, RerankInput, Step
     from remit.front import Door, open  # noqa: A004  # `remit.open()` is how it is said
     from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
     from remit.inference.scripted.engine import ScriptedEngine
@@ -177,6 +177,7 @@ __all__ = [
     "RemitError",
     "RequestRejected",
     "RerankHandler",
+    "RerankInput",
     "Restarted",
     "RetrieveHandler",
     "RetryPolicy",
@@ -276,7 +277,7 @@ _HOMES = {
         "core.run.lifecycle": "AgentRole",
         "core.run.manifest": "Manifest make_manifest",
         "core.run.messages": "Message Role system_message user_message",
-        "core.work.plan": "ExecutionPlan PlanPolicy Step",
+        "core.work.plan": "ExecutionPlan PlanPolicy RerankInput Step",
         "core.limits.queue": "QueueLimits",
         "core.limits.quota": "Period Quota",
         "core.journal.rulings": "ToolCallRefused",

@@ -260,7 +260,7 @@ async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
 async def _found_evidence(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:
     """The messages of a provider, and how relevant the best of them is in millionths, where that is known."""
     if not isinstance(provider, _Finder):
-        return await provider.build(query), _UNKNOWN
-    candidates = await provider.find(query)
+        return await called(provider.build, query), _UNKNOWN
+    candidates = await called(provider.find, query)
     relevance = relevance_of(candidates)
     return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * _PPM)

@@ -7,6 +7,7 @@ Rule 3: a step whose work is a model's is a child run: an infer step of its own 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from remit.core.failure import ErrorCode, RequestRejected
@@ -30,8 +31,8 @@ PLAN_HANDLER_INVALID = "PLAN_HANDLER_INVALID"
 StepFunction: TypeAlias = Callable[[Step], Any]
 # A function of a query, giving candidates or messages; perhaps awaited.
 Find: TypeAlias = Callable[[str], Any]
-# A function of a query and candidates, giving those that remain, best first; perhaps awaited.
-Rerank: TypeAlias = Callable[[str, Sequence[Candidate]], Any]
+# A function of a query and candidates, or of a RerankInput that has both, giving those that remain, best first; perhaps awaited.
+Rerank: TypeAlias = Callable[[str, Sequence[Candidate]], Any] | Callable[[RerankInput], Any]
 Tools: TypeAlias = Registry | Iterable[Tool | Function]
 
 
@@ -162,8 +163,23 @@ class RerankHandler:
             raise HandlerUnusable("rerank handler: no reranker was given")
         asked: RerankInput = step.input
         rerank = self.reranker.rerank if isinstance(self.reranker, CandidateReranker) else self.reranker
-        ordered = await called(rerank, asked.query, asked.candidates)
-        return replace(step, output=RerankInput(asked.query, tuple(ordered)))
+        given = (asked,) if _takes_one(rerank) else (asked.query, asked.candidates)
+        ordered = await called(rerank, *given)
+        return replace(
+            step, output=ordered if isinstance(ordered, RerankInput) else RerankInput(asked.query, tuple(ordered))
+        )
+
+
+def _takes_one(rerank: Callable[..., Any]) -> bool:
+    """Whether a reranker takes a RerankInput, and not query and candidates apart."""
+    try:
+        parameters = signature(rerank).parameters.values()
+    except (TypeError, ValueError):  # Some builtins do not tell.
+        return False
+    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = [one for one in places if one.default is one.empty]
+    takes_any = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    return not takes_any and bool(places) and (len(places) == 1 or len(needed) == 1)
 
 
 class ValidateHandler:
