@@ -40,7 +40,7 @@ def test_a_response_without_an_answer_raises_what_stopped_it(which: str, code: s
     response = agents(tmp_path)[which].chat_sync("Erase a.")
     with pytest.raises(RunFailed) as failed:
         response.raise_for_error()
-    assert (failed.value.code, failed.value.response) == (code, response)
+    assert (failed.value.code, failed.value.details) == (code, {"run_id": response.run_id})
 
 
 def test_a_response_with_an_answer_is_given_back(tmp_path: Path) -> None:

@@ -54,17 +54,18 @@ def golden_stores() -> Iterator[tuple[str, Journals | Path]]:
     """What there is to look at, by its name: journals of every version, and whole stores of earlier ones."""
     for folder in sorted(GOLDEN.glob("v[0-9]")):
         # Two journals are of runs with the same name, and no store has both; conversations of foreign agents and forks of
-        # runs whose child waited came later than the first records, and stand apart.
-        shelves: list[dict[str, Sequence[bytes]]] = [{}, {}, {}, {}]
+        # runs whose child waited came later than the first records, and stand apart; so do those that name a model.
+        shelves: list[dict[str, Sequence[bytes]]] = [{}, {}, {}, {}, {}]
         for path in sorted(folder.glob("*.journal")):
             journal = read_journal(path)
             manifest = decode_turn(journal[0]).arrival.manifest  # type: ignore[union-attr]  # it starts a run
             run_id = manifest.run_id
             later = 2 if manifest.host else 3 if path.stem in _LATER else 0
+            later = 4 if manifest.host is not None and manifest.host.model else later
             shelves[later or run_id in shelves[0]][run_id] = journal
         for place, shelf in enumerate(shelves):
             if shelf:
-                yield f"{folder.name}{'abcd'[place]}", shelf
+                yield f"{folder.name}{'abcde'[place]}", shelf
     for packed in sorted((GOLDEN / "stores").glob("*.tar.gz")):
         yield f"store_{packed.name.partition('.')[0]}", packed
 

@@ -10,7 +10,7 @@ Rule 5: ExecutionState and ExecutionContext are views of a run, made from its jo
 from enum import StrEnum
 from typing import Any
 
-from remit.core.failure import Ending, RemitError
+from remit.core.failure import Ending, RunFailed
 from remit.core.failure_families import FailureCategory
 from remit.core.limits.tools import ToolChoice
 from remit.core.record import JsonObject, Record, Text
@@ -182,19 +182,12 @@ class SystemResponse(Record):
     def raise_for_error(self) -> "SystemResponse":
         """The response itself; raises RunFailed where the run failed, or still waits, so that no answer can be missed."""
         if self.error is not None:
-            raise RunFailed(self.error.code, self.error.message, self)
+            raise RunFailed(self.error.code, self.error.message, {"run_id": self.run_id})
         if self.waiting_for is not None:
             asked = ", ".join(self.waiting_for.packet_ids) or "somebody who resumes it"
-            raise RunFailed(self.waiting_for.ending, f"run {self.run_id} has not ended: it waits for {asked}", self)
+            message = f"run {self.run_id} has not ended: it waits for {asked}"
+            raise RunFailed(self.waiting_for.ending, message, {"run_id": self.run_id})
         return self
-
-
-class RunFailed(RemitError):
-    """A run that came to no answer, or waits for a person. `response` is all that is known of it."""
-
-    def __init__(self, code: str, message: str, response: SystemResponse) -> None:
-        super().__init__(code, message, {"run_id": response.run_id})
-        self.response = response
 
 
 class ExecutionState(Record):
