@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
     from remit.agents.structured import StructuredResponse
+    from remit.agents.workplace import CallCancelled
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
     from remit.backend.memory.journal import MemoryJournal
     from remit.backend.memory.small_ports import MemoryBlobs
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from remit.core.work.candidate import Candidate
     from remit.core.work.goal import Goal
     from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-    from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
+    from remit.core.work.plan import ExecutionPlan, PlanPolicy, RerankInput, Step
     from remit.front import Door
     from remit.front import open as open  # noqa: A004  # `remit.open()` is how it is said, and no star takes it along
     from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
@@ -132,6 +133,7 @@ __all__ = [
     "BlobMissing",
     "Boundary",
     "Budget",
+    "CallCancelled",
     "CancelToken",
     "Candidate",
     "ContextBuilder",
@@ -206,6 +208,7 @@ __all__ = [
     "RemitError",
     "RequestRejected",
     "RerankHandler",
+    "RerankInput",
     "Restarted",
     "RetrieveHandler",
     "RetryPolicy",
@@ -291,6 +294,7 @@ _HOMES = {
         "agents.plan_executor": "PlanExecutor PlanResult",
         "agents.redundant_loop": "RedundantLoop RedundantResult",
         "agents.specialized_loop": "SpecializedLoop",
+        "agents.workplace": "CallCancelled",
         "agents.structured": "StructuredResponse",
         "assemble": "Settings settings_of system_in_memory system_on",
         "backend.memory.small_ports": "MemoryBlobs",
@@ -312,7 +316,7 @@ _HOMES = {
         "core.run.lifecycle": "AgentRole",
         "core.run.manifest": "Manifest make_manifest",
         "core.run.messages": "Message Role system_message user_message",
-        "core.work.plan": "ExecutionPlan PlanPolicy Step",
+        "core.work.plan": "ExecutionPlan PlanPolicy RerankInput Step",
         "core.limits.queue": "QueueLimits",
         "core.limits.quota": "Period Quota",
         "core.journal.rulings": "ToolCallRefused",

@@ -17,7 +17,8 @@ from remit import (
     ValidateHandler,
     tool,
 )
-from remit.core.failure import Ending, FailureCategory
+from remit.core.failure import Ending
+from remit.core.failure_families import FailureCategory
 from remit.validate.rule_set import MustMention, Rule, RuleSet
 from tests.doors.desk import MOOD, Desk, Panel, call
 

@@ -1,15 +1,18 @@
 """What a structured call with tools really sends: words first, then the output alone."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from remit import SpecializedLoop, tool
+from remit import AgentLoop, InferHandler, PlanExecutor, SpecializedLoop, Step, tool
 from remit.core.limits.tools import ToolCall
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.run.messages import Message, Role
 from remit.inference.engine import StreamHandler
-from tests.doors.desk import MOOD
+from tests.conformance.chat_server import Call, Peer, served
+from tests.doors.desk import MOOD, Panel
 
 GRAMMAR = 'root ::= "{\\"mood\\":\\"good\\"}" | "{\\"mood\\":\\"bad\\"}"'
 WORDS = "I have found what you wanted."
@@ -67,3 +70,42 @@ def test_no_call_knows_of_another(tmp_path: Path) -> None:
     loop.call_sync("What is the mood of lamp?")
     loop.call_sync("And of kettle?")
     assert [message.content for message in worker.sent[3].messages] == ["And of kettle?"]
+
+
+@pytest.mark.req("2.3", "2.12")
+@pytest.mark.parametrize("type_of_step", ["infer", "specialized"])
+def test_a_step_with_tools_and_a_shape_has_the_same_two_phases(type_of_step: str, tmp_path: Path) -> None:
+    worker = Worker()
+    specialized = SpecializedLoop(worker, schema=MOOD, tools=[look])
+    work: dict[str, Any] = {"infer": InferHandler(worker, tools=[look]), "specialized": specialized}
+    executor = PlanExecutor({type_of_step: work[type_of_step]}, home=tmp_path)
+    schema = MOOD if type_of_step == "infer" else None
+    result = executor.execute_sync([Step("look", type_of_step, "What is the mood of lamp?", schema=schema)])
+    assert (result.response.error, result.output) == (None, {"mood": "good"})
+    shapes = [(len(request.tools), bool(request.schema), request.grammar) for request in worker.sent]
+    assert shapes == [(1, False, ""), (1, False, ""), (0, True, "")]
+
+
+@pytest.mark.req("2.3", "2.12")
+@pytest.mark.parametrize("grammar", ["", GRAMMAR])
+def test_on_the_wire_tools_and_a_shape_are_never_in_one_request(grammar: str, tmp_path: Path) -> None:
+    async def play(call: Call, peer: Peer) -> None:
+        said = ('<tool_call>{"name": "look", "arguments": {"word": "lamp"}}</tool_call>', WORDS, GOOD)
+        await peer.says(said[call.answers])
+
+    with served(play) as server:
+        engine = f"ollama:tiny?url={server.url}&grammars=grammar"
+        loop = SpecializedLoop(engine, schema=MOOD, grammar=grammar, tools=[look], home=tmp_path)
+        response = loop.call_sync("What is the mood of lamp?")
+    assert (response.error, response.content) == (None, GOOD)
+    shapes = ("tools", "response_format", "grammar")
+    sent = [{key for key in shapes if call.body.get(key)} for call in server.calls]
+    assert sent == [{"tools"}, {"tools"}, {"grammar"} if grammar else {"response_format"}]
+
+
+@pytest.mark.req("2.3")
+def test_an_agent_that_is_asked_for_a_shape_offers_no_tool(tmp_path: Path) -> None:
+    panel = Panel(GOOD)
+    agent = AgentLoop(panel, tools=[look], grammar=GRAMMAR, home=tmp_path)
+    assert asyncio.run(agent.chat_structured("What is the mood?", MOOD)).error is None
+    assert [(request.tools, bool(request.schema), request.grammar) for request in panel.asked] == [((), True, GRAMMAR)]

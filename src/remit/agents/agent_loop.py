@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from remit.agents.agent_requests import check_settings, instructions, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_of, instructions, output_of, request_of
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, refuse_inside_a_loop, run_or_cancel
@@ -54,7 +54,7 @@ class AgentLoop:
         *,
         tools: Registry | Iterable[object] = (),
         system_prompt: str = "",
-        grammar: str = "",
+        grammar: Path | str = "",
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
         max_tool_iterations: int = ITERATIONS_MAX_DEFAULT,
         stream: Stream | None = None,
@@ -81,7 +81,7 @@ class AgentLoop:
             opened,
             tools_of(tools),
             system_prompt,
-            grammar,
+            grammar_of(grammar),
             max_tokens,
             max_tool_iterations,
             stream,

@@ -1,5 +1,6 @@
 """What an agent asks for: its instructions, the user's words, and the shape that the answer must have."""
 
+from pathlib import Path
 from typing import Any
 
 from remit.agents.structured import SchemaSource
@@ -30,6 +31,18 @@ def instructions(config: LoopConfig) -> tuple[Message, ...]:
 def output_of(schema: SchemaSource[Any], *, grammar: str, repair: bool, strict: bool) -> OutputContract:
     """The shape that an answer must have; an empty grammar is none."""
     return OutputContract(object_schema(schema), grammar or None, repair, strict)
+
+
+def grammar_of(source: Path | str) -> str:
+    """The grammar in a file, where a path or the name of one is given; else the text itself."""
+    is_name = isinstance(source, str) and "\n" not in source and source.endswith((".gbnf", ".lark"))
+    if not isinstance(source, Path) and not is_name:
+        return source
+    try:
+        return Path(source).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the grammar file {str(source)[:200]!r} cannot be read: {error}"
+        raise RequestRejected(ErrorCode.CONFIG_GRAMMAR_NOT_FOUND, message, {"file": str(source)[:200]}) from error
 
 
 def object_schema(source: SchemaSource[Any] | None) -> JsonObject:

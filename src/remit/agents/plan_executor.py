@@ -28,6 +28,7 @@ from remit.core.run.envelope import check_request
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.messages import system_message, user_message
+from remit.core.run.usage import sum_usage
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.kernel.state import RunState, pinned
 from remit.observe.views.event_log import EventLog, Telling
@@ -157,4 +158,5 @@ async def _expect_plan(system: System, run_id: str) -> None:
 async def _read(system: System, response: SystemResponse) -> PlanResult:
     state = await system.state_of(response.run_id)
     outputs = {name: read(output.kind, await system.text(output.text)) for name, output in state.result.outputs.items()}
-    return PlanResult(finished_steps(pinned(state).graph, outputs), pinned(state).plan, response)
+    usages = {name: sum_usage(child.usage for child in state.children.ended if child.node == name) for name in outputs}
+    return PlanResult(finished_steps(pinned(state).graph, outputs, usages), pinned(state).plan, response)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from remit.agents.agent_requests import check_settings, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_of, object_schema, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, terms_of
@@ -97,7 +97,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         *,
         schema: SchemaSource[T],
         system_prompt: str = "",
-        grammar: str = "",
+        grammar: Path | str = "",
         n: int = REPLICAS_DEFAULT,
         voting: Strategy | str = "majority",
         early_stop: bool = False,
@@ -116,6 +116,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
     ) -> None:
         shape, opened = object_schema(schema), engine_of(engine)
         count = REPLICAS_DEFAULT if type(n) is int and n == 0 else n
+        grammar = grammar_of(grammar)
         self.config = RedundantConfig(opened, system_prompt, shape, grammar, count, voting, max_tokens, observer)
         # Beside each other only where the model can be asked several things at once.
         at_once = parallel and opened.model_info().calls_at_once > 1

@@ -6,6 +6,7 @@ Rule 2: two who answer at once disturb each other in nothing: one is heard, and 
 Rule 3: every call is a session of its own, in which it is found again when it is answered.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from dataclasses import replace as replace_parts
@@ -14,7 +15,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 from uuid import uuid4
 
-from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, run_or_cancel
+from remit.agents.workplace import NOTHING_OPEN, CallCancelled, Workplace, open_run, run_or_cancel
 from remit.core.failure import ArrivalFault, RemitError, RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject, replace
@@ -76,7 +77,13 @@ class SingleRuns(Generic[T]):
         """One run, until it has ended or waits for a person. A caller that stops waiting for it cancels it."""
         system, asked = await self.system(), _in_a_session(request)
         kit, listener = self._equipped(system, asked.session_id, kit_for)
-        return await self._rested(system, await run_or_cancel(system, asked, kit, terms, listener=listener))
+        try:
+            response = await run_or_cancel(system, asked, kit, terms, listener=listener)
+        except asyncio.CancelledError as cancelled:
+            if isinstance(cancelled.__cause__, CallCancelled):
+                cancelled.__cause__.result = await self._rested(system, cancelled.__cause__.response)
+            raise
+        return await self._rested(system, response)
 
     async def resume(self, run_id: str, kit_for: KitFor, *, before: LookFirst | None = None) -> T:
         """Go on with a run that was begun here or elsewhere, as a call of this loop.

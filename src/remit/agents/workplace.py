@@ -11,10 +11,11 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import replace as replace_parts
 from pathlib import Path
+from typing import Any
 from weakref import finalize
 
 from remit.assemble import Opened, opened, settings_of
-from remit.core.failure import RemitError, RequestRejected
+from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.kernel.state import RunState
@@ -156,6 +157,20 @@ NOTHING_OPEN = "NOTHING_OPEN"
 SILENCE = Listener()
 
 
+class CallCancelled(RemitError):
+    """A run that was cancelled with the call that waited for it: the cause of the CancelledError that the caller gets.
+
+    `response` is what the run had come to by then; `result` is the same as the call itself would have given it: of a plan,
+    the steps that were finished.
+    """
+
+    def __init__(self, response: SystemResponse) -> None:
+        message = f"run {response.run_id} was cancelled with the call that waited for it"
+        super().__init__(ErrorCode.CANCELLED_SIGNAL, message, {"run_id": response.run_id})
+        self.response = response
+        self.result: Any = response
+
+
 async def run_or_cancel(
     system: System,
     request: SystemRequest,
@@ -178,12 +193,13 @@ async def run_or_cancel(
     try:
         hearing = replace_parts(listener, on_turn=hear)
         return await system.run(request, kit, terms, entries=entries, listener=hearing)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as cancelled:
         # What was begun is finished, so the run may begin although its caller has stopped waiting.
         await system.begun()
         for run_id in begun:
             with suppress(RemitError):  # It may have ended by itself at this very moment.
                 await system.signal(cancellation(run_id, by=CALLER, reason="its caller stopped waiting"))
+            raise cancelled from CallCancelled(await system.result(run_id))
         raise
 
 

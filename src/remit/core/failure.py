@@ -10,28 +10,9 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from remit.core.failure_families import FailureCategory, Retryable, family_of
 from remit.core.record import JsonObject, Record
 from remit.core.run.lifecycle import LifecycleState, LoopState, Outcome
-
-
-class FailureCategory(StrEnum):
-    """The seven kinds of failure."""
-
-    INFERENCE = "InferenceFailure"
-    TOOL = "ToolFailure"
-    CONSTRAINT = "ConstraintFailure"
-    VALIDATION = "ValidationFailure"
-    ORCHESTRATION = "OrchestrationFailure"
-    CONFIGURATION = "ConfigurationFailure"
-    CANCELLATION = "Cancellation"
-
-
-class Retryable(StrEnum):
-    """Whether the same request may succeed when it is submitted again."""
-
-    YES = "yes"
-    NO = "no"
-    IF_IDEMPOTENT = "if_idempotent"
 
 
 class CategoryRow(Record):
@@ -85,6 +66,7 @@ class ErrorCode(StrEnum):
     CONFIG_NO_ENGINE = "CONFIG_NO_ENGINE"
     CONFIG_SCHEMA_REQUIRED = "CONFIG_SCHEMA_REQUIRED"
     CONFIG_GRAMMAR_NOT_FOUND = "CONFIG_GRAMMAR_NOT_FOUND"
+    CONFIG_PART_MISSING = "CONFIG_PART_MISSING"
     CANCELLED_TIMEOUT = "CANCELLED_TIMEOUT"
     CANCELLED_SIGNAL = "CANCELLED_SIGNAL"
 
@@ -146,6 +128,7 @@ ERRORS: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
             _CONFIGURATION, _NO, "Give the output contract a schema; the mode needs one."
         ),
         ErrorCode.CONFIG_GRAMMAR_NOT_FOUND: _row(_CONFIGURATION, _NO, "Correct the path of the grammar file."),
+        ErrorCode.CONFIG_PART_MISSING: _row(_CONFIGURATION, _NO, "Give the handler what it works with."),
         ErrorCode.CANCELLED_TIMEOUT: _row(_CANCELLATION, _NO, "Submit anew with a later deadline."),
         ErrorCode.CANCELLED_SIGNAL: _row(_CANCELLATION, _NO, "Submit anew if it is still wanted."),
     }
@@ -402,6 +385,16 @@ class RemitError(Exception):
         self.message = message
         self.details: JsonObject = details or {}
 
+    @property
+    def category(self) -> FailureCategory:
+        """The kind of failure that its code belongs to."""
+        return failure_named(self.code).category
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same may succeed when it is tried again."""
+        return failure_named(self.code).retryable is Retryable.YES
+
     def __str__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         return f"{self.code}: {self.message}"
 
@@ -464,3 +457,16 @@ def failure_of(ending: Ending, cause: ErrorCode | Refusal | None = None) -> Fail
     if code is None:
         return Failure(ending.value, row.category, row.retryable)
     return Failure(code.value, ERRORS[code].category, ERRORS[code].retryable)
+
+
+def failure_named(code: str) -> Failure:
+    """What any code says to programs: an error, a refusal, an ending, or one that a caller meets at a door.
+
+    A code that is known to no table, as of a user's own, is an orchestration failure that is not tried again.
+    """
+    if code in set(ErrorCode):
+        return Failure(code, ERRORS[ErrorCode(code)].category, ERRORS[ErrorCode(code)].retryable)
+    if code in set(Refusal):
+        return Failure(code, REFUSALS[Refusal(code)].category, Retryable.NO)
+    known = failure_of(Ending(code)) if code in set(Ending) else None
+    return known or Failure(code, *(family_of(code) or (_ORCHESTRATION, _NO)))

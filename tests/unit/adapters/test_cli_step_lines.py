@@ -1,7 +1,8 @@
 """Steps and replicas, told as they happen."""
 
 from remit.adapters.cli.screen.step_lines import WorkTeller
-from remit.core.failure import Ending, ErrorCode, FailureCategory
+from remit.core.failure import Ending, ErrorCode
+from remit.core.failure_families import FailureCategory
 from remit.core.journal.arrivals import (
     Arrival,
     ChildEnded,

@@ -30,7 +30,8 @@ from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import opened, settings_of, system_in_memory
 from remit.context.evidence_message import ContextBuilder
 from remit.context.fts import Document, DocumentIndex
-from remit.core.failure import Ending, ErrorCode, FailureCategory, RemitError, RequestRejected
+from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
+from remit.core.failure_families import FailureCategory
 from remit.core.limits.profiles import BOUNDARY_UNKNOWN
 from remit.core.record import JsonObject
 from remit.core.run.contract import CallStatus, ConfidenceSource, Mode, SystemRequest

@@ -12,7 +12,8 @@ from remit import Budget, RedundantLoop, System
 from remit.agents.redundant_loop import RUN_NO_VOTE, RedundantConfig, RedundantResult
 from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import opened, settings_of, system_in_memory
-from remit.core.failure import Ending, ErrorCode, FailureCategory, RequestRejected
+from remit.core.failure import Ending, ErrorCode, RequestRejected
+from remit.core.failure_families import FailureCategory
 from remit.core.journal.arrivals import ModelFailed
 from remit.core.journal.rulings import VoteCounted
 from remit.core.run.contract import ConfidenceSource

@@ -1,7 +1,8 @@
 import msgspec
 import pytest
 
-from remit.core.failure import Ending, ErrorCode, FailureCategory
+from remit.core.failure import Ending, ErrorCode
+from remit.core.failure_families import FailureCategory
 from remit.core.limits.tools import ToolChoice
 from remit.core.run.contract import (
     CallStatus,

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.failure import CATEGORIES, ErrorCode, FailureCategory, InvariantBroken
+from remit.core.failure import CATEGORIES, ErrorCode, InvariantBroken
+from remit.core.failure_families import FailureCategory
 from remit.core.run.usage import TokenUsage
 from remit.inference.engine import (
     ENGINE_FAULT_MISCODED,

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from remit.core.failure import Ending, ErrorCode, FailureCategory, failure_of
+from remit.core.failure import Ending, ErrorCode, failure_of
+from remit.core.failure_families import FailureCategory
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Happened
 from remit.core.journal.commands import ReconcileTool, TimerPurpose
@@ -160,6 +161,7 @@ WAYS: dict[ErrorCode, Callable[[ErrorCode], Run]] = {
     ErrorCode.ORCHESTRATION_NO_CONSENSUS: children_disagree,
     ErrorCode.CONFIG_NO_ENGINE: model_fails,
     ErrorCode.CONFIG_GRAMMAR_NOT_FOUND: model_fails,
+    ErrorCode.CONFIG_PART_MISSING: model_fails,
     ErrorCode.CANCELLED_TIMEOUT: runs_out_of_time,
     ErrorCode.CANCELLED_SIGNAL: is_cancelled,
 }

@@ -2,7 +2,8 @@
 
 import pytest
 
-from remit.core.failure import Ending, ErrorCode, FailureCategory, Refusal
+from remit.core.failure import Ending, ErrorCode, Refusal
+from remit.core.failure_families import FailureCategory
 from remit.core.journal import arrivals
 from remit.core.journal.commands import CallModel, CallTool, Retrieve
 from remit.core.limits.boundary import Boundary

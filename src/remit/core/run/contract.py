@@ -10,7 +10,8 @@ Rule 5: ExecutionState and ExecutionContext are views of a run, made from its jo
 from enum import StrEnum
 from typing import Any
 
-from remit.core.failure import Ending, FailureCategory
+from remit.core.failure import Ending, RunFailed
+from remit.core.failure_families import FailureCategory
 from remit.core.limits.tools import ToolChoice
 from remit.core.record import JsonObject, Record, Text
 from remit.core.run.lifecycle import LifecycleState
@@ -177,6 +178,16 @@ class SystemResponse(Record):
     warnings: tuple[str, ...] = ()
     halted: HaltedBy | None = None
     raw_content: str = ""
+
+    def raise_for_error(self) -> "SystemResponse":
+        """The response itself; raises RunFailed where the run failed, or still waits, so that no answer can be missed."""
+        if self.error is not None:
+            raise RunFailed(self.error.code, self.error.message, {"run_id": self.run_id})
+        if self.waiting_for is not None:
+            asked = ", ".join(self.waiting_for.packet_ids) or "somebody who resumes it"
+            message = f"run {self.run_id} has not ended: it waits for {asked}"
+            raise RunFailed(self.waiting_for.ending, message, {"run_id": self.run_id})
+        return self
 
 
 class ExecutionState(Record):

@@ -216,7 +216,7 @@ class Ask(Record, frozen=True):
     them has to be called. The answer keeps to a JSON Schema (its text), to a grammar, or to both: then the grammar
     holds the decoder and the schema judges; `words` asks for words alone, whatever shape the request wants of its output.
     0 for max_tokens is the request's own limit. `filters` and `role` hold for the run of a child, in addition to those of
-    its parent.
+    its parent; `sampling` is how it is sampled (the text of ExecutionHints), in place of what its parent says.
     """
 
     instruction: Prompt = ""
@@ -229,6 +229,7 @@ class Ask(Record, frozen=True):
     words: bool = False
     filters: tuple[Name, ...] = ()
     role: AgentRole = AgentRole.GENERAL
+    sampling: Shape = ""
 
 
 class Feed(Record, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any
 from remit.core.failure import RequestRejected
 from remit.core.record import Record, replace
 from remit.core.run.messages import Message
+from remit.core.run.usage import TokenUsage
 from remit.core.work.candidate import Candidate
 from remit.core.work.graph import NAME_CHARS_MAX
 
@@ -62,7 +63,7 @@ class Step(Record):
     `tool` names the tool that a tool step calls. For an infer step, `instruction` tells its model what to do and
     `schema` what its answer must look like: a JSON Schema, or a type that stands for one. A validate step with retries
     sends what it objects to back to the step before it that a model did; any other step with retries is tried again
-    when it fails.
+    when it fails. The input of an infer step may be a ModelRequest. `usage` is what the models of a finished step took.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Step(Record):
     schema: Any = None
     retries: int = 0
     timeout_ms: int = 0
+    usage: TokenUsage = TokenUsage()
 
     def with_output(self, output: Any) -> "Step":
         """The step as a handler returns it: done, with what it gave."""

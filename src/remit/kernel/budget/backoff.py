@@ -9,7 +9,8 @@ Rule 3: no pause goes beyond the deadline of the run.
 
 from hashlib import sha256
 
-from remit.core.failure import ERRORS, Retryable
+from remit.core.failure import ERRORS
+from remit.core.failure_families import Retryable
 from remit.core.journal.commands import CallTool
 from remit.core.journal.rulings import RetryPlanned
 from remit.core.limits.tools import MUTATING, ToolDefinition

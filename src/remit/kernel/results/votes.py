@@ -8,7 +8,8 @@ Rule 3: a vote that may stop early is counted after every answer, and ends as so
 Rule 4: who wins is said by code, and recorded; the answer of the run is the winner's own words.
 """
 
-from remit.core.failure import ANSWERED, ERRORS, Ending, ErrorCode, FailureCategory
+from remit.core.failure import ANSWERED, ERRORS, Ending, ErrorCode
+from remit.core.failure_families import FailureCategory
 from remit.core.journal.arrivals import CodeReturned, Election
 from remit.core.journal.commands import CallCode
 from remit.core.journal.rulings import VoteCounted

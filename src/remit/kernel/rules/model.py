@@ -10,7 +10,8 @@ Rule 4: a failure worth trying again is tried again after a pause, as often in a
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from remit.core.failure import ERRORS, Ending, ErrorCode, Retryable
+from remit.core.failure import ERRORS, Ending, ErrorCode
+from remit.core.failure_families import Retryable
 from remit.core.journal.arrivals import ModelAnswered, ModelFailed
 from remit.core.journal.commands import CallModel, SetTimer, TimerPurpose
 from remit.core.journal.rulings import RetryPlanned

@@ -32,6 +32,7 @@ from remit.core.run.correlation import (
 )
 from remit.core.run.inference import FinishReason
 from remit.core.run.lifecycle import LifecycleState
+from remit.core.work.graph import Ask
 from remit.kernel.state import RunState, compiled, pinned
 from remit.observe.places import places_of
 from remit.observe.reading import Fact, FactKind, Reading
@@ -112,6 +113,8 @@ class Telling:
         # Each run as it was read, and where it stands in its lifecycle; what is under way, by the name of its span.
         self._readings: dict[str, Reading] = {}
         self._stands: dict[str, LifecycleState] = {}
+        # Which attempt each run was at before this turn: the turn that finds an answer wrong counts the next one already.
+        self._attempts: dict[str, int] = {}
         self._open: dict[str, Step] = {}
         # Which call or step each child was started for, and the step of a plan that it works for.
         self._causes: dict[str, str] = {}
@@ -121,6 +124,7 @@ class Telling:
         """Learn what a run has under way that is followed from its middle on; its children are told of it."""
         if state.manifest is not None:
             self._readings[state.run_id] = reading = Reading.of(state)
+            self._attempts[state.run_id] = attempt_of(state)
             for step in reading.steps.values():
                 self._take_up(state, step)
 
@@ -132,11 +136,14 @@ class Telling:
             reading = self._readings[state.run_id] = Reading.of(state) if turn.seq else Reading()
         facts = reading.take(turn)
         heard = {fact.step.id: fact.step for fact in facts if fact.kind is FactKind.HEARD}
-        return [
+        told = [
             Event(turn.at_ms, state.run_id, action, what, step)
             for fact in facts
             for action, what, step in self._told(state, fact, heard.get(fact.step.id))
         ]
+        if state.end.ending is None:
+            self._attempts[state.run_id] = attempt_of(state)
+        return told
 
     def _told(self, state: RunState, fact: Fact, heard: Step | None) -> "Iterator[_Told]":
         """What a fact tells; `heard` is its step as the outcome left it that came with this turn."""
@@ -150,7 +157,7 @@ class Telling:
             case FactKind.ENDED:
                 yield from self._doubted(state, fact)
                 yield from self._moved(state, fact, ENDINGS[Ending(fact.step.name)].lifecycle, fact.step.name)
-                for known in (self._readings, self._stands, self._causes, self._beneath):
+                for known in (self._readings, self._stands, self._attempts, self._causes, self._beneath):
                     known.pop(state.run_id, None)
             case FactKind.BEGUN:
                 self._take_up(state, fact.step)
@@ -171,7 +178,9 @@ class Telling:
             node, run = fact.step.node, self._run(state)
             own = places_of(pinned(state).graph).step(node)
             context = replace(run, caused_by=own) if own else run
-            moved = LifecycleTransitionEvent(context, stood, stands, attempt_of(state), reason)
+            before = self._attempts.get(state.run_id, 1)
+            attempt = before if stands is LifecycleState.VALIDATE else attempt_of(state)
+            moved = LifecycleTransitionEvent(context, stood, stands, attempt, reason)
             yield Action.LIFECYCLE, moved, self._place(state, node)
 
     def _take_up(self, state: RunState, step: Step) -> None:
@@ -264,13 +273,17 @@ def _inferred(context: CorrelationContext, heard: Step | None, took_ms: int) -> 
 
 
 def _inference_start(state: RunState, step: Step, context: CorrelationContext) -> InferenceStartEvent:
-    request = pinned(state).request
+    """What this very call sends: what its node asks for comes before what the request asks for."""
+    request, graph = pinned(state).request, compiled(state)
+    ask = graph.nodes[graph.index[step.node]].ask or Ask()
+    offered = [name for name in offered_tools(state) if ask.tools is None or name in ask.tools]
+    own = ask.words or ask.schema or ask.grammar
     return InferenceStartEvent(
         context,
-        message_count=step.messages + bool(state.talk.ephemeral),
-        tool_defs_count=len(offered_tools(state)),
-        schema_present=request.output.schema is not None,
-        grammar_present=bool(request.output.grammar),
+        message_count=step.messages + bool(state.talk.ephemeral) + bool(ask.instruction),
+        tool_defs_count=0 if state.talk.is_wrapping else len(offered),
+        schema_present=bool(ask.schema) if own else request.output.schema is not None,
+        grammar_present=bool(ask.grammar if own else request.output.grammar),
         temperature=request.hints.temperature,
     )
 

@@ -10,17 +10,13 @@ from collections.abc import Mapping
 
 from remit.core.failure import (
     ANSWERED,
-    ERRORS,
-    REFUSALS,
     Ending,
-    ErrorCode,
     Failure,
-    FailureCategory,
-    Refusal,
-    Retryable,
+    failure_named,
     failure_of,
     stakes_of,
 )
+from remit.core.failure_families import FailureCategory, Retryable
 from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.codec import from_json, plain, read_json
 from remit.core.limits.tools import ToolChoiceMode
@@ -40,7 +36,7 @@ from remit.core.run.contract import (
 from remit.core.run.signals import packet_id
 from remit.core.run.usage import TokenUsage, sum_usage
 from remit.core.work.candidate import Candidate, ScoreMaker
-from remit.core.work.plan import RerankInput
+from remit.core.work.plan import MARK, RerankInput
 from remit.core.work.values import ValueKind
 from remit.kernel.results.feasible import why_disallowed
 from remit.kernel.results.votes import in_order
@@ -233,28 +229,59 @@ def error_of(state: RunState) -> SystemError | None:
     if failure is None:
         return None
     message = state.end.message or f"the run ended as {state.end.ending}"
-    return SystemError(failure.code, failure.category, _is_retryable(state, failure), message, details_of(state))
+    details = {**_whereabouts(state, failure), **details_of(state)}
+    return SystemError(
+        failure.code,
+        failure.category,
+        _is_retryable(state, failure),
+        message,
+        details,
+        _cause_of(state, failure, details),
+    )
+
+
+def _whereabouts(state: RunState, failure: Failure) -> JsonObject:
+    """What failed, by its name: the step of a plan, the tool, the model, the replica."""
+    manifest = pinned(state)
+    begun = zip(compiled(state).nodes, state.place.visits, strict=True) if state.derived.graph is not None else ()
+    steps = [node.name.partition(MARK)[0] for node, times in begun if node.feed is not None and times]
+    step = next((name for name in reversed(steps) if name not in state.result.outputs), "")
+    is_caused = state.end.ending in _CAUSED
+    called = [call.tool for call in state.calls.made.values() if call.code == failure.code or (is_caused and call.code)]
+    model = manifest.models[0].name if failure.category is FailureCategory.INFERENCE and manifest.models else ""
+    found = {"step": step, "tool": called[-1] if called else "", "model": model, "replica": manifest.replica}
+    return {name: value for name, value in found.items() if value}
+
+
+def _cause_of(state: RunState, failure: Failure, details: JsonObject) -> SystemError | None:
+    """What the failure came of: the step or replica that failed as a run beneath, else what went wrong before."""
+    sources = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
+    replicas = in_order([child for child in state.children.ended if child.node in sources])
+    steps = [child for child in state.children.ended if child.node and child.node == details.get("step")]
+    failed = [child for child in (*steps, *replicas) if child.ending not in ANSWERED]
+    if not failed:
+        last = last_error_of(state) if state.end.ending in _CAUSED else None
+        return None if last is None or last.code == failure.code else last
+    child = failed[-1]
+    beneath = failure_of(Ending(child.ending), child.error) if child.ending in set(Ending) else None
+    how = beneath or failure_named(child.ending)
+    place: JsonObject = {"replica": replicas.index(child) + 1} if child in replicas else {"step": child.node}
+    place["run_id"] = state.children.runs[child.command_id]
+    message = child.message or f"it ended as {child.ending}"
+    return SystemError(how.code, how.category, how.retryable is Retryable.YES, message, place)
+
+
+# Endings that something else led to, which went wrong before.
+_CAUSED = frozenset({Ending.REPEATED_FAILURE, Ending.UNAVAILABLE_DEP, Ending.PERMISSION_DENIED, Ending.IMPOSSIBLE})
 
 
 def last_error_of(state: RunState) -> SystemError | None:
     """The last thing that went wrong, whether or not the run recovered from it."""
     if not state.counts.last_error:
         return None
-    failure = _failure_named(state.counts.last_error)
+    failure = failure_named(state.counts.last_error)
     message = f"{state.counts.last_error} is the last failure of {state.steps} steps; the run went on"
     return SystemError(failure.code, failure.category, _is_retryable(state, failure), message)
-
-
-def _failure_named(code: str) -> Failure:
-    """What a code says to programs: an error, a refusal, how a child ended, or the kernel's own word for a loss."""
-    if code in set(ErrorCode):
-        row = ERRORS[ErrorCode(code)]
-        return Failure(code, row.category, row.retryable)
-    if code in set(Refusal):
-        return Failure(code, REFUSALS[Refusal(code)].category, Retryable.NO)
-    known = failure_of(Ending(code)) if code in set(Ending) else None
-    # What was lost or not found lies outside, with a tool or a source of context, and asking again may find it.
-    return known or Failure(code, FailureCategory.TOOL, Retryable.IF_IDEMPOTENT)
 
 
 def _is_retryable(state: RunState, failure: Failure) -> bool:

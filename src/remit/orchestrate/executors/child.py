@@ -86,7 +86,7 @@ class ChildExecutor:
         if state.end.ending is None:
             # A child that a person paused waits under no code; that person has to look after it.
             return ChildSuspended(command.id, waiting_for(state) or Ending.REVIEW_REQUIRED)
-        return await self._ended(command, state)
+        return await self._ended(live, command, state)
 
     async def cancel(self, live: Live, command: CancelCommand) -> None:
         """Tell a child to end."""
@@ -211,13 +211,13 @@ class ChildExecutor:
             return True
         return await self._log.last(command.run_id) is not None
 
-    async def _ended(self, command: StartChild, state: RunState) -> Report:
+    async def _ended(self, live: Live, command: StartChild, state: RunState) -> Report:
         assert state.end.ending is not None, "a child that has not ended is suspended"
         text = await self._hub.runner.text(state.result.answer)
         usage = usage_of(state)
         how = (
             state.end.error,
-            state.end.message,
+            _why_ended(live, command, state),
             usage,
             waited_by(state),
             observed_by(state),
@@ -226,6 +226,19 @@ class ChildExecutor:
             refused_by(state),
         )
         return ChildSaid(command.id, state.end.ending, text, spent_by(state), *how)
+
+
+def _why_ended(live: Live, command: StartChild, state: RunState) -> str:
+    """Why a child ended, in its own words; what ran out of the time of its step names that limit, not the run's."""
+    graph = compiled(live.state)
+    limit_ms = graph.nodes[graph.index[command.node]].timeout_ms if command.node else 0
+    if (
+        state.end.ending is not Ending.TIMEOUT
+        or not limit_ms
+        or state.at_ms >= deadline_beneath(live.state, state.at_ms)
+    ):
+        return state.end.message
+    return f"step {command.node!r} took longer than timeout_ms={limit_ms}"
 
 
 def _read_by(live: Live) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import CallCode
 from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
+from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Message
 from remit.core.work.candidate import Candidate
 from remit.core.work.plan import Step
@@ -74,8 +75,7 @@ async def run_code(errand: CodeErrand, kit: Kit, bench: Bench) -> Report:
         message = f"{SECRET_GONE}: {who} was not run: the value behind {gone.handle} is not kept any more"
         return _failed(errand, message, ErrorCode.TOOL_UNAVAILABLE)
     except (NoStepValue, HandlerUnusable) as error:
-        is_mismatch = isinstance(error, NoStepValue)
-        code_of = ErrorCode.ORCHESTRATION_STEP_MISMATCH if is_mismatch else _FAILED
+        code_of = error.code if isinstance(error, HandlerUnusable) else ErrorCode.ORCHESTRATION_STEP_MISMATCH
         return _failed(errand, f"{who}: {error}", code_of)
     except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
         return _failed(errand, f"{who} raised {type(error).__name__}: {error}", _FAILED)
@@ -135,12 +135,21 @@ async def _step(errand: StepErrand, bench: Bench, code: Callable[..., Any]) -> R
         given = bench.sealer.filled(errand.sender.family, given)
     step = Step(errand.node, command.name.removeprefix(STEP_MARK), given, instruction=errand.prompt)
     said = await called(code, step)
+    _expect_answer(said)
     if errand.is_check:
         return _returned(command, said)
     if isinstance(said, Step) and said.output is None:
         raise NoStepValue("the handler returned the step without an output; use step.with_output(...)")
     kind, text = written(said.output if isinstance(said, Step) else said, query=query_in(given))
     return CodeReturned(command.id, text, kind=kind)
+
+
+def _expect_answer(said: object) -> None:
+    """Refuse a response that is none: a step that ran an agent which failed, or waits, has failed as well."""
+    given = said.output if isinstance(said, Step) else said
+    response = given if isinstance(given, SystemResponse) else getattr(given, "response", None)
+    if isinstance(response, SystemResponse):
+        response.raise_for_error()
 
 
 async def _vote(errand: VoteErrand, bench: Bench, strategy: Any) -> Report:
@@ -173,7 +182,7 @@ def _sifted(call: ToolCall, shown: JsonObject, said: object) -> SiftedCall:
         return SiftedCall(call, f"a filter made a call of {said.name[:80]} of it, and a filter can rename no call")
     if isinstance(said, ToolCall):
         return SiftedCall(said)
-    raise HandlerUnusable(f"a filter returns a ToolCall, a text or None, not {type(said).__name__}")
+    raise TypeError(f"a filter returns a ToolCall, a text or None, not {type(said).__name__}")
 
 
 def _who(errand: CodeErrand) -> str:
@@ -251,7 +260,7 @@ async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
 async def _found_evidence(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:
     """The messages of a provider, and how relevant the best of them is in millionths, where that is known."""
     if not isinstance(provider, _Finder):
-        return await provider.build(query), _UNKNOWN
-    candidates = await provider.find(query)
+        return await called(provider.build, query), _UNKNOWN
+    candidates = await called(provider.find, query)
     relevance = relevance_of(candidates)
     return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * _PPM)

@@ -9,7 +9,7 @@ Rule 4: a fork begins paused where its origin was left, and goes on when the cal
 
 from remit.core.failure import NO_DENIALS, InvariantBroken
 from remit.core.journal.arrivals import RunForked, RunStarted, RunTaken
-from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, hash_turn
+from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, from_json, hash_turn
 from remit.core.journal.commands import StartChild
 from remit.core.journal.storage import AppendConflict, Place, Warrant
 from remit.core.journal.turn import Turn
@@ -18,7 +18,7 @@ from remit.core.limits.budget import COUNTERS, Charges, budget_of
 from remit.core.limits.roles import instructed, narrowed_to
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import JsonObject, replace
-from remit.core.run.contract import Mode, OutputContract, SystemRequest
+from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest
 from remit.core.run.inference import ModelInfo
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.lineage import derived_id
@@ -144,10 +144,24 @@ def step_request(parent: SystemRequest, node: Node, messages: tuple[Message, ...
     return replace(
         asked,
         mode=Mode(graph_name) if graph_name in set(Mode) else Mode.CHAT,
-        hints=replace(parent.hints, max_tokens=ask.max_tokens or parent.hints.max_tokens),
+        hints=_hints_of(ask, parent.hints),
         output=output,
         tools=ask.tools or (),
         tool_choice=asked.tool_choice if ask.tools else _NO_TOOLS,
+    )
+
+
+def _hints_of(ask: Ask, hints: ExecutionHints) -> ExecutionHints:
+    """How a step is asked: as it says itself, else as its plan."""
+    hints = replace(hints, max_tokens=ask.max_tokens or hints.max_tokens)
+    if not ask.sampling:
+        return hints
+    own = from_json(ask.sampling, ExecutionHints)
+    return replace(
+        hints,
+        temperature=hints.temperature if own.temperature is None else own.temperature,
+        top_p=own.top_p or hints.top_p,
+        options={**hints.options, **own.options},
     )
 
 

@@ -7,9 +7,10 @@ Rule 3: a step whose work is a model's is a child run: an infer step of its own 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import replace
 from remit.core.run.contract import Mode
 from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
@@ -29,13 +30,21 @@ PLAN_HANDLER_INVALID = "PLAN_HANDLER_INVALID"
 StepFunction: TypeAlias = Callable[[Step], Any]
 # A function of a query, giving candidates or messages; perhaps awaited.
 Find: TypeAlias = Callable[[str], Any]
-# A function of a query and candidates, giving those that remain, best first; perhaps awaited.
-Rerank: TypeAlias = Callable[[str, Sequence[Candidate]], Any]
+# A function of a query and candidates, or of a RerankInput that has both, giving those that remain, best first; perhaps awaited.
+Rerank: TypeAlias = Callable[[str, Sequence[Candidate]], Any] | Callable[[RerankInput], Any]
 Tools: TypeAlias = Registry | Iterable[object]
 
 
 class HandlerUnusable(ValueError):
     """A handler that was made without what it works with."""
+
+    code = ErrorCode.CONFIG_PART_MISSING
+
+
+class EngineMissing(HandlerUnusable):
+    """An infer handler that was made without an engine."""
+
+    code = ErrorCode.CONFIG_NO_ENGINE
 
 
 @runtime_checkable
@@ -153,8 +162,23 @@ class RerankHandler:
             raise HandlerUnusable("rerank handler: no reranker was given")
         asked: RerankInput = step.input
         rerank = self.reranker.rerank if isinstance(self.reranker, CandidateReranker) else self.reranker
-        ordered = await called(rerank, asked.query, asked.candidates)
-        return replace(step, output=RerankInput(asked.query, tuple(ordered)))
+        given = (asked,) if _takes_one(rerank) else (asked.query, asked.candidates)
+        ordered = await called(rerank, *given)
+        return replace(
+            step, output=ordered if isinstance(ordered, RerankInput) else RerankInput(asked.query, tuple(ordered))
+        )
+
+
+def _takes_one(rerank: Callable[..., Any]) -> bool:
+    """Whether a reranker takes a RerankInput, and not query and candidates apart."""
+    try:
+        parameters = signature(rerank).parameters.values()
+    except (TypeError, ValueError):  # Some builtins do not tell.
+        return False
+    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = [one for one in places if one.default is one.empty]
+    takes_any = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    return not takes_any and bool(places) and (len(places) == 1 or len(needed) == 1)
 
 
 class ValidateHandler:
@@ -231,13 +255,14 @@ def unusable(handler: Handler) -> StepFunction | None:
     if not is_lacking(handler):
         return None
     if isinstance(handler, InferHandler):
-        return _refusing("infer handler: no engine was given")
-    return _refusing("tool handler: no tools were given") if isinstance(handler, ToolHandler) else None
+        return _refusing(EngineMissing("infer handler: no engine was given"))
+    missing = HandlerUnusable("tool handler: no tools were given")
+    return _refusing(missing) if isinstance(handler, ToolHandler) else None
 
 
-def _refusing(message: str) -> StepFunction:
+def _refusing(problem: HandlerUnusable) -> StepFunction:
     def refuse(step: Step) -> None:
-        raise HandlerUnusable(message)
+        raise problem
 
     return refuse
 

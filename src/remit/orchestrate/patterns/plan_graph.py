@@ -3,15 +3,23 @@
 Rule 1: a step is a node, so what holds for nodes holds for steps: budgets, checkpoints, bounds, pauses, cancels.
 Rule 2: a step of code is a command, a step of a model a child run, a step of a tool a call that passes the gate.
 Rule 3: kinds that cannot fit are found here where they are known before anything runs, else when the step is entered.
+Rule 4: a ModelRequest that is the input of an infer step is followed in all it says, or refused as a mismatch. Its
+        tools are chosen among the handler's: none named are all of them, and tool_choice `none` is none.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.journal.codec import to_json
+from remit.core.limits.tools import ToolChoiceMode
 from remit.core.record import JsonObject, replace
-from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, Mode
+from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints, Mode, OutputContract, SystemRequest
+from remit.core.run.envelope import check_request
+from remit.core.run.inference import ModelRequest
 from remit.core.run.lifecycle import LifecycleState
+from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_text import kept_value
 from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, schema_of
 from remit.core.work.graph import (
@@ -29,7 +37,7 @@ from remit.core.work.graph import (
     NodeOutcome,
     schema_text,
 )
-from remit.core.work.plan import MARK, PLAN_STEP_INVALID, ExecutionPlan, PlanPolicy, Step, check_plan
+from remit.core.work.plan import MARK, PLAN_STEP_INVALID, ContextFor, ExecutionPlan, PlanPolicy, Step, check_plan
 from remit.core.work.values import ValueKind, is_convertible
 from remit.orchestrate.facts.texts import clean
 from remit.orchestrate.patterns.chat_graph import chat_graph
@@ -72,6 +80,9 @@ _TAKES: Mapping[type, ValueKind] = {
     ValidateHandler: ValueKind.TEXT,
 }
 
+# What tells attempts and replicas apart is counted by whoever asks the engine.
+_COUNTED = ("attempt", "replica")
+
 Handlers: TypeAlias = Mapping[str, Handler]
 
 
@@ -106,8 +117,10 @@ def plan_graph(plan: ExecutionPlan, policy: PlanPolicy, handlers: Handlers, prom
     return Graph("plan", "plan", (*nodes, *TERMINALS), tuple(edges), EXITS)
 
 
-def finished_steps(graph: Graph, outputs: Mapping[str, object]) -> tuple[Step, ...]:
-    """The steps of a plan's graph that have an output, in the order of the plan, with what they worked on."""
+def finished_steps(
+    graph: Graph, outputs: Mapping[str, object], usages: Mapping[str, TokenUsage] = MappingProxyType({})
+) -> tuple[Step, ...]:
+    """The steps of a plan's graph that have an output, in the order of the plan, with what they worked on and took."""
     feeds = {node.name: node.feed for node in graph.nodes if node.feed is not None}
     steps: list[Step] = []
     for name, own in feeds.items():
@@ -115,7 +128,8 @@ def finished_steps(graph: Graph, outputs: Mapping[str, object]) -> tuple[Step, .
             # What a tool step works on goes to the node that makes a call of it.
             feed = feeds.get(f"{name}{ARGUMENTS}", own)
             given = outputs.get(feed.source) if feed.source else read(feed.kind, feed.value)
-            steps.append(Step(name, feed.step_type, given, outputs[name]))
+            usage = usages.get(name, TokenUsage())
+            steps.append(Step(name, feed.step_type, given, outputs[name], usage=usage))
     return tuple(steps)
 
 
@@ -151,6 +165,10 @@ def _chained(step: Step, source: str, handler: Handler, gives: Mapping[str, str]
 def _given(step: Step, handler: Handler, value: object) -> Feed:
     """What a step is fed by the plan itself."""
     takes = _takes(handler)
+    if isinstance(value, ModelRequest):
+        if not isinstance(handler, InferHandler):
+            raise _mismatch(step, takes or "any value", "a ModelRequest, which an infer step takes", "its input is")
+        value = ContextFor("", value.messages)
     try:
         kind, text = written(value)
     except NoStepValue as problem:
@@ -172,7 +190,8 @@ def _given_by(step: Step, handler: Handler, fed: str) -> str:
     """The kind of a step's output; empty where only running it will tell."""
     match handler:
         case InferHandler():
-            return _kind_of_answer(step.schema)
+            own = step.input.schema if isinstance(step.input, ModelRequest) else None
+            return _kind_of_answer(own if step.schema is None else step.schema)
         case PatternHandler():
             return _kind_of_answer(kept_value(handler.ask.schema) if handler.ask.schema else None)
         case ToolHandler():
@@ -202,7 +221,8 @@ def _nodes(step: Step, feed: Feed, handler: Handler, timeout_ms: int) -> list[No
         return [replace(child, timeout_ms=timeout_ms, feed=feed)]
     if isinstance(handler, ToolHandler):
         return _call_nodes(step, feed, handler, timeout_ms)
-    kind = _KINDS.get(type(handler), NodeKind.DECIDE)
+    # A check that is missing is no objection to what it would have looked at.
+    kind = NodeKind.DECIDE if is_lacking(handler) else _KINDS.get(type(handler), NodeKind.DECIDE)
     lifecycle = LifecycleState.VALIDATE if kind is NodeKind.VALIDATE else execute
     code = f"{STEP_MARK}{step.type}"
     prompt = instruction_of(step)
@@ -213,12 +233,69 @@ def _inferring(step: Step, handler: InferHandler) -> PatternHandler | InferHandl
     """What an infer step runs: a chat with the handler's tools, or a structured call where the step has a schema."""
     if handler.engine is None:
         return handler
-    tools = tuple(tool.name for tool in handler.tools)
-    schema = "" if step.schema is None else schema_text(step.schema)
-    rounds = ITERATIONS_MAX_DEFAULT if tools else 0
-    graph = structured_graph(schema, tool_rounds_max=rounds, is_prepared=True) if schema else chat_graph()
-    ask = Ask(handler.system_prompt, tools, schema=schema, max_tokens=handler.max_tokens)
+    ask = _asked_by(step, handler)
+    rounds = ITERATIONS_MAX_DEFAULT if ask.tools else 0
+    schema, grammar = ask.schema, ask.grammar
+    graph = structured_graph(schema, grammar, tool_rounds_max=rounds, is_prepared=True) if schema else chat_graph()
     return PatternHandler(graph, handler.engine, Mode.STRUCTURED if schema else Mode.CHAT, ask)
+
+
+def _asked_by(step: Step, handler: InferHandler) -> Ask:
+    """What an infer step asks; raises RequestRejected for a request that cannot be followed as it is."""
+    request = step.input if isinstance(step.input, ModelRequest) else None
+    names = tuple(tool.name for tool in handler.tools)
+    schema = "" if step.schema is None else schema_text(step.schema)
+    ask = Ask(handler.system_prompt, names, schema=schema, max_tokens=handler.max_tokens)
+    if request is None:
+        return ask
+    hints = ExecutionHints(
+        max_tokens=request.max_tokens, temperature=request.temperature, top_p=request.top_p, options=request.options
+    )
+    _check_asked(step, request, hints)
+    return replace(
+        ask,
+        tools=_tools_of(step, request, handler),
+        schema=schema if request.schema is None else schema_text(request.schema),
+        grammar=request.grammar,
+        max_tokens=request.max_tokens or handler.max_tokens,
+        sampling=_sampling_text(hints),
+    )
+
+
+def _sampling_text(hints: ExecutionHints) -> str:
+    """How a step is sampled, as its node keeps it; empty where the run's own hints hold."""
+    said = ExecutionHints(temperature=hints.temperature, top_p=hints.top_p, options=hints.options)
+    return "" if said == ExecutionHints() else to_json(said)
+
+
+def _check_asked(step: Step, request: ModelRequest, hints: ExecutionHints) -> None:
+    output = OutputContract(request.schema, request.grammar or None)
+    try:
+        check_request(SystemRequest(request.messages, hints=hints, output=output))
+    except RequestRejected as refused:
+        raise _unfollowed(step, refused.message) from refused
+    if step.schema is not None and request.schema is not None:
+        raise _unfollowed(step, "it has a schema, and so has the step; leave out one of them")
+    for name in _COUNTED:
+        if (said := getattr(request, name)) != getattr(ModelRequest(()), name):
+            raise _unfollowed(step, f"{name}={said} is counted by the run; leave it out")
+
+
+def _tools_of(step: Step, request: ModelRequest, handler: InferHandler) -> tuple[str, ...]:
+    if request.tool_choice.mode is ToolChoiceMode.NONE:
+        return ()
+    if request.tool_choice.mode is not ToolChoiceMode.AUTO:
+        raise _unfollowed(step, f"tool_choice={request.tool_choice.mode} demands a call; use a tool step for that")
+    for wanted in request.tools:
+        found = handler.tools.get(wanted.name)
+        if found is None or found.definition != wanted:
+            raise _unfollowed(step, f"tool {wanted.name[:80]!r} is none of its handler's; give it to the InferHandler")
+    return tuple(tool.name for tool in request.tools or [tool.definition for tool in handler.tools])
+
+
+def _unfollowed(step: Step, problem: str) -> RequestRejected:
+    message = f"step {step.name!r} has a ModelRequest that it cannot follow: {problem}"
+    return RequestRejected(ErrorCode.ORCHESTRATION_STEP_MISMATCH, message, {"step": step.name})
 
 
 def _call_nodes(step: Step, feed: Feed, handler: ToolHandler, timeout_ms: int) -> list[Node]:

@@ -14,6 +14,7 @@ from remit.context.evidence_message import evidence_messages
 from remit.core.failure import ErrorCode, RemitError
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.codec import bare, from_json, read_json, to_json
+from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import Message, Role, user_message
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.plan import ContextFor, RerankInput
@@ -40,6 +41,8 @@ def written(value: Any, *, query: str = "") -> tuple[ValueKind, str]:
 def _written(value: Any, query: str) -> tuple[ValueKind, str]:
     if isinstance(value, str):
         return ValueKind.TEXT, clean(value)
+    if isinstance(value, ModelRequest):
+        raise NoStepValue("a ModelRequest cannot be handed on; make it the input of an infer step, or hand on messages")
     if isinstance(value, Message | Candidate):
         value = (value,)
     if isinstance(value, ContextFor) or _all(value, Message):

@@ -63,7 +63,7 @@ ToolCallFilter = (
 class ContextProvider(Protocol):
     """Finds evidence for an exchange."""
 
-    async def build(self, query: str) -> Sequence[Message]:
+    def build(self, query: str) -> Sequence[Message] | Awaitable[Sequence[Message]]:
         """Messages with what was found for the user's words; none when there is nothing."""
 
 
