@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from remit.core.limits.tools import Effect, ToolCall, ToolDefinition, ToolResult
     from remit.core.run.approval import Approval
     from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse, WaitingFor
-    from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price, Routing
+    from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price, Routing
     from remit.core.run.lifecycle import AgentRole
     from remit.core.run.manifest import Manifest, make_manifest
     from remit.core.run.messages import Message, Role, system_message, user_message
@@ -157,6 +157,7 @@ __all__ = [
     "Fact",
     "FactKind",
     "FilterContext",
+    "FinishReason",
     "Goal",
     "Graph",
     "Guard",
@@ -311,7 +312,7 @@ _HOMES = {
         "core.failure": "Ending ErrorCode IllegalArrival InvariantBroken Refusal RemitError RequestRejected RunFailed",
         "core.work.goal": "Goal",
         "core.work.graph": "EXITS Edge Graph Node NodeKind TERMINALS",
-        "core.run.inference": "ModelInfo ModelRequest ModelResult Price Routing",
+        "core.run.inference": "FinishReason ModelInfo ModelRequest ModelResult Price Routing",
         "core.run.lifecycle": "AgentRole",
         "core.run.manifest": "Manifest make_manifest",
         "core.run.messages": "Message Role system_message user_message",

@@ -14,7 +14,12 @@ from tests.tidy.source import ROOT
 DOCUMENTS = (
     "CONTRIBUTING.md",
     "docs/agents.md",
+    "docs/approvals.md",
     "docs/builtin-tools.md",
+    "docs/choosing-a-boundary.md",
+    "docs/concepts.md",
+    "docs/from-langgraph.md",
+    "docs/from-pydantic-ai.md",
     "docs/graphs.md",
     "docs/principals.md",
     "docs/retrieval.md",
@@ -23,6 +28,7 @@ DOCUMENTS = (
     "docs/tools.md",
     "docs/trace.md",
     "docs/validation.md",
+    "docs/writing-an-engine.md",
 )
 
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

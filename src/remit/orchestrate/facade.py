@@ -127,7 +127,6 @@ class System(Acting):
         self._manifests = Manifests(
             self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody, policies
         )
-        self._new_id, self._owner = new_id, owner
         self._hub = Hub(self._runner, dispatch, store.leases, find_kit, self.lineages, halts)
         self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.log)
@@ -161,7 +160,7 @@ class System(Acting):
         self._seen = seen = Seen(self._store, principal)
         self._custody = seen.custody(self._signers)
         self.archive = Archive(seen, self._signer, self._custody)
-        self.queues = self.queues.acting_for(principal, seen)
+        self.queues = self.queues.acting_for(principal, seen, seen.behind)
         self.quotas: Standings = self._quotas if principal is LOCAL else TenantStandings(self._quotas, principal)
         self.lineages = Lineages(seen.runs)
         # A caller must not learn whether it guessed a secret of the house.
@@ -404,13 +403,14 @@ class System(Acting):
         await self._hub.note(run_id, SessionNoted(check_person(self._person(by)), key, value))
 
     def guard(self) -> "Guard":
-        """Judges the calls of agents that run elsewhere, each conversation a run of this store."""
-        self._expect_scope(Scope.OPERATE, "guard")
+        """Judges the calls of agents that run elsewhere, each conversation a run of this store; hears people by itself."""
+        self._expect_scope(Scope.START, "guard")
         # Only those who guard other people's agents pay for the protocol.
-        from remit.orchestrate.guard.guard import guard_beside
+        from remit.orchestrate.guard.ground import ground_beside
+        from remit.orchestrate.guard.guard import Guard
 
         halts, begin = (lambda: self._halts.standing), self._quotas.begin
-        return guard_beside(self._post, self._new_id, halts, begin, self._check_name, self._owner)
+        return Guard(ground_beside(self._post, self._manifests, halts, begin, self.principal))
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
         """The turns of a run as they are written, here or elsewhere, until it has ended or no process drives it."""

@@ -79,6 +79,8 @@ class Run(Generic[T_co]):
     ) -> SystemResponse:
         """Say yes to what the run or a child of it asks, perhaps with other arguments; gives how it then rests.
 
+        A run of an agent elsewhere is given as it stands when it was heard.
+
         The packet may be left out where only one is open, and `by` where the system acts for a principal.
         """
         name = packet_id or await self._only_packet()
@@ -124,7 +126,8 @@ class Run(Generic[T_co]):
 
     async def _answered(self, signal: UserSignal) -> SystemResponse:
         await answer(self._system, self.id, signal, self._kit)
-        return await self
+        # An agent elsewhere goes on when it likes; that it was heard is all there is to wait for.
+        return await (self._system.result(self.id) if await self._system.is_guarded(self.id) else self._response())
 
     async def _response(self) -> SystemResponse:
         return (await self._rested())[0]

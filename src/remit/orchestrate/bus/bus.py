@@ -47,7 +47,7 @@ from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.results.votes import place_in_journal
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
-from remit.orchestrate.bus.subscription import Delivered, Expect, Subscription
+from remit.orchestrate.bus.subscription import Cursors, Delivered, Expect, Subscription
 from remit.orchestrate.ports import Store
 
 # Turns that are kept at hand for all subscribers together; one that is further behind reads the store.
@@ -83,6 +83,7 @@ class Bus:
 
     def __init__(self, store: Store) -> None:
         self._journal, self._feed, self._catalogue, self._bell = store.journal, store.feed, store.catalogue, store.bell
+        self._cursors = Cursors(store.key)
         self._listeners: dict[Listener, Subject] = {}
         self._ears: WeakSet[Subscription] = WeakSet()
         self._known: OrderedDict[str, Whose] = OrderedDict()
@@ -120,9 +121,16 @@ class Bus:
         chunks: bool = False,
         beneath: bool = False,
         expect: Expect | None = None,
+        whose: str = "",
     ) -> "Subscription":
-        """What happens in runs from now on, or from a cursor on, whichever process drives them; raises CURSOR_INVALID."""
-        ear = Subscription(self, subject, place_of(subject, since), chunks=chunks, beneath=beneath, expect=expect)
+        """What happens in runs from now on, or from a cursor on, whichever process drives them; raises CURSOR_INVALID.
+
+        `whose` is the tenant that is told; its cursors tell nothing of others.
+        """
+        is_sealed = bool(whose) and not subject.is_one_run
+        at = self._cursors.opened(whose, since) if is_sealed else place_of(subject, since)
+        told = whose if is_sealed else ""
+        ear = Subscription(self, subject, at, chunks=chunks, beneath=beneath, expect=expect, whose=told)
         self._ears.add(ear)
         if self._follower is None or self._follower.done():
             self._follower = asyncio.create_task(self._follow())
@@ -190,6 +198,10 @@ class Bus:
         if self._follower is not None:
             self._follower.cancel()
             await asyncio.gather(self._follower, return_exceptions=True)
+
+    def sealed(self, event: RunEvent, place: Place, whose: str) -> RunEvent:
+        """An event with the cursor of a tenant."""
+        return replace(event, cursor=self._cursors.sealed(whose, place))
 
     async def standing(self, subject: Subject) -> Place:
         """Where a listener begins that wants to hear of what comes from now on."""

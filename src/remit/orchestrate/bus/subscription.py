@@ -1,17 +1,36 @@
 """A subscription: what one listener has heard, and where it goes on."""
 
 import asyncio
+import hmac
+import os
 from collections import deque
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from remit.core.failure import RequestRejected
 from remit.core.journal.storage import START, Place
 from remit.core.record import replace
-from remit.core.run.run_events import NOBODY, EventKind, Piece, RunEvent, Subject, Whose, cursor_invalid
+from remit.core.run.run_events import (
+    CURSOR_INVALID,
+    NOBODY,
+    EventKind,
+    Piece,
+    RunEvent,
+    Subject,
+    Whose,
+    cursor_invalid,
+)
+from remit.orchestrate.ports import Key
 
 if TYPE_CHECKING:
     from remit.orchestrate.bus.bus import Bus
+
+_MARK = "at:"
+_PLACE_BYTES, _PROOF_BYTES, _SECRET_BYTES = 8, 16, 32
+# What the key of the store signs so that the key of its cursors can be made from the signature, which nobody else has.
+_PURPOSE = b"remit cursors 1"
 
 # Raises where what is followed does not exist for the subscriber.
 Expect: TypeAlias = Callable[[], Awaitable[object]]
@@ -48,6 +67,7 @@ class Subscription:
         chunks: bool,
         beneath: bool = False,
         expect: Expect | None = None,
+        whose: str = "",
     ) -> None:
         self.subject = subject
         # What is said beneath a run belongs to it where its children do its work.
@@ -57,7 +77,10 @@ class Subscription:
         # Behind which turn of the run, or which place of the feed, everything was heard; None: from now on.
         self._at = at
         self._wants_chunks = chunks
+        # The tenant whose cursors are given; empty where places may be seen.
+        self._whose = whose
         self._is_standing = False
+        # Pieces of answers, each with the look at the feed that it waits for where many runs are followed.
         self._pieces: deque[_Waiting] = deque()
         # Which part of the run its children are, as far as they were heard; and its last turn that was told of here.
         self._parts: dict[str, str] = {}
@@ -192,7 +215,7 @@ class Subscription:
                         return await self._piece(number)
             self._at = place = self._read.popleft().place
             if event is not None:
-                return event
+                return self._bus.sealed(event, place, self._whose) if self._whose else event
 
     async def _piece(self, number: int) -> RunEvent:
         """Take a piece out."""
@@ -202,3 +225,57 @@ class Subscription:
         del self._pieces[number]
         self._letters -= len(event.text) + len(event.reasoning)
         return replace(event, part=self._parts[through]) if through else event
+
+
+class Cursors:
+    """Cursors of a tenant, in a form that tells nothing of other tenants.
+
+    The place of a turn counts the turns of all tenants, so it is sealed: encrypted and vouched for, for one tenant, with a key
+    that is made from the store's; a store without one has cursors for as long as its process lives.
+    """
+
+    def __init__(self, key: Key | None) -> None:
+        self._store_key = key
+        self._secret = b""
+
+    def sealed(self, tenant_id: str, place: Place) -> str:
+        """The cursor of a tenant behind a place."""
+        plain = place.to_bytes(_PLACE_BYTES)
+        proof = self._mac(b"proof", tenant_id.encode(), plain)[:_PROOF_BYTES]
+        return f"{_MARK}{(proof + self._masked(proof, plain)).hex()}"
+
+    def opened(self, tenant_id: str, since: str | int | None) -> Place | None:
+        """Behind which place a cursor of a tenant stands; None stands for now. Raises CURSOR_INVALID for any other."""
+        if since is None:
+            return None
+        if type(since) is int and since == START:
+            return START
+        data = _bytes_in(since)
+        proof, plain = data[:_PROOF_BYTES], self._masked(data[:_PROOF_BYTES], data[_PROOF_BYTES:])
+        if not hmac.compare_digest(proof, self._mac(b"proof", tenant_id.encode(), plain)[:_PROOF_BYTES]):
+            message = "since is no cursor of an event here; give one of an event, -1 for everything, or leave it out"
+            raise RequestRejected(CURSOR_INVALID, message)
+        return int.from_bytes(plain)
+
+    def _masked(self, proof: bytes, data: bytes) -> bytes:
+        return bytes(one ^ other for one, other in zip(data, self._mac(b"mask", proof), strict=False))
+
+    def _mac(self, *parts: bytes) -> bytes:
+        # A length before each part: no two lists of them are written alike.
+        return hmac.digest(self._key(), b"".join([b"%d:%b" % (len(part), part) for part in parts]), "sha256")
+
+    def _key(self) -> bytes:
+        if not self._secret:
+            key = self._store_key
+            self._secret = os.urandom(_SECRET_BYTES) if key is None else sha256(key.signer.sign(_PURPOSE)).digest()
+        return self._secret
+
+
+def _bytes_in(since: str | int) -> bytes:
+    """What a cursor is made of; nothing where it cannot be one."""
+    said = since if isinstance(since, str) else ""
+    try:
+        data = bytes.fromhex(said.removeprefix(_MARK)) if said.startswith(_MARK) else b""
+    except ValueError:
+        data = b""
+    return data if len(data) == _PROOF_BYTES + _PLACE_BYTES else bytes(_PROOF_BYTES + _PLACE_BYTES)

@@ -7,6 +7,7 @@ Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is 
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import QuotaStanding
+from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.run.contract import Mode
 from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, person_for, sees, tenant_for
@@ -22,6 +24,7 @@ from remit.core.run.run_events import Subject
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.bus.subscription import Subscription
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
+from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
 
 # Runs whose answer is made of what children of them say.
@@ -34,8 +37,8 @@ class Standings(Protocol):
     async def standings(self, tenant_id: str) -> list[QuotaStanding]:
         """How a tenant stands in each of its quotas."""
 
-    async def tenants(self) -> list[str]:
-        """Every tenant that has a quota."""
+    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+        """Every tenant that has a quota, behind a name, so many at most."""
 
 
 class Seen:
@@ -43,6 +46,7 @@ class Seen:
 
     def __init__(self, store: Store, principal: Principal) -> None:
         self._principal = principal
+        self._takes_scope = True
         self._blobs = store.blobs
         # For those who look on behalf of a verb that takes another scope.
         self.runs: Catalogue = store.catalogue
@@ -56,6 +60,13 @@ class Seen:
             self._log = TenantHeadLog(store.log, runs)
             self._halts = NoHalts()
             self._receipts = TenantReceipts(store.receipts, runs)
+
+    @property
+    def behind(self) -> "Seen":
+        """The same for verbs that take another scope: what exists is the same, and reading it takes none."""
+        behind = copy(self)
+        behind._takes_scope = False  # noqa: SLF001 - a copy of its own
+        return behind
 
     def custody(self, signers: Signers | None) -> Custody:
         """Who looks after the runs that are seen."""
@@ -102,7 +113,8 @@ class Seen:
         return self._receipts
 
     def _expect_reader(self) -> None:
-        expect_scope(self._principal, Scope.READ, "reading")
+        if self._takes_scope:
+            expect_scope(self._principal, Scope.READ, "reading")
 
 
 class TenantCatalogue:
@@ -245,10 +257,11 @@ class TenantStandings:
         self._expect_reader()
         return await self._every.standings(tenant_for(self._principal, tenant_id))
 
-    async def tenants(self) -> list[str]:
-        """The tenant, if it has a quota."""
+    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+        """The tenant, if it has a quota; for whoever sees them all, every one."""
         self._expect_reader()
-        return [name for name in await self._every.tenants() if sees(self._principal, name)]
+        seen = [name for name in await self._every.tenants(after=after) if sees(self._principal, name)]
+        return seen[: check_limit(limit) or None]
 
     def _expect_reader(self) -> None:
         expect_scope(self._principal, Scope.READ, "reading quotas")
@@ -284,7 +297,7 @@ class Acting:
     ) -> Subscription:
         run_id, own = subject.run_id, self._subject(subject, "subscribe")
         expect = partial(self._expect, run_id, Scope.READ, "subscribe") if run_id else None
-        return self._bus.subscribe(own, since, chunks=chunks, beneath=beneath, expect=expect)
+        return self._bus.subscribe(own, since, chunks=chunks, beneath=beneath, expect=expect, whose=self._whose)
 
     def _expect_scope(self, scope: Scope, verb: str) -> None:
         expect_scope(self.principal, scope, verb)
@@ -297,6 +310,16 @@ class Acting:
         if entry is None or not entry.turns:
             raise await self._seen.absent(run_id)
         return entry
+
+    @property
+    def _whose(self) -> str:
+        """The tenant that is told what happens; empty where all of them are seen."""
+        return tenant_for(self.principal, "")
+
+    async def is_guarded(self, run_id: str) -> bool:
+        """Whether a run is driven by an agent elsewhere, which goes on when it likes."""
+        entry = await self._seen.runs.entry(run_id)
+        return entry is not None and entry.listing.mode == GUARD_MODE
 
     def _person(self, by: str) -> str:
         """In whose name something is done; no secret is one."""
