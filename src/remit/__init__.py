@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from remit.core.limits.queue import QueueLimits
     from remit.core.limits.quota import Period, Quota
     from remit.core.limits.tools import Effect, ToolCall, ToolDefinition, ToolResult
-    from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
+    from remit.core.run.approval import Approval
+    from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse, WaitingFor
     from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price, Routing
     from remit.core.run.lifecycle import AgentRole
     from remit.core.run.manifest import Manifest, make_manifest
@@ -129,6 +130,7 @@ __all__ = [
     "AgentRole",
     "AllowedHost",
     "AppendConflict",
+    "Approval",
     "Attempt",
     "BlobMissing",
     "Boundary",
@@ -256,6 +258,7 @@ __all__ = [
     "UserSignal",
     "ValidateHandler",
     "Vault",
+    "WaitingFor",
     "Whose",
     "__version__",
     "ask_of",
@@ -307,7 +310,8 @@ _HOMES = {
         "core.limits.boundary": "Boundary Rate Whose",
         "core.limits.budget": "Budget",
         "core.work.candidate": "Candidate",
-        "core.run.contract": "ExecutionHints Mode OutputContract SystemRequest SystemResponse",
+        "core.run.approval": "Approval",
+        "core.run.contract": "WaitingFor ExecutionHints Mode OutputContract SystemRequest SystemResponse",
         "core.journal.turn": "Turn",
         "core.failure": "Ending ErrorCode IllegalArrival InvariantBroken Refusal RemitError RequestRejected RunFailed",
         "core.work.goal": "Goal",

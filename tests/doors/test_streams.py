@@ -42,7 +42,7 @@ def test_a_stream_that_nobody_listens_to_gives_the_response_all_the_same(tmp_pat
     asyncio.run(story())
 
 
-def test_every_pattern_streams(tmp_path: Path) -> None:
+def test_every_pattern_streams_and_gives_its_own_result(tmp_path: Path) -> None:
     async def story() -> None:
         async with SpecializedLoop(ScriptedEngine([SHAPED]), schema=SCHEMA, home=tmp_path) as loop:
             stream = loop.stream("A value.")

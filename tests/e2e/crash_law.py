@@ -27,10 +27,10 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.commands import CallTool
+from remit.core.run.approval import Approval, What
 from remit.core.run.contract import SystemResponse
 from remit.core.run.signals import Signal, UserSignal
 from remit.kernel.state import RunState
-from remit.observe.people.packets import Approval, What
 from remit.observe.proof.verify import verify_run
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.executors.reports import ToolBroke

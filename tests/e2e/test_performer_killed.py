@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
+from remit.core.run.approval import What
 from remit.core.run.contract import CallStatus, SystemResponse
 from remit.core.run.signals import Signal
-from remit.observe.people.packets import What
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.facade import System
 from tests.e2e import payment_kit

@@ -52,7 +52,7 @@ KEPT_IN = {
     "kernel/graph/compiled.py": "schemas of a graph that was read strictly where it came in",
     "kernel/graph/graph_checks.py": "the same; an old journal's graph is not judged anew",
     "observe/views/trace.py": "a turn that was just written",
-    "orchestrate/history/archive.py": "arguments in canonical form",
+    "orchestrate/executors/human.py": "arguments in canonical form",
     "orchestrate/executors/tool.py": "arguments in canonical form",
     "orchestrate/loop/offspring.py": "schemas of a graph that was read strictly where it came in",
     "orchestrate/patterns/plan_graph.py": "schemas of a graph that was read strictly where it came in",

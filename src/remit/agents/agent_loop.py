@@ -203,6 +203,18 @@ class AgentLoop:
         """Say no to what the open exchange asks, and let it go on without."""
         return await self._answer(rejection(packet_id, by=by, reason=reason))
 
+    async def resume(self) -> SystemResponse:
+        """Go on with the open exchange of the session, which a crash or a closed program left, with this agent's own tools.
+
+        Refused with NOTHING_OPEN where none is open.
+        """
+        system = await self._workplace.system()
+        exchange = await self._open_exchange(system)
+        response = await system.resume(exchange.run_id, kit=exchange.kit)
+        await exchange.finish()
+        await self._refresh(system)
+        return response
+
     async def cancel(self, *, by: str = "", reason: str = "") -> None:
         """End the open exchange at once, from wherever it is driven."""
         system = await self._workplace.system()

@@ -16,6 +16,7 @@ from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import refuse_inside_a_loop
+from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
@@ -25,12 +26,15 @@ from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.inference.engine import Engine
+from remit.kernel.state import pinned
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import LoopConfig, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
 from remit.tool.registry import Registry
+
+RUN_NOT_STRUCTURED = "RUN_NOT_STRUCTURED"
 
 
 class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
@@ -113,6 +117,10 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         asked = self._request(prompt, repair=repair, strict=strict)
         return await self._runs.start(asked, listening(self._settings), self._terms, chunks=chunks)
 
+    async def resume(self, run_id: str) -> StructuredResponse[T]:
+        """Go on with a call that was begun here or elsewhere, after a crash, with this loop's own tools."""
+        return await self._runs.resume(run_id, listening(self._settings), before=_expect_structured)
+
     def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
         request = request_of(self._settings, prompt, user_id=self.user_id)
@@ -133,6 +141,13 @@ def _reading(schema: SchemaSource[T]) -> Read[StructuredResponse[T]]:
         return structured(response, schema)
 
     return read
+
+
+async def _expect_structured(system: System, run_id: str) -> None:
+    mode = pinned(await system.state_of(run_id)).request.mode
+    if mode is not Mode.STRUCTURED:
+        message = f"run {run_id} is of mode {mode} and no structured answer; resume it with what began it"
+        raise RequestRejected(RUN_NOT_STRUCTURED, message, {"run_id": run_id})
 
 
 def _settings(config: SpecializedConfig) -> LoopConfig:

@@ -123,7 +123,7 @@ class System(Acting):
             sealer=sealer,
             bus=self._bus,
         )
-        self._responses = Responses(self._runner)
+        self._responses = Responses(self._runner, lambda queue: self.queues.limits_of(queue).answered_by)
         self._manifests = Manifests(
             self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody, policies
         )

@@ -25,8 +25,8 @@ from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.escalation import Severity
 from remit.core.limits.tools import Effect
 from remit.core.record import replace
+from remit.core.run.approval import Approval, What
 from remit.core.run.halt import HELD_BACK
-from remit.observe.people.packets import Approval, What
 
 REACHES = [What]
 HELD = Approval(

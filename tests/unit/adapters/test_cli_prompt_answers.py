@@ -5,8 +5,8 @@ import pytest
 from remit.adapters.cli.chat.prompt_answers import PROMPTS, Edit, Reply, Unclear, ask, meaning_of
 from remit.core.failure import Ending
 from remit.core.record import replace
+from remit.core.run.approval import Approval, What
 from remit.core.run.signals import Signal
-from remit.observe.people.packets import Approval, What
 
 REACHES = [What]
 HELD = Approval(

@@ -11,10 +11,10 @@ from remit import AgentLoop, Budget, InferHandler, PlanExecutor, Step, System, t
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending
 from remit.core.record import JsonObject
+from remit.core.run.approval import What
 from remit.core.run.contract import CallStatus, SystemResponse
 from remit.core.run.signals import Signal, UserSignal
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.observe.people.packets import What
 from remit.observe.people.queue_items import QueueItem
 from remit.tool.declare.decorator import Tool
 from remit.tool.delegate import delegate

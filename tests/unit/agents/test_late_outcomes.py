@@ -11,9 +11,9 @@ from remit import AgentLoop, System, tool
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending
 from remit.core.record import JsonObject
+from remit.core.run.approval import What
 from remit.core.run.contract import CallStatus, SystemResponse
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.observe.people.packets import What
 from remit.observe.people.queue_items import QueueItem
 from remit.observe.views.explain import Explanation
 from remit.orchestrate.history.fork_run import effects_of

@@ -12,11 +12,10 @@ from remit.core.journal.rulings import Answer, ApprovalCounted, QuestionSettled,
 from remit.core.journal.turn import Turn
 from remit.core.limits.authority import ValueOrigin
 from remit.core.record import JsonObject, replace
+from remit.core.run.approval import Approval, What
 from remit.core.run.signals import Signal, UserSignal
 from remit.observe.people.packets import (
     QUESTION_SETTLED,
-    Approval,
-    What,
     changes,
     group_of,
     grouped,

@@ -11,9 +11,9 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.escalation import QUEUES, Escalation, Severity, Trigger, escalation_of
 from remit.core.limits.queue import QueueLimits
 from remit.core.record import BlobRef, replace
+from remit.core.run.approval import What
 from remit.core.work.goal import Goal
 from remit.core.work.graph import Node, NodeKind
-from remit.observe.people.packets import What
 from remit.observe.people.queue_items import (
     SUMMARY_CHARS_MAX,
     QueueItem,

@@ -11,10 +11,10 @@ from remit.core.limits.budget import Dimension
 from remit.core.limits.escalation import Severity
 from remit.core.limits.tools import ToolCategory
 from remit.core.record import replace
+from remit.core.run.approval import What
 from remit.core.run.signals import PACKET_UNKNOWN, Signal
 from remit.core.work.goal import Goal
 from remit.core.work.graph import Node, NodeKind
-from remit.observe.people.packets import What
 from remit.orchestrate.executors.human import answer_to, approvals_in
 from remit.orchestrate.executors.reports import PersonApproved, PersonSaid
 from tests.simulation.scenarios import TOOLS

@@ -20,10 +20,10 @@ from remit.core.limits.profiles import GUARDED, STANDARD
 from remit.core.limits.queue import QUEUE_INVALID, QueueLimits, ReceiptKind
 from remit.core.limits.tools import ToolCategory
 from remit.core.record import replace
+from remit.core.run.approval import What
 from remit.core.run.person import PERSON_INVALID
 from remit.core.run.signals import Signal
 from remit.core.schema.strict_yaml import YamlFault
-from remit.observe.people.packets import What
 from remit.orchestrate.facade import System
 from remit.orchestrate.people.queues import NOTHING_HANDED_ON, QUEUE_FOREIGN, QUEUE_FULL, read_queues
 from remit.orchestrate.ports import Store

@@ -19,8 +19,9 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.record import JsonObject, Record, replace
+from remit.core.run.approval import Approval
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, Signal
-from remit.observe.people.packets import GROUP_MARK, VERSION_CHARS_MIN, Approval, is_named, version_of
+from remit.observe.people.packets import GROUP_MARK, VERSION_CHARS_MIN, is_named, version_of
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System

@@ -14,6 +14,7 @@ from remit.core.failure import Ending, RunFailed
 from remit.core.failure_families import FailureCategory
 from remit.core.limits.tools import ToolChoice
 from remit.core.record import JsonObject, Record, Text
+from remit.core.run.approval import Approval
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.messages import Message
 from remit.core.run.usage import TokenUsage
@@ -146,6 +147,8 @@ class WaitingFor(Record):
     expires_at_ms: int = 0
     endings: tuple[Ending, ...] = ()
     paused: tuple[str, ...] = ()
+    # What is asked, in the order of the ids: the call, where its values come from, why it asks, and who may answer.
+    packets: tuple[Approval, ...] = ()
 
 
 class HaltedBy(Record):

@@ -7,17 +7,16 @@ Rule 3: where a value comes from is told beside it: bound, or supplied by nothin
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
 from hashlib import sha256
 
-from remit.core.failure import Ending, RequestRejected
+from remit.core.failure import RequestRejected
 from remit.core.journal.arrivals import CancelRequested
 from remit.core.journal.commands import AskHuman
 from remit.core.journal.rulings import Answer, ApprovalCounted, QuestionSettled, RunEnded
 from remit.core.journal.turn import Turn
 from remit.core.limits.authority import ValueOrigin
-from remit.core.limits.escalation import Severity
 from remit.core.record import JsonObject, Record
+from remit.core.run.approval import Approval
 from remit.core.run.signals import packet_id
 
 # Behind the name of a question: all that were asked together with it.
@@ -29,71 +28,6 @@ VERSION_CHARS_MIN = 12
 
 # Stands where a key is missing before or after a change.
 ABSENT = object()
-
-
-class What(StrEnum):
-    """What is wanted of people."""
-
-    APPROVAL = "approval"
-    QUESTION = "question"
-    OUTCOME = "outcome"
-    RELEASE = "release"
-    REVIEW = "review"
-    ENDING = "ending"
-
-
-class Approval(Record):
-    """One open question, as an inbox shows it. Without a tool it is a question in words."""
-
-    id: str
-    run_id: str
-    purpose: What
-    ending: Ending
-    expires_at_ms: int
-    tool: str = ""
-    effect: str = ""
-    arguments: JsonObject = {}
-    question: str = ""
-    reasons: tuple[str, ...] = ()
-    # What is allowed once, beyond the caps of the budget.
-    releases: tuple[tuple[str, int], ...] = ()
-    tool_version: str = ""
-    boundary_version: str = ""
-    # The call that is in doubt, when a person is asked what became of it.
-    about: str = ""
-    # The name of the first of the questions that were asked together; they are one packet.
-    group: str = ""
-    # The content hash that an answer may name; empty where there is no packet.
-    packet: str = ""
-    call_id: str = ""
-    # Why the gate objects, where each value comes from, and what the run had read by then.
-    objection: str = ""
-    origins: tuple[ValueOrigin, ...] = ()
-    labels: tuple[str, ...] = ()
-    # How far the call reaches, the way back, what would run, and what is left of the budget.
-    blast_radius: str = ""
-    rollback: str = ""
-    # What the category of the tool demands that it declares, and it does not.
-    gaps: tuple[str, ...] = ()
-    source: str = ""
-    left: tuple[tuple[str, int], ...] = ()
-    # Who has approved it so far, and how many different people must.
-    approved_by: tuple[str, ...] = ()
-    approvals_needed: int = 1
-    # To whom it goes, how grave it is, since when it is open, and how many kept silent before.
-    queue: str = ""
-    severity: Severity = Severity.HIGH
-    trigger: str = ""
-    asked_at_ms: int = 0
-    silences: int = 0
-    options: tuple[str, ...] = ()
-    # Whether it waits for room in its queue, which is full.
-    is_outside: bool = False
-    # Who alone answers its queue, and who alone may release what it releases; empty where every person may.
-    answered_by: tuple[str, ...] = ()
-    released_by: tuple[str, ...] = ()
-    # The answer that a reviewer is asked to let stand, in full.
-    answer: str = ""
 
 
 class Change(Record):

@@ -19,10 +19,10 @@ from remit.core.journal.turn import Turn
 from remit.core.limits.escalation import QUEUES, SEVERITY_RANK, TRIGGER_OF, Escalation, Severity, Trigger, escalation_of
 from remit.core.limits.queue import QueueLimits
 from remit.core.record import BlobRef, Record, Text, replace
+from remit.core.run.approval import What
 from remit.core.run.signals import packet_id
 from remit.kernel.results.endings import named
 from remit.kernel.state import RunState, questions
-from remit.observe.people.packets import What
 from remit.observe.plain import plain
 from remit.observe.views.late_outcomes import NOTHING_FOUND, Found
 

@@ -144,7 +144,8 @@ def linked(
     if run.end.ending is None:
         raise RequestRejected(
             SESSION_BUSY,
-            f"exchange {ordinal} of session {request.session_id!r} is open: run {run.run_id}; resume or cancel it first",
+            f"exchange {ordinal} of session {request.session_id!r} is open: run {run.run_id}; "
+            "go on with AgentLoop.resume() or `remit resume`, or cancel it first",
             {"session_id": request.session_id, "run_id": run.run_id},
         )
     own = request.messages

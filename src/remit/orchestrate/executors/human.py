@@ -14,18 +14,33 @@ from remit.core.journal.commands import AskHuman, AskPurpose, question_version
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import FIELDS, Charges
 from remit.core.limits.tool_policy import gaps_of
-from remit.core.record import replace
+from remit.core.record import BlobRef, replace
+from remit.core.run.approval import Approval, What
 from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
+from remit.core.schema.json_text import kept_value
 from remit.kernel.people.questions import released_by
 from remit.kernel.state import RunState, pinned, questions
-from remit.observe.people.packets import Approval, What
 from remit.observe.people.queue_items import asked_at_ms, escalation_asked
+from remit.orchestrate.exchange.conversation import Fetch
 from remit.orchestrate.executors.reports import PersonSaid, Report, report_of
 
 
 def approvals_in(state: RunState, turns: Sequence[Turn] = ()) -> list[Approval]:
     """What a run asks people, oldest first; its turns say since when."""
     return [_approval(state, question, turns) for question in questions(state)]
+
+
+async def approvals_told(state: RunState, turns: Sequence[Turn], fetch: Fetch) -> list[Approval]:
+    """The same, with every text in full."""
+    told: list[Approval] = []
+    for asked, question in zip(approvals_in(state, turns), questions(state), strict=True):
+        arguments = "" if question.packet is None else question.packet.call.arguments
+        if isinstance(arguments, BlobRef):
+            asked = replace(asked, arguments=kept_value(await fetch(arguments)))
+        if isinstance(question.answer, BlobRef):
+            asked = replace(asked, answer=await fetch(question.answer))
+        told.append(asked)
+    return told
 
 
 def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> Approval:

@@ -15,15 +15,15 @@ from remit.core.journal.codec import decode_turn
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import RunEntry
 from remit.core.page import check_limit, page_of
-from remit.core.record import BlobRef, replace
+from remit.core.record import Text, replace
+from remit.core.run.approval import Approval
 from remit.core.run.contract import ToolCallMade
 from remit.core.run.halt import HALTED, HALTS, HaltScope
 from remit.core.run.manifest import Source
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN
-from remit.core.schema.json_text import kept_value
-from remit.kernel.state import RunState, loop_state, pinned, questions, waiting_for
+from remit.kernel.state import RunState, loop_state, pinned, waiting_for
 from remit.observe.history import History, fold, read_history
-from remit.observe.people.packets import GROUP_MARK, Approval, grouped, too_late
+from remit.observe.people.packets import GROUP_MARK, grouped, too_late
 from remit.observe.proof.export import export_lines
 from remit.observe.proof.findings import Fault, Finding, StoreInDoubt, Verification
 from remit.observe.proof.verify import verify_halts, verify_run
@@ -32,7 +32,7 @@ from remit.observe.views.calls_made import calls_made, children_of
 from remit.observe.views.explain import Told, explain
 from remit.observe.views.late_outcomes import NOTHING_BELOW
 from remit.observe.views.outline import loop_states
-from remit.orchestrate.executors.human import approvals_in
+from remit.orchestrate.executors.human import approvals_told
 from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
 from remit.orchestrate.history.repair import doubts
 from remit.orchestrate.history.replay import Audit, audit, kept_texts
@@ -396,17 +396,10 @@ class Archive:
 
     async def _approvals_of(self, run_id: str) -> list[Approval]:
         history = await self.history(run_id)
-        state = fold(history)
-        shown: list[Approval] = []
-        for approval, question in zip(approvals_in(state, history.turns), questions(state), strict=True):
-            arguments = "" if question.packet is None else question.packet.call.arguments
-            if isinstance(arguments, BlobRef):
-                approval = replace(approval, arguments=kept_value(await self._shelf.blobs.get(arguments.digest)))
-            if isinstance(question.answer, BlobRef):
-                text = await self._shelf.blobs.get(question.answer.digest)
-                approval = replace(approval, answer=text.decode())
-            shown.append(approval)
-        return shown
+        return await approvals_told(fold(history), history.turns, self._text)
+
+    async def _text(self, text: Text) -> str:
+        return text if isinstance(text, str) else (await self._shelf.blobs.get(text.digest)).decode()
 
 
 def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:

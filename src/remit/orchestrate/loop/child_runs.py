@@ -77,6 +77,9 @@ def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> 
         packet_ids=tuple(packet for _, packet in packets),
         expires_at_ms=min(expiring, default=0),
         endings=tuple(code for code, _ in packets),
+        packets=tuple(
+            sorted([packet for one in every for packet in one.packets], key=lambda one: stakes_of(one.ending))
+        ),
         paused=tuple(dict.fromkeys([*paused, *(run_id for one in asked for run_id in one.paused)])),
     )
 

@@ -1,10 +1,12 @@
 """Responses: what a caller is told of a run, its children's calls and questions included, with every text in full."""
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from remit.core.journal.codec import decode_turn, plain
 from remit.core.journal.storage import BlobMissing
 from remit.core.record import replace
+from remit.core.run.approval import Approval
 from remit.core.run.contract import CallStatus, SystemResponse, WaitingFor
 from remit.core.run.usage import TokenUsage, sum_usage
 from remit.core.work.values import Output
@@ -12,6 +14,7 @@ from remit.kernel.state import RunState
 from remit.observe.views.calls_made import Begun, CallsOfChild, calls_begun, children_of, long_texts
 from remit.observe.views.execution import raw_answer, response_of, usage_of
 from remit.observe.views.late_outcomes import NOTHING_BELOW
+from remit.orchestrate.executors.human import approvals_told
 from remit.orchestrate.loop.child_runs import doubts_below, is_paused, joined_with
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.step_values import read
@@ -20,8 +23,9 @@ from remit.orchestrate.patterns.step_values import read
 class Responses:
     """Reads responses off the states of runs."""
 
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
+    def __init__(self, runner: Runner, answered_by: Callable[[str], tuple[str, ...]]) -> None:
+        # Who alone answers a queue.
+        self._runner, self._answered_by = runner, answered_by
 
     async def of(self, state: RunState) -> SystemResponse:
         """How a run ended, or what it waits for."""
@@ -35,9 +39,11 @@ class Responses:
             response = replace(response, token_usage=await self._usage(state))
         if (raw := raw_answer(state)) and response.content:
             response = replace(response, raw_content=await self._runner.text(raw))
-        waiting = response.waiting_for
-        if waiting is None or not state.children.held:
+        if response.waiting_for is None:
             return response
+        waiting = replace(response.waiting_for, packets=await self._packets(state, response.waiting_for.packet_ids))
+        if not state.children.held:
+            return replace(response, waiting_for=waiting)
         # What a child asks, its parent waits for: the view of the parent must name the question.
         asked: list[WaitingFor] = []
         paused: list[str] = []
@@ -62,6 +68,14 @@ class Responses:
             is_gone = child.seq < 0
             used.append(told.get(command_id, TokenUsage()) if is_gone else await self._usage(child))
         return sum_usage(used)
+
+    async def _packets(self, state: RunState, order: tuple[str, ...]) -> tuple[Approval, ...]:
+        """What a run itself asks, in this order."""
+        if not order:
+            return ()
+        turns = [decode_turn(data) for data in await self._runner.journal.read(state.run_id)]
+        told = {asked.id: asked for asked in await approvals_told(state, turns, self._runner.text)}
+        return tuple(replace(told[name], answered_by=self._answered_by(told[name].queue)) for name in order)
 
     async def _load(self, run_id: str) -> RunState:
         return (await self._runner.load(run_id)).state

@@ -17,10 +17,10 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import RunEntry
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject
+from remit.core.run.approval import Approval
 from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.core.run.messages import Message, user_message
 from remit.core.run.signals import Signal
-from remit.observe.people.packets import Approval
 from remit.observe.views.explain import Told
 from remit.observe.watcher import metered
 

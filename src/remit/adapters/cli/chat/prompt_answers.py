@@ -12,8 +12,8 @@ from typing import Protocol
 from remit.adapters.cli.screen.packet_lines import change_lines
 from remit.core.journal.codec import read_json
 from remit.core.record import JsonObject, Record, replace
+from remit.core.run.approval import Approval, What
 from remit.core.run.signals import Signal
-from remit.observe.people.packets import Approval, What
 
 # After three answers that are not understood the question is left open.
 TRIES_MAX = 3

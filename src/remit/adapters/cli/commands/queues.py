@@ -181,7 +181,8 @@ def _item_lines(item: "QueueItem") -> "Iterator[Line]":
     from remit.adapters.cli.response_lines import moment
     from remit.adapters.cli.screen.amounts import duration
     from remit.adapters.cli.screen.colours import Ink
-    from remit.observe.people.packets import GROUP_MARK, What
+    from remit.core.run.approval import What
+    from remit.observe.people.packets import GROUP_MARK
 
     grave = Ink.BAD if item.severity == "high" else Ink.PLAIN
     late = [(" overdue", Ink.BAD)] if item.is_overdue else []

@@ -16,10 +16,11 @@ from remit.adapters.cli.screen.terminal import json_line
 from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.tools import Effect
 from remit.core.record import JsonObject
+from remit.core.run.approval import Approval, What
 from remit.core.run.halt import HELD_BACK
 from remit.core.secrets.secret_names import secret_of_named
 from remit.core.secrets.secret_search import covered
-from remit.observe.people.packets import VERSION_SHOWN_CHARS, Approval, What, changes, group_of, origins_of, version_of
+from remit.observe.people.packets import VERSION_SHOWN_CHARS, changes, group_of, origins_of, version_of
 from remit.observe.plain import plain
 
 # In a list of many packets; `remit approvals ID` and a prompt show all of it.
