@@ -77,7 +77,8 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
             rest = "" if len(response.content) <= LINE_CHARS_MAX else f"; all of it: remit show {response.run_id}"
             terminal.remark(f"not accepted as an answer: {plain(response.content, LINE_CHARS_MAX)}{rest}")
     for warning in response.warnings:
-        terminal.remark(f"{run} ended as {response.terminal_code}: {warning}")
+        ended = "" if response.terminal_code is None else f" ended as {response.terminal_code}"
+        terminal.remark(f"{run}{ended}: {warning}")
     if (halt := response.halted) is not None:
         terminal.remark(
             f"{run} stands still: {plain(halt.what, LINE_CHARS_MAX)} is halted by {plain(halt.by, LINE_CHARS_MAX)}: "

@@ -110,7 +110,8 @@ class ModelAnswered(Record, tag=True):
 class ModelFailed(Record, tag=True):
     """A model call ended without an answer. `was_cut` says that it may have cost up to what was reserved.
 
-    `retry_after_ms` is how long whoever serves the model asked to be left alone, 0 when nobody asked.
+    `retry_after_ms` is how long whoever serves the model asked to be left alone, 0 when nobody asked. `is_final` says that
+    asking again would come to the same.
     """
 
     command_id: str
@@ -119,6 +120,7 @@ class ModelFailed(Record, tag=True):
     usage: TokenUsage = TokenUsage()
     was_cut: bool = False
     retry_after_ms: int = 0
+    is_final: bool = False
 
 
 class ToolReturned(Record, tag=True):
