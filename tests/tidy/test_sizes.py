@@ -23,22 +23,10 @@ DWARFS: dict[str, str] = {
     "orchestrate/setup/engine_checkup.py": "check-ups are wired by the assembly alone",
     "provenance/earlier.py": "what earlier runs showed is one of the grounds, each of which has a file",
     "provenance/toolbox.py": "the tools as the gate sees them, which may be replaced without the gate",
+    "testing/runs.py": "a part of the test kit that users import",
+    "testing/trouble.py": "a part of the test kit that users import",
     "tool/builtin/ask_person.py": "a file for each builtin tool",
-    # These belong to their importers and are to move there.
-    **dict.fromkeys(
-        (
-            "adapters/cli/help_text.py",
-            "observe/checkup/tool_checkup.py",
-            "observe/checkup/vault_checkup.py",
-            "observe/proof/halt_journal.py",
-            "observe/views/loop_states.py",
-            "observe/views/validation.py",
-            "testing/laws_of_clocks.py",
-            "testing/laws_of_spending.py",
-            "testing/poor_log.py",
-        ),
-        "a part of its importer",
-    ),
+    "tool/delegate.py": "users import it from remit, and nothing else does",
 }
 
 

@@ -2,7 +2,7 @@
 
 Rule 1: a code belongs to exactly one category, and the beginning of its name says which.
 Rule 2: what callers branch on (code, category, retryable, exit code) comes from these tables; messages are for people.
-Rule 3: a run has one ending. A code that suspends becomes an ending only when its wait expires or nobody can answer.
+Rule 3: a run has one ending. A code that suspends becomes an ending only when its wait expires or no person can answer.
 Rule 4: every ending says who receives authority next.
 """
 
@@ -163,7 +163,7 @@ class EscalationRoute(StrEnum):
 
 
 class EndingKind(StrEnum):
-    """Whether a code closes the run or makes it wait for somebody."""
+    """Whether a code closes the run or makes it wait for a person."""
 
     ENDED = "ended"
     SUSPENDED = "suspended"
@@ -387,7 +387,7 @@ class ArrivalFault(StrEnum):
     SELF_APPROVAL = "SELF_APPROVAL"
     # A name that would be read for another one which the question knows.
     NAME_CONFUSABLE = "NAME_CONFUSABLE"
-    # The boundary names who may release budget, and it is somebody else.
+    # The boundary names who may release budget, and it is another person.
     NOT_RELEASING = "NOT_RELEASING"
     # A call of an agent elsewhere that was approved can no longer be made; it stays held.
     CALL_NOT_ALLOWED = "CALL_NOT_ALLOWED"
@@ -408,6 +408,10 @@ class RemitError(Exception):
 
 class RequestRejected(RemitError):
     """A request was turned away at the door; nothing has begun."""
+
+
+class RunFailed(RemitError):
+    """A run has no value to go on with: it failed, or it waits for a person."""
 
 
 class InvariantBroken(RemitError):

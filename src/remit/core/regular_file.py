@@ -1,6 +1,6 @@
 """Files that lie in a folder which another user may have made: they are opened only where they are files.
 
-Rule 1: a link, a pipe, a device or a folder in the place of a file is refused, and nobody waits for whoever would write into it.
+Rule 1: a link, a pipe, a device or a folder in the place of a file is refused, and no process waits for its writer.
 Rule 2: what is looked at is what was opened, so that nothing else can be put there in between.
 """
 
@@ -29,7 +29,7 @@ def _opened(path: Path, flags: int) -> int:
     try:
         descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        # Links are not followed, nobody reads from the pipe, and nothing connects to a socket by opening it.
+        # Links are not followed, the pipe is not read, and nothing connects to a socket by opening it.
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise _refused(path) from error
         raise

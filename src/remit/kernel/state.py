@@ -1,6 +1,6 @@
 """RunState: where one governed run stands. It is the fold of its turns and nothing else.
 
-Rule 1: only apply() changes a RunState; everyone else reads it.
+Rule 1: only apply() changes a RunState; all other code reads it.
 Rule 2: nothing here is written anywhere: delete a state, fold the turns, and it is back.
 Rule 3: a run stands at one node with a set of open commands; `paused` and `asking` are overlays that keep
         the node beneath.
@@ -481,7 +481,7 @@ def is_safe_to_repeat(state: RunState, command: Command) -> bool:
     """Whether a command without an outcome may be performed again after a crash.
 
     Everything may but a mutating tool call; and that too when the tool declares itself idempotent, since it
-    gets the same key. One in doubt waits for whoever was asked about it, one that a halt withheld for the resume.
+    gets the same key. One in doubt waits for the answer about it, one that a halt withheld for the resume.
     """
     if command.id in state.commands.doubted or command.id in state.commands.withheld:
         return False

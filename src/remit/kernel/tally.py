@@ -5,7 +5,7 @@ Rule 2: every promise a decision makes (budget, a message, an open command, a vi
 Rule 3: some fields say how the run will stand (node, blocking, asking, paused, left, the context, the answer, stopped):
         those of RunState with the same name must agree after apply(), and the simulation compares them, turn by turn.
         The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the run is past
-        comparing: it takes its orders back, and nobody reads what they were counted as.
+        comparing: it takes its orders back, and what they were counted as is not read.
 """
 
 from collections.abc import Mapping
@@ -177,7 +177,7 @@ class Tally:
         self.decisions.append(command)
 
     def take_back_orders(self) -> None:
-        """Forget every command that was ordered so far, since nobody has been told of it and the run ends.
+        """Forget every command that was ordered so far, since no executor has been told of it and the run ends.
 
         What was counted for them stays; folding the ending releases whatever is open, and nothing is reserved after it.
         """
@@ -199,7 +199,7 @@ class Tally:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether the run goes nowhere until somebody has released steps or time."""
+        """Whether the run goes nowhere until a person has released steps or time."""
         if self.is_freezing:
             return True
         return self.asking > 0 and not self.is_thawed and any(map(freezes, self.state.commands.open.values()))

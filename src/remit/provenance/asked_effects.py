@@ -2,7 +2,7 @@
 
 Rule 1: a tool is asked for by its own words.
 Rule 2: a word asks when it stands as a verb or as a new thing ("make a transfer"), not as a thing that exists ("the
-        transfer"), not in the past, not negated, not quoted and not pasted. What is asked, or said of somebody else, is
+        transfer"), not in the past, not negated, not quoted and not pasted. What is asked, or said of another person, is
         no order: "can Ann send it?", "what I should delete".
 Rule 3: a verb that no tool knows as its own may still find one: any word of a name or description, but only where
         the user's sentence puts it as an order.
@@ -44,7 +44,7 @@ from remit.provenance.vocabulary import (
 
 # As many as there are targets; each of them once.
 MANY = 1_000_000
-# Nobody dictates more; what stands behind it asks for nothing.
+# More is never dictated; what stands behind it asks for nothing.
 PLANNED_WORDS_MAX = 4_000
 # How many words back a "not" still holds.
 _NEGATED_WORDS_MAX = 3
@@ -163,7 +163,7 @@ def _opens_question(words: Words, lowered: list[str], place: int) -> bool:
 
 
 def _has_subject(words: Words, lowered: list[str], place: int) -> bool:
-    """Whether what may or should be is said of anybody but the one who is asked."""
+    """Whether what may or should be is said of another than the one who is asked."""
     if _WORD.search(_gap(words, place)) is not None:
         return True
     return not words.tokens[place].opens and lowered[place - 1] not in REQUESTED | JOINING

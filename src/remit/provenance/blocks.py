@@ -4,8 +4,8 @@ Rule 1: fences, triple quotes, passages between rules, quoted mail, tagged block
         after a colon are data.
 Rule 2: data is blanked out and not cut out, so that places in the rest still count from the prompt's start.
 Rule 3: in doubt a block is data: the gate then asks, and asking is the cheaper mistake.
-Rule 4: whoever wrote the data may have written marks into it. So a block reaches from its first mark to the last one in
-        the message, and one that nobody closes to the message's end.
+Rule 4: the writer of the data may have written marks into it. So a block reaches from its first mark to the last one in
+        the message, and an unclosed one to the message's end.
 Rule 5: each message is looked at alone: what was pasted into one says nothing about the next.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from remit.core.regex import regex
 
-# A passage of this length after a colon is a text that somebody brought along, not a sentence they dictate.
+# A passage of this length after a colon is a text that the user brought along, not a sentence they dictate.
 PASSAGE_CHARS_MIN = 400
 # Longer than any name or title: a quotation of this length is a text within the text.
 QUOTE_CHARS_MAX = 200

@@ -1,7 +1,7 @@
 """Earlier exchanges: which messages of a conversation may still supply values to the exchange that goes on now.
 
 Rule 1: an earlier message asks for nothing. It may supply values where this exchange names something that the message
-        names, too; where it names nothing itself, the last message that names anything may. Whoever names somebody new
+        names, too; where it names nothing itself, the last message that names anything may. A user who names a new person
         has left the earlier ones behind.
 Rule 2: a name is what is written as one, and a plain word to which an order turns: "dm kofi", "to kofi".
 Rule 3: what is too much to be kept is forgotten from the oldest message on, so that there is room for the last one.

@@ -12,6 +12,8 @@ from remit.core.record import JsonObject, Record
 from remit.provenance.labels import Origin
 
 VALUE_SHOWN_CHARS_MAX = 200
+# Who said no where nobody answered in time; no person has this name.
+SILENCE = ""
 
 
 class Decision(StrEnum):
@@ -90,7 +92,7 @@ class Verdict(Record):
     fix: str = ""
     approved_by: str = ""
     arguments: JsonObject | None = None
-    # The call reads, and nobody asks where its values come from.
+    # The call reads, and where its values come from is not asked.
     is_free: bool = False
 
     @property

@@ -5,7 +5,7 @@ Rule 2: picks are computed when a result arrives, so that a decision is a few lo
 Rule 3: the day of a run comes from a trusted date that a lookup without arguments returned alone.
 Rule 4: only this exchange asks: the last message of the user, and what they say while the run is open. Messages of
         earlier exchanges may supply values; `earlier` says which.
-Rule 5: what was read in earlier exchanges counts as read unasked: nobody asks for it now.
+Rule 5: what was read in earlier exchanges counts as read unasked: it is not asked for now.
 """
 
 from collections.abc import Iterable
@@ -61,7 +61,7 @@ class Evidence:
         self.approved: set[tuple[str, str, str]] = set()
         self._listen()
         self.figures = Figures(self.asking)
-        # What was read without being asked for, and who could have read all of it anyway; None: nobody is known to.
+        # What was read without being asked for, and who could have read all of it anyway; None: no reader is known.
         self.holds_back = not {Reads.PRIVATE.value, Reads.SECRET.value}.isdisjoint(read)
         self.labels: tuple[str, ...] = tuple(sorted(read))
         self.may_know: frozenset[str] | None = frozenset() if self.holds_back else None
@@ -161,7 +161,7 @@ class Evidence:
         if declaration is None or declaration.effect is not Effect.READ or declaration.reads is Reads.PUBLIC:
             return
         if declaration.directory and declaration.reads is Reads.PRIVATE and observation.chosen:
-            return  # Who somebody is was looked up in order to reach them.
+            return  # Who a person is was looked up in order to reach them.
         if declaration.reads is not Reads.SECRET and _only_names(observation):
             return
         self.has_read = _with_label(self.has_read, declaration.reads.value)
@@ -210,7 +210,7 @@ class Evidence:
         return Pick("each") if covered else None
 
     def _addresses(self, name: str) -> bool:
-        """Whether the words turn to somebody of this name; earlier ones only where this exchange turns to nobody."""
+        """Whether the words turn to a person of this name; earlier ones only where this exchange turns to none."""
         return (self.asking if self._turns_to else self.words).addresses(name)
 
 

@@ -24,7 +24,7 @@ INFERRED = "~"
 
 NUMBERS = frozenset({"number", "amount", "money", "price", "integer", "int", "float", "count", "percent", "decimal"})
 MOMENTS = frozenset({"date", "time", "datetime", "date-time", "timestamp", "moment"})
-# Kinds of things. All other supplying kinds tell who somebody is or where they can be reached.
+# Kinds of things. All other supplying kinds tell who a person is or where they can be reached.
 THINGS = frozenset({"id", "path", "enum", "bool", "boolean"}) | NUMBERS | MOMENTS
 
 _MEASURES = frozenset({"bool", "boolean", "enum"}) | NUMBERS | MOMENTS
@@ -57,7 +57,7 @@ def supplies(kind: str) -> bool:
 
 
 def is_identity(kind: str) -> bool:
-    """Whether a kind tells who somebody is or where they can be reached; things, numbers and dates do not."""
+    """Whether a kind tells who a person is or where they can be reached; things, numbers and dates do not."""
     return base_of(kind) not in THINGS
 
 

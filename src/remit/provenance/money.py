@@ -80,7 +80,7 @@ class Amount(Record):
 
 
 class Meant(Record):
-    """The numbers that count as amounts for a tool; `rivals` are those of which nobody can tell which is meant."""
+    """The numbers that count as amounts for a tool; `rivals` are those of which it is open which is meant."""
 
     spans: dict[str, tuple[int, int]] = {}
     rivals: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
 """Payload: free text may say anything, but what it points to must be bound, and what it carries out must be asked for.
 
 Rule 1: links, addresses, account and telephone numbers inside payload are bound by the words or by a picked record.
-Rule 2: opaque tokens and invisible characters ask: nobody can see what they carry.
+Rule 2: opaque tokens and invisible characters ask: what they carry cannot be seen.
 Rule 3: text is folded to find references, never to match them; folding can only make the gate ask more.
 Rule 4: after private data was read that the words did not ask for, only the user's own words leave, unless all who
         receive them could read that data anyway. After secrets were read, always.
@@ -20,17 +20,17 @@ from remit.provenance.kinds import INFERRED, satisfies
 from remit.provenance.leaves import Leaf
 from remit.provenance.references import is_file_name, is_prose, opaque_in, pointers_in, references_in, skimmed
 
-# A text of this length is a document; nobody can judge it at a glance, and its references could be anywhere.
+# A text of this length is a document; it cannot be judged at a glance, and its references could be anywhere.
 PAYLOAD_CHARS_MAX = 100_000
 # Zero-width, bidirectional and tag characters. The joiner U+200D is left out: it builds emoji.
 _INVISIBLE = regex("[\u00ad\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 # What vouches for payload that carries nothing but the user's own words.
 _HARMLESS = frozenset({"words", "typed"})
-# What stands before the name of somebody who is addressed, and before that of a purse.
+# What stands before the name of a person who is addressed, and before that of a purse.
 _SIGILS = frozenset("@$")
 # Browsers take these for the dot of a host.
 _DOTS = regex("[\u3002\uff0e\uff61]")
-# An address that is spelled out, as it is read to somebody: "eve at evil dot example", "www dot evil dot example".
+# An address that is spelled out, as it is read aloud: "eve at evil dot example", "www dot evil dot example".
 _SPOKEN = regex(r"\b(?:(?:at|slash)\s+[\w-]+|www)\s+dot\s+\w", re.IGNORECASE)
 _SPOKEN_DOT = regex(r"\s+dot\s+", re.IGNORECASE)
 _SPOKEN_AT = regex(r"\s+at\s+(?=[\w-]+\.\w)", re.IGNORECASE)
@@ -84,7 +84,7 @@ def _is_bound(reference: str, evidence: Evidence, declaration: Declaration) -> b
     words = evidence.words
     if reference in words.references or reference in words.strings or reference in words.numbers:
         return True
-    # Whoever says "ann" means "@ann" as well.
+    # A user who says "ann" means "@ann" as well.
     if reference[:1] in _SIGILS and _is_bound(reference[1:], evidence, declaration):
         return True
     if (declaration.name, "", reference) in evidence.approved:

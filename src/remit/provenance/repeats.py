@@ -101,7 +101,7 @@ def _with_place(part: Part) -> str:
 
 def _parts(arguments: Sequence[Argument], words: Words | None) -> list[Part]:
     parts: list[Part] = []
-    # A call that falls on nobody and nothing is told apart by all that it says.
+    # A call that falls on no person and no thing is told apart by all that it says.
     aimed = [one for one in arguments if _is_target(one)] or [one for one in arguments if _is_scalar(one)]
     for argument in aimed:
         path, kind = argument.path, argument.kind

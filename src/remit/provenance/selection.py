@@ -3,8 +3,8 @@
 Rule 1: a record is picked when it is the only one of a lookup whose arguments came from the user, the only one that the
         words name, or at the end of an order that the words ask for and the gate computes itself.
 Rule 2: naming is exact, and rivals are counted loosely: whatever contains the name in any case is a rival.
-Rule 3: who somebody is comes from a record only where the words name the relation (the field's own name), or from a
-        directory in which they name the entry. A label that others wrote names nobody.
+Rule 3: who a person is comes from a record only where the words name the relation (the field's own name), or from a
+        directory in which they name the entry. A label that others wrote names no person.
 Rule 4: all, each, every and both cover the records they are said of, if the lookup came from the user.
 Rule 5: a listing that was cut, or whose arguments the model chose, picks nothing.
 """
@@ -57,7 +57,7 @@ _PERIODS = frozenset({"week", "month", "year", "night", "day", "weekend", "time"
 _TAIL_WORDS_MAX = 2
 # Shorter labels are parts of too many names.
 _PART_CHARS_MIN = 3
-# Stems that tell nothing about who somebody is to the user.
+# Stems that tell nothing about who a person is to the user.
 _GENERIC = frozenset({"nam", "user", "id", "address"})
 _VAGUE = frozenset({"best", "top"})
 _DEAR = frozenset({"cheapest", "priciest", "expensive", "costly"})
@@ -157,8 +157,8 @@ def _is_named(value: Any, kind: str, words: Words) -> bool:
     if text.isdecimal():
         return words.identifier_said(text, (stem(kind.partition(":")[2]),)) is not None
     if kind == LABEL and EMAIL.fullmatch(text):
-        return False  # An address names whom it belongs to, not what somebody labelled with it.
-    # A plain word is too common to name a record: anybody can call a file "summary".
+        return False  # An address names whom it belongs to, not what was labelled with it.
+    # A plain word is too common to name a record: any writer can call a file "summary".
     return text in words.names or _is_named_noun(text, words)
 
 
@@ -350,7 +350,7 @@ def is_related(
     declaration: Declaration | None,
     addresses: Callable[[str], bool],
 ) -> bool:
-    """Whether the words ask for who somebody is in just this way, or turn to them; things need no relation."""
+    """Whether the words ask for who a person is in just this way, or turn to them; things need no relation."""
     if not is_identity(origin.kind):
         return True
     key = origin.field.removesuffix("[]").rpartition(".")[2]

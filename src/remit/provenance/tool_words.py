@@ -1,4 +1,4 @@
-"""The words of tools: the stems that each is asked with, before anybody has asked.
+"""The words of tools: the stems that each is asked with, before a user has asked.
 
 Rule 1: they are made of the declarations alone, so runs with the same tools share them.
 Rule 2: a tool's own words are what it declares it is asked with, the verb its name begins with, and the verbs its

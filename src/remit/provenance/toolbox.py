@@ -2,7 +2,7 @@
 
 Rule 1: it depends on the tools alone, and nothing in it changes afterwards.
 Rule 2: lists are told apart by their content. One that JSON cannot hold as it is stays with the run that brought it.
-Rule 3: what is kept is a copy, read back from its bytes, so that nobody can change a list behind the runs that share it.
+Rule 3: what is kept is a copy, read back from its bytes, so that a list cannot be changed behind the runs that share it.
 """
 
 from functools import lru_cache
@@ -17,7 +17,7 @@ from remit.provenance.leaves import Leaves
 from remit.provenance.records import Layout
 from remit.provenance.tool_words import ToolWords
 
-# Whoever opens many runs has a few lists of tools, each some tens of kilobytes long. What is made of one takes some
+# A process that opens many runs has a few lists of tools, each some tens of kilobytes long. What is made of one takes some
 # twenty times its bytes, so a long list is not kept.
 TOOLBOXES_KEPT_MAX = 32
 TOOLBOX_KEPT_BYTES_MAX = 128 * 1024

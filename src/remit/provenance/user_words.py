@@ -174,7 +174,7 @@ class Words(Record):
         return self.tokens[place].text.lower() if place >= 0 else ""
 
     def addresses(self, value: str) -> bool:
-        """Whether the words turn to somebody of this name: "to Ann", "mail Ann Lee", "Ann and Bob"; never in quotes."""
+        """Whether the words turn to a person of this name: "to Ann", "mail Ann Lee", "Ann and Bob"; never in quotes."""
         start = -1 if value in self.references else self.bare.find(value)
         while start >= 0:
             if _is_whole(self.bare, start, start + len(value)) and self._turns_to(start):

@@ -80,9 +80,9 @@ LEADS = frozenset(
         "now",
     }
 )
-# What may stand before somebody or something that is addressed by a plain word.
+# What may stand before a person or a thing that is addressed by a plain word.
 PREPOSITIONS = frozenset({"to", "with", "for", "from", "by", "in", "on", "at", "and", "or", "as"})
-# What may stand before somebody to whom one turns.
+# What may stand before a person to whom the words turn.
 TURNING = frozenset({"to", "with", "for", "and", "or", "cc"})
 # What narrows a noun: "all files from March", "the latest message that Ann wrote". "to" mostly says where to.
 NARROWING = frozenset(
@@ -106,7 +106,7 @@ INQUIRING = frozenset({"what", "who", "whom", "whose", "when", "where", "why", "
 HAVING = frozenset({"has", "have", "had", "is", "are", "was", "were", "am"})
 QUESTIONS = INQUIRING | HAVING | {"did", "does"}
 PRONOUNS = frozenset({"i", "you", "he", "she", "it", "we", "they", "any", "anybody", "anyone", "somebody", "someone"})
-# What may or should be. Said to the one who is asked it is a request, of anybody else it is none.
+# What may or should be. Said to the one who is asked it is a request, of any other it is none.
 MODALS = frozenset({"can", "could", "should", "would", "will", "must", "may", "might", "shall"})
 REQUESTED = frozenset({"you", "u"})
 STATING = frozenset({"is", "was", "are", "were", "has", "have", "had", "will", "would"})

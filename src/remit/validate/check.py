@@ -1,6 +1,6 @@
 """Checking: hold an answer against a rule set and say which rules passed and what breaks the others.
 
-Rule 1: judging changes nothing, asks nobody and reads no clock; equal values get equal reports.
+Rule 1: judging changes nothing, asks no person and reads no clock; equal values get equal reports.
 Rule 2: rules do not see each other: their order decides the order of the listing and nothing else.
 Rule 3: a rule that cannot be judged is broken, never passed by accident.
 Rule 4: a rule set is compiled once, which finds everything that is wrong with it, and used from any thread.

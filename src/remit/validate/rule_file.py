@@ -1,7 +1,7 @@
 """Rule sets from YAML files, in the shape docs/validation.md describes.
 
 Rule 1: a file and Python build equal rule sets, with equal versions; the file is only the friendlier spelling.
-Rule 2: a name nobody knows, of a check or of a key, is refused with the nearest one that is known.
+Rule 2: an unknown name, of a check or of a key, is refused with the nearest one that is known.
 Rule 3: an error names the file, the line, the value found and what would be right.
 """
 

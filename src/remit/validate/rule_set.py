@@ -13,7 +13,7 @@ from typing import TypeAlias
 from remit.core.journal.versions import content_version
 from remit.core.record import Record
 
-# As often as an answer is asked for again when nobody says otherwise.
+# As often as an answer is asked for again by default.
 REASKS_MAX_DEFAULT = 2
 
 

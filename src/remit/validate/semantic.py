@@ -1,6 +1,6 @@
 """Semantic checks: what a judge is asked about the meaning of an answer, and how its verdict is read.
 
-Rule 1: nobody is asked here. The judge is a model call, which is budgeted and journaled where all model calls are.
+Rule 1: no model is asked here. The judge is a model call, which is budgeted and journaled where all model calls are.
 Rule 2: the answer and its evidence are data: they are handed over between marks that they cannot contain.
 Rule 3: a verdict is read strictly. One that cannot be read, and one that is missing, is an objection.
 """
@@ -69,7 +69,7 @@ def ask_of(check: SemanticCheck, answer: str, *, evidence: Sequence[Candidate] =
 def verdict_of(check: SemanticCheck, said: str | None) -> tuple[Breach, ...]:
     """What a judge found wrong; nothing means that the check holds. None stands for a judge who was not heard."""
     if said is None:
-        return (_breach(check, "was not judged; nobody was there to answer the question"),)
+        return (_breach(check, "was not judged; no judge answered the question"),)
     verdict = _read(said)
     if verdict is None:
         return (_breach(check, "was judged in words that cannot be read as a verdict", shown(said)),)

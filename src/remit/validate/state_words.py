@@ -46,7 +46,7 @@ _NEGATION_WORDS_MAX = 4
 _WORD = regex(r"[a-z]+(?:['\u2019][a-z]+)?|\b0\b")
 _CLAUSE = regex(r"[.,;:!?()\n]")
 _SPLIT = regex(r"[^a-z]+")
-# As many words as anybody gives a state.
+# As many words as a state is given.
 ENUM_WORDS_MAX = 64
 _DEPTH_MAX = 32
 

@@ -25,7 +25,7 @@ UNSUPPORTED_MAX = 5
 VALUE_CHARS_MAX = 60
 # What is longer is a table or a dump, not an answer or a look-up that is read value by value.
 TEXT_CHARS_MAX = 200_000
-# Nobody compares more by hand, and every one is held against all that was observed.
+# More are not compared by hand, and every one is held against all that was observed.
 NUMBERS_JUDGED_MAX = 200
 # What has more digits names something, and counts nothing.
 DIGITS_MAX = 24
@@ -271,7 +271,7 @@ def _is_identifier(word: str) -> bool:
 
 
 def _is_rounded(known: Decimal, value: Decimal, step: Decimal) -> bool:
-    """Whether a value is what somebody makes of a known one who rounds or cuts it to such steps."""
+    """Whether a value is what rounding or cutting to such steps makes of a known one."""
     return value - step * _HALF <= known < value + step
 
 

@@ -6,7 +6,7 @@ from operator import attrgetter
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.codec import encode_turn, hash_turn
 from remit.core.journal.commands import COMMANDS, AskHuman, CallModel, CallTool, StartChild
-from remit.core.journal.rulings import CallTaken, ChildHeld, QuestionSettled, RunEnded
+from remit.core.journal.rulings import CallTaken, ChildHeld, ChildReleased, QuestionSettled, RunEnded
 from remit.core.journal.turn import Decision
 from remit.core.limits.budget import COUNTERS, FIELDS
 from remit.core.record import replace
@@ -76,7 +76,7 @@ def _is_relied_on(decision: Decision) -> bool:
     """Whether a decision lets an effect happen, asks or releases a person, takes a call or ends the run."""
     if isinstance(decision, CallTool):
         return decision.mutating
-    return isinstance(decision, AskHuman | QuestionSettled | ChildHeld | CallTaken | RunEnded)
+    return isinstance(decision, AskHuman | QuestionSettled | ChildHeld | ChildReleased | CallTaken | RunEnded)
 
 
 def only_what_turns_order_is_done(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

@@ -91,8 +91,8 @@ def test_a_verb_without_its_scope_says_which_it_takes() -> None:
     assert error.code == SCOPE_LACKING
     assert error.details == {"verb": "submit", "scope": "runs.start"}
     assert "'ada' of tenant 'acme'" in error.message
-    assert "only whoever operates the store" in refusal(expect_scope, ADA, Scope.OPERATE, "rebuild").message
-    assert "act for somebody" in refusal(expect_scope, OPERATOR, Scope.ADMIN, "delete").message
+    assert "only the operator of the store" in refusal(expect_scope, ADA, Scope.OPERATE, "rebuild").message
+    assert "act for a user" in refusal(expect_scope, OPERATOR, Scope.ADMIN, "delete").message
 
 
 def test_a_copy_takes_every_permission_of_its_origin() -> None:

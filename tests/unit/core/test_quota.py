@@ -131,7 +131,7 @@ def test_a_refusal_names_tenant_dimension_quota_spent_reserved_and_when_it_renew
 def test_a_quota_without_an_end_never_renews_and_spent_is_not_given_back() -> None:
     error = exhausted(standing("", LIMIT, Committed(100)), 1)
     assert error.details["renews_at"] is None
-    assert error.message.startswith("whoever names no tenant may spend output_tokens=100 in all")
+    assert error.message.startswith("requests without a tenant may spend output_tokens=100 in all")
     assert error.message.endswith("; raise the quota")
 
 

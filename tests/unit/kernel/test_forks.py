@@ -202,10 +202,9 @@ def test_the_child_that_an_origin_waits_with_is_not_the_fork_s() -> None:
     fork = copied(origin)
     assert (fork.state.children.held, fork.state.clock.hold) == ({}, None)
     resumed(fork)
-    standing = [fork.state.clock.is_standing]
+    was_standing = fork.state.clock.is_standing
     fork.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED))
-    standing.append(fork.state.clock.is_standing)
-    assert standing == [False, True]
+    assert (was_standing, fork.state.clock.is_standing) == (False, True)
     fork.heard_from_child()
     assert fork.state == fold(fork.journal)
 

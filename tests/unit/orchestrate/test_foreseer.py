@@ -27,7 +27,7 @@ from remit.orchestrate.loop.offspring import child_manifest
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.ports import Store
 from remit.orchestrate.setup import foreseer as foreseer_module
-from remit.orchestrate.setup.foreseer import KINDS_MAX, RUNS_MAX, USES_MAX, Foreseer
+from remit.orchestrate.setup.foreseer import KINDS_MAX, RUNS_MAX, USES_MAX, USES_SETTLED_MAX, Foreseer
 from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
 from remit.tool.declare.decorator import tool
 from tests.unit.kernel import builders as built
@@ -193,6 +193,23 @@ def test_of_many_runs_that_begin_at_once_one_learns_for_all() -> None:
             found = await asyncio.gather(*(looking.foreseen(manifest) for _ in range(USES_MAX)))
             assert all(one.foresight is not None for one in found)
             assert len(counted.read_ids) == RUNS_MIN
+
+    asyncio.run(play())
+
+
+def test_what_as_many_runs_said_as_are_learned_from_serves_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreseer_module, "RUNS_MAX", RUNS_MIN)
+
+    async def play() -> None:
+        async with in_memory() as system:
+            (run_id, *_) = await succeed(system, RUNS_MIN)
+            looking, counted = foreseer(system.store)
+            manifest = await manifest_of(system, run_id)
+            for _ in range(USES_SETTLED_MAX):
+                await looking.foreseen(manifest)
+            assert counted.asked == 2
+            await looking.foreseen(manifest)
+            assert counted.asked == 3
 
     asyncio.run(play())
 

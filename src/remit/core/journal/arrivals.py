@@ -17,6 +17,10 @@ from remit.core.run.manifest import Manifest, Source
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_schema import Violation
 
+# Why a call is turned away that a person said no to, or that nobody answered for while there was time.
+SAID_NO = "a person said no to exactly this call"
+NOBODY_ANSWERED = "the question about exactly this call expired without an answer, which is a no"
+
 
 class Provenance(StrEnum):
     """Where the control arguments of a call were found to come from."""
@@ -101,7 +105,7 @@ class ModelAnswered(Record, tag=True):
     raw: Text = ""
     model: str = ""
     unsupported: tuple[str, ...] = ()
-    # What the answer presents as verified and nobody has seen; said only where the boundary looks for that.
+    # What the answer presents as verified and no observation shows; said only where the boundary looks for that.
     ungrounded: tuple[str, ...] = ()
     # The secret of the house that stood in its text or its reasoning, which no model is shown.
     exposed: str = ""
@@ -110,7 +114,7 @@ class ModelAnswered(Record, tag=True):
 class ModelFailed(Record, tag=True):
     """A model call ended without an answer. `was_cut` says that it may have cost up to what was reserved.
 
-    `retry_after_ms` is how long whoever serves the model asked to be left alone, 0 when nobody asked. `is_final` says that
+    `retry_after_ms` is how long the server of the model asked to be left alone, 0 when it did not. `is_final` says that
     asking again would come to the same.
     """
 
@@ -142,7 +146,7 @@ class ToolReturned(Record, tag=True):
     critical: tuple[tuple[str, str], ...] = ()
     # The flags that it raises, by what its tool declares and by what the boundary looks for.
     flags: tuple[str, ...] = ()
-    # Several open calls could have brought it, and nobody says which: what was read is told by a turn of its own.
+    # Several open calls could have brought it, and it is unknown which: what was read is told by a turn of its own.
     is_shared: bool = False
 
 
@@ -159,14 +163,14 @@ class ToolFailed(Record, tag=True):
     exposed: bool = False
     # The flags that the words of its failure raise.
     flags: tuple[str, ...] = ()
-    # The function was entered and did not say that nothing happened, so nobody knows what it has changed.
+    # The function was entered and did not say that nothing happened, so it is unknown what it has changed.
     is_unknown: bool = False
-    # Several open calls could have failed so, and nobody says which.
+    # Several open calls could have failed so, and it is unknown which.
     is_shared: bool = False
 
 
 class ToolOutcomeLost(Record, tag=True):
-    """Whoever performed this mutating command died before reporting: nobody knows whether it happened."""
+    """The executor of this mutating command died before reporting: it is unknown whether it happened."""
 
     command_id: str
 
@@ -174,7 +178,7 @@ class ToolOutcomeLost(Record, tag=True):
 class ToolReconciled(Record, tag=True):
     """A tool was asked what became of an earlier call. If it happened, the content is that call's result.
 
-    `why` says why nobody knows, where it is not known.
+    `why` says why it is unknown, where it is.
     """
 
     command_id: str
@@ -258,7 +262,7 @@ class ApprovalGiven(Record, tag=True):
     reason: str = ""
     # Whether the values that nothing supplied may be used by this tool for the rest of the run.
     for_values: bool = False
-    # Whoever proposed the call elsewhere waits for this very answer, and makes the call at once. Where nobody does, the
+    # The agent that proposed the call elsewhere waits for this very answer, and makes the call at once. Otherwise the
     # call waits until it is proposed again.
     is_awaited: bool = False
 
@@ -308,7 +312,7 @@ class ChildEnded(Record, tag=True):
     usage: TokenUsage = TokenUsage()
     # What a judge objects to.
     problems: tuple[str, ...] = ()
-    # How long it is known to have waited for people; -1 where nobody says.
+    # How long it is known to have waited for people; -1 where it is unknown.
     stood_ms: int = -1
     # Tools of which it or those beneath it committed observations, and how many.
     observed: tuple[tuple[str, int], ...] = ()
@@ -322,7 +326,7 @@ class ChildEnded(Record, tag=True):
 
 
 class ChildSuspended(Record, tag=True):
-    """A child run waits for a person, under this code; nothing moves it until somebody answers."""
+    """A child run waits for a person, under this code; nothing moves it until a person answers."""
 
     command_id: str
     waiting_for: Ending
@@ -335,7 +339,7 @@ class ChildLost(Record, tag=True):
 
 
 class CancelRequested(Record, tag=True):
-    """Someone wants the run to stop at once. `unbegun` are its open calls that certainly will not be made any more."""
+    """A user wants the run to stop at once. `unbegun` are its open calls that certainly will not be made any more."""
 
     by: str
     reason: str = ""
@@ -343,19 +347,19 @@ class CancelRequested(Record, tag=True):
 
 
 class PauseRequested(Record, tag=True):
-    """Someone wants no new commands issued."""
+    """A user wants no new commands issued."""
 
     by: str
 
 
 class ResumeRequested(Record, tag=True):
-    """Someone wants a paused run to go on."""
+    """A user wants a paused run to go on."""
 
     by: str
 
 
 class FeedbackGiven(Record, tag=True):
-    """Someone adds words for the model's next call, without deciding anything."""
+    """A user adds words for the model's next call, without deciding anything."""
 
     by: str
     text: Text
@@ -363,7 +367,7 @@ class FeedbackGiven(Record, tag=True):
 
 
 class RetryRequested(Record, tag=True):
-    """Someone wants an ended run tried again, as a fork that names it. One that succeeded needs a reason."""
+    """A user wants an ended run tried again, as a fork that names it. One that succeeded needs a reason."""
 
     by: str
     reason: str = ""
@@ -380,7 +384,7 @@ class RunForked(Record, tag=True):
 
 
 class SessionNoted(Record, tag=True):
-    """Someone keeps an entry for the session: this run and every later one of it. The value is a JSON text."""
+    """A user keeps an entry for the session: this run and every later one of it. The value is a JSON text."""
 
     by: str
     key: str
@@ -397,8 +401,8 @@ class SourcesAccepted(Record, tag=True):
 class RunHalted(Record, tag=True):
     """Dispatch is halted: these open commands were not begun, or were called off, and wait until the halt is lifted.
 
-    `number` is the entry of the journal of halts, `what` says in words what that entry halts. It is 0 where nobody halted
-    anything: what a command needs is missing here, and `why` says what.
+    `number` is the entry of the journal of halts, `what` says in words what that entry halts. It is 0 where no halt is
+    in force: what a command needs is missing here, and `why` says what.
     """
 
     by: str
@@ -409,7 +413,7 @@ class RunHalted(Record, tag=True):
 
 
 class RunTaken(Record, tag=True):
-    """Somebody has taken up the run under a lease that may expire; whoever drove it before can write nothing behind this.
+    """A new driver has taken up the run under a lease that may expire; the one before can write nothing behind this.
 
     `token` is the fencing token of the lease.
     """
@@ -420,7 +424,7 @@ class RunTaken(Record, tag=True):
 class CallProposed(Record, tag=True):
     """An agent that runs elsewhere proposes a call and waits for the verdict.
 
-    `takes` names the open command of the very same call that a person has approved and that nobody has made yet.
+    `takes` names the open command of the very same call that a person has approved and that is not made yet.
     """
 
     call: ProposedCall
@@ -430,13 +434,15 @@ class CallProposed(Record, tag=True):
 class TextShown(Record, tag=True):
     """An agent that runs elsewhere was shown a text as a result of this tool, and no single open call brought it.
 
-    `is_shared` says that one of several open calls did. One that is lost could not be taken in: nobody knows what it says.
+    `is_shared` says that one of several open calls did. One that is lost could not be taken in: its words are unknown.
+    `made` is the call that it is the result of, where that changes something and was not allowed.
     """
 
     tool: str = ""
     text: Text = ""
     is_shared: bool = False
     is_lost: bool = False
+    made: ProposedCall | None = None
 
 
 class HostFinished(Record, tag=True):

@@ -164,7 +164,7 @@ def plain(value: Any) -> Any:
 
 
 def bare(value: Any) -> Any:
-    """A value of somebody else's as JSON has it: dataclasses and models as objects, dates as texts, arrays as lists.
+    """A foreign value as JSON has it: dataclasses and models as objects, dates as texts, arrays as lists.
 
     Raises TypeError for what JSON cannot have. Bytes are left as they are, since no text says that it was bytes.
     """

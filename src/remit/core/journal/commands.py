@@ -1,4 +1,4 @@
-"""Commands: what the kernel orders, in the imperative. Nobody acts on one before its turn is written.
+"""Commands: what the kernel orders, in the imperative. None is performed before its turn is written.
 
 Rule 1: a command's id is the seq of its turn and its position there, so it needs no chance to be unique.
 Rule 2: a command carries what it reserves; its outcome settles exactly that.
@@ -32,7 +32,7 @@ class AskPurpose(StrEnum):
     QUESTION = "question"
     # To let a run spend more than it was given.
     RELEASE = "release"
-    # To let an answer stand that nobody is sure of.
+    # To let an uncertain answer stand.
     REVIEW = "review"
 
 
@@ -128,7 +128,7 @@ def packet_version(packet: Packet) -> str:
 class AskHuman(Record, tag=True):
     """Ask a person: to approve a call, to say what became of one, to answer a question, to release budget.
 
-    Silence is refusal, once everybody was asked whom the boundary names. Calls that were held together have the group of
+    Silence is refusal, once all were asked whom the boundary names. Calls that were held together have the group of
     the first of them, and are one packet.
     """
 

@@ -34,7 +34,7 @@ class Answer(StrEnum):
     EXPIRED = "expired"
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
-    # Nobody answered in time, and the next one is asked.
+    # No answer came in time, and the next person is asked.
     ESCALATED = "escalated"
 
 
@@ -65,7 +65,7 @@ BY_PERSON = "person:"
 UNVERIFIED = "EFFECT_UNVERIFIED"
 
 
-# Of an effect whose tool failed after it was entered: nobody knows whether it happened, and the same key may be tried again.
+# Of an effect whose tool failed after it was entered: whether it happened is unknown, and the key may be tried again.
 OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 # Of a proposed effect that was refused for its arguments, so that no call of it was ever made.
 ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
@@ -73,6 +73,10 @@ ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
 LEFT_BY_CHILD = "LEFT_BY_CHILD"
 # Of one that a child run was refused for want of authority, or by a person.
 REFUSED_IN_CHILD = "REFUSED_IN_CHILD"
+# Of one that an agent elsewhere made without being allowed to, and told afterwards.
+UNALLOWED = "EFFECT_UNALLOWED"
+# Of one that a person approved, and that the agent elsewhere never came for.
+NOT_TAKEN = "CALL_NOT_TAKEN"
 
 
 class CallSettled(Record, tag=True):
@@ -148,7 +152,7 @@ class ApprovalCounted(Record, tag=True):
 
 
 class OutcomeDoubted(Record, tag=True):
-    """A mutating command ran out of time, broke within, was cut off or was lost: it stays open until someone knows.
+    """A mutating command ran out of time, broke within, was cut off or was lost: it stays open until that is known.
 
     `raised` are the flags that the words of its tool raise.
     """
@@ -352,11 +356,23 @@ class CallTaken(Record, tag=True):
     command_id: str
 
 
+class EffectUnallowed(Record, tag=True):
+    """An agent that runs elsewhere has made a call that changes something and that nobody allowed: it counts at its worst.
+
+    `id` names it among the calls of the run; no command ordered it.
+    """
+
+    id: str
+    tool: str
+    reason: str
+    charged: Charges = ()
+
+
 class RunEnded(Record, tag=True):
     """The run is over, with this code. Every resource it held is released by the commands beside this ruling.
 
-    `escalation` says who receives authority next, where the ending hands it on. `doubted` names the effects that nobody
-    knows the outcome of.
+    `escalation` says who receives authority next, where the ending hands it on. `doubted` names the effects whose
+    outcome is unknown.
     """
 
     ending: Ending
@@ -400,6 +416,7 @@ Ruling: TypeAlias = (
     | SourcesReplaced
     | AddendumNoted
     | CallTaken
+    | EffectUnallowed
     | RunEnded
     | ChildReleased
 )

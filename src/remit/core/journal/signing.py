@@ -54,7 +54,7 @@ class Signer:
 
     @classmethod
     def generate(cls) -> "Signer":
-        """A signer nobody has met before."""
+        """A signer with a new key."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return cls(Ed25519PrivateKey.generate())
@@ -69,7 +69,7 @@ class Signer:
         return cls(Ed25519PrivateKey.from_private_bytes(raw))
 
     def private_bytes(self) -> bytes:
-        """The 32 bytes of the private key, to be kept where nobody else reads them."""
+        """The 32 bytes of the private key, to be kept where only the signer reads them."""
         return self._key.private_bytes_raw()
 
     def sign(self, message: bytes) -> bytes:

@@ -73,14 +73,14 @@ class Barrier(Record):
     going on. `heard` is the entry of the inbox that the turn answers; it is settled together with the turn,
     which is not written where it was settled before.
     `charge` is what the run came to for its tenant, in place of what it had reserved; kept together with the turn.
-    `seq` is the number of the turn, for whoever signs it.
+    `seq` is the number of the turn, for its signer.
     """
 
     ending: str = ""
     waiting_for: str = ""
     heard: int = 0
     charge: Charge | None = None
-    # What whoever left the entry is told beside that it was heard.
+    # What the sender of the entry is told beside that it was heard.
     answer: str = ""
     seq: int = 0
 
@@ -106,7 +106,7 @@ class Derived(Record):
     listing: Listing
     standing: Barrier
     ended_at_ms: int | None = None
-    # The entries of the inbox that turns answer, each with what whoever left it is told.
+    # The entries of the inbox that turns answer, each with what its sender is told.
     heard: tuple[tuple[int, str], ...] = ()
 
 
@@ -125,7 +125,7 @@ class SignedHead(Record):
 
 
 class Warrant(Record):
-    """What a turn is written under: the lease of whoever drives its run, and who vouches for the turn.
+    """What a turn is written under: the lease of the driver of its run, and who vouches for the turn.
 
     `token` is the fencing token of the lease, 0 where the run was not taken. `head` is kept together with the turn; a
     backend neither makes nor checks it.
@@ -150,7 +150,7 @@ class Losses(Record):
 class Snapshot(Record):
     """A state that was kept: of which run, after which turn, the hash of that turn, and the state as bytes.
 
-    It is a cache. `seq` and `head` say where it belongs; whoever takes it up compares them with the turn that is stored.
+    It is a cache. `seq` and `head` say where it belongs; the reader compares them with the turn that is stored.
     `signature` is the deployment's over all of it, empty where nothing is signed.
     """
 
@@ -170,7 +170,7 @@ class InboxEntry(Record):
 
 
 class Removed(Record):
-    """What retention removed, or would. `texts_spared` were put too lately to tell whether somebody needs them."""
+    """What retention removed, or would. `texts_spared` were put too lately to tell whether a run needs them."""
 
     runs: int = 0
     turns: int = 0
@@ -191,7 +191,7 @@ class Redacted(Record):
 
 # Between the put of a text and the turn that refers to it lie microseconds; an hour outlasts a machine that sleeps.
 TEXT_GRACE_MS = 3_600_000
-# The answer to what somebody left in the inbox is fetched within seconds.
+# The answer to an entry of the inbox is fetched within seconds.
 ANSWER_GRACE_MS = 3_600_000
 
 PARENT_OPEN = "PARENT_OPEN"
@@ -241,7 +241,7 @@ class LeaseLost(RunHeld):
     def __init__(self, run_id: str) -> None:
         message = (
             f"run {run_id} is no longer driven here: its lease was let go or went to another process, and nothing more is "
-            "written under it; look at the run, and resume it where nobody drives it"
+            "written under it; look at the run, and resume it where no process drives it"
         )
         super().__init__(run_id, "LEASE_LOST", message)
 
@@ -290,7 +290,7 @@ class BlobMissing(RemitError):
         super().__init__("BLOB_MISSING", f"no text with digest {digest.hex()} is kept here", {"digest": digest.hex()})
 
 
-# What goes by: another process lets go, somebody makes room or the folder writable again.
+# What goes by: another process lets go, an operator makes room or the folder writable again.
 _PASSING = frozenset({"STORE_BUSY", "STORE_FULL", "STORE_READ_ONLY"})
 
 

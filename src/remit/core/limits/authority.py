@@ -1,7 +1,7 @@
 """Authority: the options of a boundary that say how far the gate may go without a person.
 
 Rule 1: every default is the safe one; what widens the gate has to be written down by the operator.
-Rule 2: `on` leaves out tools whose stakes are money, rights or deletion, or whose stakes nobody declared; only `all`
+Rule 2: `on` leaves out tools whose stakes are money, rights or deletion, or whose stakes are undeclared; only `all`
         takes them in.
 Rule 3: an option that does not exist, or a value it cannot have, is refused by name.
 """
@@ -41,7 +41,7 @@ class PlanSource(StrEnum):
 
 
 class Stakes(StrEnum):
-    """What can be lost by a call; what nobody declared counts as all of it."""
+    """What can be lost by a call; what is undeclared counts as all of it."""
 
     NONE = "none"
     MONEY = "money"
@@ -134,7 +134,7 @@ def _rejected(key: str, value: Any, way_out: str) -> RequestRejected:
 
 
 class ValueOrigin(Record):
-    """Where one value of a call was found to come from, for whoever is asked about it. Values are shown shortened."""
+    """Where one value of a call was found to come from, for the person asked about it. Values are shown shortened."""
 
     path: str
     value: str

@@ -157,19 +157,19 @@ class Boundary(Record):
     # Whether a run that can no longer finish within its budget is stopped before it has spent it.
     stops_early: bool = True
 
-    # Escalation: another queue for a trigger, and who is asked next, in this order, when nobody answers.
+    # Escalation: another queue for a trigger, and who is asked next, in this order, when no answer comes.
     queues: tuple[tuple[str, str], ...] = ()
     on_silence: tuple[str, ...] = ()
     # Whether the person who asked for a run may approve what it asks. Unsaid, only the owner of the store may.
     self_approval: bool | None = None
-    # Who alone may release budget that is spent; nobody named is everybody who may answer.
+    # Who alone may release budget that is spent; without names, all who may answer.
     release_by: tuple[str, ...] = ()
     # What kind of task a request is whose caller does not say; the first that holds decides.
     tasks: tuple[TaskRule, ...] = ()
 
     # Observations: hosts that reads may always carry something to; `*.corp.example` is every host below that one.
     trusted_hosts: tuple[str, ...] = ()
-    # Kinds of values that name the person who asks, or somebody like them.
+    # Kinds of values that name the person who asks, or a like person.
     identities: tuple[str, ...] = ("who:user",)
     # What calls of tools are about, beyond what the tools say themselves: a name that conditions look at, and tools.
     concerns: tuple[tuple[str, tuple[str, ...]], ...] = ()

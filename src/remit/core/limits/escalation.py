@@ -2,7 +2,7 @@
 
 Rule 1: the table has a row for each state of failure or risk; an ending or a question has one trigger.
 Rule 2: who receives authority is a queue, by name; a boundary may name another queue for a trigger.
-Rule 3: escalation is no failure: it hands a decision to somebody safer, and says to whom.
+Rule 3: escalation is no failure: it hands a decision to a safer authority, and says to whom.
 """
 
 from collections.abc import Mapping

@@ -68,7 +68,7 @@ def is_test_run(tool_name: str, *, is_sandboxed: bool) -> bool:
 
 
 def says_tests_failed(result: Any) -> bool:
-    """Whether a result that nobody declared says that tests failed, or cannot be read: by an exit code, a count, or a yes."""
+    """Whether an undeclared result says that tests failed, or cannot be read: by an exit code, a count, or a yes."""
     if isinstance(result, bool | str):
         return not _says_yes(result)
     if not isinstance(result, dict) or OUTCOME_FIELDS.isdisjoint(result):

@@ -4,8 +4,8 @@ Rule 1: like runs have the same graph, boundary and task class, and the same too
         those that succeeded are counted.
 Rule 2: the lower bound is the least that any of them still needed where it was about to ask its model, after as many
         answers; it holds at such a place alone. It is computed; no model has a say in it. Where fewer than RUNS_MIN of
-        them came so far it is unknown, and nobody is stopped by it.
-Rule 3: the upper bound is the most that any of them needed; a plan or a model may only widen it, and nobody is stopped
+        them came so far it is unknown, and stops no run.
+Rule 3: the upper bound is the most that any of them needed; a plan or a model may only widen it, and no run is stopped
         by it either: it is shown.
 Rule 4: only counters are foreseen: the wall clock and gauges are limits of the moment.
 """

@@ -67,7 +67,7 @@ _SERVICE = msgspec.structs.replace(_RESEARCH, external_api_calls=10, memory_writ
 
 _ASK, _STOP = Then.ASK, Then.STOP
 
-# What a profile leaves to a person once it is spent, whoever answers the queue of budgets: the run freezes, and goes on
+# What a profile leaves to a person once it is spent, in the queue of budgets: the run freezes, and goes on
 # with what was released.
 _RELEASED = (
     ("input_tokens", Exhaustion.ASK),
@@ -161,7 +161,7 @@ CODING_ASSISTANT = Boundary(
     exhaustion=(
         ("output_tokens", Exhaustion.WRAP_UP),
         ("context_tokens", Exhaustion.COMPRESS),
-        # Two changes are what the doctrine gives a run; nobody is asked for a third.
+        # Two changes are what the doctrine gives a run; a third is not asked for.
         ("side_effects", Exhaustion.STOP),
         *_RELEASED,
     ),
@@ -239,7 +239,7 @@ PROCUREMENT = Boundary(
     exhaustion=_RELEASED,
     tier_max=5,
     four_eyes=(ToolCategory.PAYMENT,),
-    # Ten thousand in most currencies: an order of supplies. Whoever buys more says so in a boundary of their own.
+    # Ten thousand in most currencies: an order of supplies. A house that buys more says so in a boundary of its own.
     purchase_max=1_000_000,
     conditions=(
         _UNAUTHORIZED,

@@ -1,7 +1,7 @@
 """Purchases: what a call spends of money that is not the run's own, by the arguments that its tool declares as money.
 
 Rule 1: amounts are whole numbers of the smallest unit of their currency; whose currency is for the boundary to know.
-Rule 2: an amount that cannot be told is no amount: whoever asks for it must object.
+Rule 2: an amount that cannot be told is no amount: the check that asks for it must object.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from remit.core.limits.tools import ToolDefinition
 
 # What an amount of money is declared as: in the smallest unit of its currency, or in whole ones with decimals.
 MINOR, MAJOR = "money", "money:major"
-# An amount that nobody can tell.
+# An amount that cannot be told.
 UNTOLD_AMOUNT = -1
 # Of how many smallest units a whole one is made.
 _CENTS = 100

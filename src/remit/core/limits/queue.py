@@ -1,9 +1,9 @@
 """Queues of people: how much one may hold, how long something may lie there, and what is remembered of its items.
 
 Rule 1: a queue is a name. What it holds is read off the runs; only its limits and its receipts are kept beside them.
-Rule 2: a queue that names who answers it is answered by nobody else; one that names nobody is open.
-Rule 3: a receipt says that somebody took note of an item, or that it was delivered somewhere. It decides nothing about
-        a run: whoever loses the receipts is shown items again that were seen before, and nothing worse.
+Rule 2: a queue that names who answers it is answered by no other person; one without names is open.
+Rule 3: a receipt says that a person took note of an item, or that it was delivered somewhere. It decides nothing about
+        a run: a reader without the receipts is shown items again that were seen before, and nothing worse.
 """
 
 from collections.abc import Iterable
@@ -21,15 +21,15 @@ QUEUES_FILE = "queues.yaml"
 # Before the name of a queue, it says who refused in place of a person.
 QUEUE_MARK = "queue:"
 
-# As many as anybody tells apart; a name fits a column.
+# As many as a person tells apart; a name fits a column.
 QUEUES_MAX = 100
 NAME_CHARS_MAX = 40
-# Nobody works through more than ten thousand questions; whoever writes a larger limit wants none.
+# No queue is worked through beyond ten thousand questions; a larger limit means none.
 LOAD_MAX = 10_000
 # A year: what may lie longer than that has no limit.
 AGE_MS_MAX = 366 * 86_400_000
 URL_CHARS_MAX = 2_000
-# More people than answer one queue; whoever writes more means a group, which a name can stand for.
+# More people than answer one queue; a longer list means a group, which a name can stand for.
 PEOPLE_MAX = 200
 # Words behind `remit queues` that are no queue.
 _RESERVED = frozenset({"ack", "drain"})
@@ -42,7 +42,7 @@ _SCHEMES = ("http://", "https://")
 class QueueLimits(Record):
     """What a queue may hold: so many items, none older than so long; 0 is no limit.
 
-    Where its items may be delivered, and who alone may answer them; nobody named is everybody.
+    Where its items may be delivered, and who alone may answer them; without names, every person may.
     """
 
     name: str
@@ -119,7 +119,7 @@ def _check_people(limits: QueueLimits) -> None:
         try:
             check_person(name, "answered_by")
         except RequestRejected as error:
-            raise _invalid(limits.name, f"names somebody who cannot be: {error.message}") from None
+            raise _invalid(limits.name, f"names an impossible person: {error.message}") from None
 
 
 def check_name(name: str) -> str:
@@ -132,7 +132,7 @@ def check_name(name: str) -> str:
 
 
 def check_webhook(url: str) -> str:
-    """The address of a webhook, unless it cannot be one; whether anybody is there shows when it is asked."""
+    """The address of a webhook, unless it cannot be one; whether a server is there shows when it is asked."""
     if len(url) > URL_CHARS_MAX or not url.startswith(_SCHEMES) or not url.isascii() or not url.isprintable():
         shown = url[:_SHOWN_CHARS_MAX]
         message = f"webhook={shown!r} is no address; write http://HOST/PATH or https://HOST/PATH, up to {URL_CHARS_MAX} characters"

@@ -1,6 +1,6 @@
 """Tiers: the ladder of least autonomy. The lowest that can do the task is the right one.
 
-Rule 1: a graph has the tier that its nodes and edges give it; nobody declares one.
+Rule 1: a graph has the tier that its nodes and edges give it; it is never declared.
 Rule 2: a boundary caps the tier; a graph above it is turned away at the door.
 """
 

@@ -106,7 +106,7 @@ class ToolDefinition(Record):
     trust: Trust = UNTRUSTING
     # Parameters that the executor fills with a secret, hidden from the model: (parameter, name of the secret).
     secrets: tuple[tuple[str, str], ...] = ()
-    # What a call reaches at most, and how it is undone, in words for whoever approves it.
+    # What a call reaches at most, and how it is undone, in words for the approver.
     blast_radius: str = ""
     rollback: str = ""
     # A cheaper tool that must have been tried first, and one that does the same when this one is unavailable.

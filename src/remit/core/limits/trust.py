@@ -2,7 +2,7 @@
 
 Rule 1: what a tool does not say counts as the worst: every argument steers, no field of a result supplies a value, an
         effect happens once, and what was read is private.
-Rule 2: these are words of the tool's author. The gate of provenance reads them; nobody else judges by them.
+Rule 2: these are words of the tool's author. The gate of provenance alone judges by them.
 """
 
 from enum import StrEnum
@@ -20,7 +20,7 @@ class Repeat(StrEnum):
 
 
 class Reads(StrEnum):
-    """Whose knowledge a result is, from everybody's to nobody's who may not hold it."""
+    """Whose knowledge a result is, from public to kept from all who may not hold it."""
 
     PUBLIC = "public"
     PRIVATE = "private"

@@ -104,7 +104,7 @@ def _text(schema: JsonObject, root: _Root) -> bool:
     try:
         found = re.compile(pattern).search
     except re.error:
-        return True  # Another dialect than ours: whoever wrote it wanted to refuse something.
+        return True  # Another dialect than ours: its author wanted to refuse something.
     return not any(found(said) for said in _REFUSALS)
 
 

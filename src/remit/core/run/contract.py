@@ -93,7 +93,7 @@ class ToolCallMade(Record):
     duration_ms: int
     call_id: str
     status: CallStatus
-    # Of a call that failed, was refused, whose outcome nobody knows or came late: why, and in whose words it was said.
+    # Of a call that failed, was refused, whose outcome is unknown or came late: why, and in whose words it was said.
     code: str = ""
     error: str = ""
     # Whether its outcome came after the run had ended: it is told, and nothing was made of it.
@@ -117,12 +117,12 @@ class ValidationResult(Record):
     violations: tuple[str, ...] = ()
 
 
-class SystemError(Record):  # noqa: A001 - the name of the contract; inside the house nobody means the builtin
+class SystemError(Record):  # noqa: A001 - the name of the contract; inside the house the builtin is never meant
     """Why a run failed. Code, category and retryable are for programs, the message is for people.
 
     The code is an ErrorCode, or the Ending's own name where no error stands behind it.
     `retryable` answers the caller who would submit the same request again: a code that is retryable only for
-    idempotent tools has been decided by whoever knew the tool.
+    idempotent tools has been decided where the tool was known.
     """
 
     code: str
@@ -137,7 +137,7 @@ class WaitingFor(Record):
     """Why a run stands still, which packets a person can answer, and until when.
 
     Of several packets the one with most at stake comes first, and its code is the run's; `endings` has the code of each.
-    `paused` names runs beneath it that ask nothing and rest until somebody resumes them.
+    `paused` names runs beneath it that ask nothing and rest until they are resumed.
     """
 
     ending: Ending

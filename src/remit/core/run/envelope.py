@@ -3,8 +3,8 @@
 Rule 1: only the envelope is judged here; whether tools exist and budgets suffice is judged later.
 Rule 2: whatever is refused is named, with its value, its limit and the way out.
 Rule 3: a request carries its texts itself and can be written to a journal.
-Rule 4: what enters is a copy, read back from the request's own bytes: every part has its declared type, and whoever
-        keeps the original cannot change a run through its option maps.
+Rule 4: what enters is a copy, read back from the request's own bytes: every part has its declared type, and the
+        holder of the original cannot change a run through its option maps.
 """
 
 import msgspec
@@ -15,6 +15,7 @@ from remit.core.record import BlobRef
 from remit.core.run.contract import Mode, SystemRequest
 from remit.core.run.messages import Role, check_message
 from remit.core.run.person import check_no_secret, check_person
+from remit.core.run.principal import tenant_problem
 
 # Fifty times the default: far beyond use, near enough that a slip of the keyboard is noticed.
 ITERATIONS_MAX = 1_000
@@ -96,6 +97,9 @@ def _check_ids(request: SystemRequest) -> None:
                 {"field": field, "limit": ID_CHARS_MAX},
             )
         check_no_secret(field, value)
+    if problem := tenant_problem(request.tenant_id):
+        message = f"tenant_id={request.tenant_id[:80]!r} {problem}"
+        raise RequestRejected(REQUEST_ID_INVALID, message, {"field": "tenant_id"})
     if request.user_id:
         check_person(request.user_id, "user_id")
 
@@ -110,7 +114,7 @@ def _check_messages(request: SystemRequest) -> None:
         )
     for position, message in enumerate(request.messages):
         check_message(message)
-        # A digest from outside would be a way to read texts that belong to somebody else.
+        # A digest from outside would be a way to read texts of another user.
         if isinstance(message.content, BlobRef) or isinstance(message.reasoning, BlobRef):
             raise RequestRejected(
                 REQUEST_MESSAGES_INVALID,

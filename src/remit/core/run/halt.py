@@ -1,8 +1,8 @@
-"""Halts: dispatch stops for everything, a tenant, a tool, a model or a run, until somebody lifts that.
+"""Halts: dispatch stops for everything, a tenant, a tool, a model or a run, until that is lifted.
 
 Rule 1: a halt and its lifting are entries of one journal of the store, chained by hash and signed like turns.
 Rule 2: what stands is the fold of those entries: the newest entry about a scope decides.
-Rule 3: entries that do not add up halt everything, since nobody knows what was halted.
+Rule 3: entries that do not add up halt everything, since it is unknown what was halted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,7 +60,7 @@ class Halt(Record):
     by: str
     why: str = ""
     is_lift: bool = False
-    # The tenant of the principal who wrote it; empty where whoever operates the store did, who alone lifts it then.
+    # The tenant of the principal who wrote it; empty where the operator of the store did, who alone lifts it then.
     tenant_id: str = ""
 
 

@@ -2,7 +2,7 @@
 
 Rule 1: nothing here knows a vendor; engines translate.
 Rule 2: a temperature of None is the engine's default and 0.0 is greedy; 0 for max_tokens or top_p is the default.
-Rule 3: a price nobody knows is None, never 0: free and unknown are different things.
+Rule 3: an unknown price is None, never 0: free and unknown are different things.
 """
 
 from enum import StrEnum
@@ -22,7 +22,7 @@ class FinishReason(StrEnum):
 
 
 class Routing(StrEnum):
-    """Who shortlists the tools that a model is offered: whatever suits the model, the embedding router, or nobody."""
+    """Who shortlists the tools that a model is offered: whatever suits the model, the embedding router, or none."""
 
     AUTO = "auto"
     EMBEDDING = "embedding"

@@ -36,7 +36,7 @@ from remit.core.work.goal import Goal, Task
 from remit.core.work.graph import Graph, NodeKind, graph_version
 from remit.core.work.plan import PlanTrace
 
-# What the patterns ask of a model when nobody says otherwise.
+# What the patterns ask of a model by default.
 OUTPUT_TOKENS_DEFAULT = 2048
 # How long one model call or one piece of named code may take before its executor reports a failure: long enough
 # for a slow local model, shorter than any standard wall clock.
@@ -90,21 +90,21 @@ class EarlierEffect(Record):
     """An effect of the run that this one was forked from, which the copied turns do not tell of; or of an attempt before it.
 
     Without a tool it stands for any effect: the origin was open when it was copied, and may do what its fork does; or turns
-    of it are missing, and nobody knows what they did.
+    of it are missing, and it is unknown what they did.
     """
 
     run_id: str
     tool: str = ""
     arguments_hash: bytes = b""
     seq: int = 0
-    # How far it got, or the code that says why nobody knows.
+    # How far it got, or the code that says why that is unknown.
     how: str = ""
-    # The key of its call, where nobody knows what became of it.
+    # The key of its call, where it is unknown what became of it.
     key: str = ""
 
 
 class Source(Record):
-    """Where code that a run relies on was loaded from, so that whoever resumes it can load the same again.
+    """Where code that a run relies on was loaded from, so that the process that resumes it can load the same again.
 
     `place` is an absolute path or the name of a module, `attribute` the name within it, `digest` the SHA-256 of the
     file in hexadecimal. A place may also be `builtin:...`; the digest then covers the place and the tool's revision.
@@ -132,10 +132,14 @@ class SessionLink(Record):
 
 
 class Host(Record):
-    """The agent elsewhere whose calls a run judges: how it names the run, and how often its model thinks tools are asked for."""
+    """The agent elsewhere whose calls a run judges: how it names the run.
+
+    `plan` says how often its model thinks tools are asked for, `model` which one that is, where the agent says so.
+    """
 
     name: str
     plan: tuple[tuple[str, int], ...] | None = None
+    model: str = ""
 
 
 class Manifest(Record):
@@ -178,12 +182,12 @@ class Manifest(Record):
     replica: int = 0
     # What the run that this one was forked from did after the turn it was copied at; children of a fork know it too.
     earlier: tuple[EarlierEffect, ...] = ()
-    # Who asked for it: the user whom the request names, else the owner of the store; empty where nobody knows.
+    # Who asked for it: the user whom the request names, else the owner of the store; empty where that is unknown.
     started_by: str = ""
     owner: str = ""
     # What kind of task it is, where its caller does not say: as its boundary says, or as the user's words were taken.
     task: Task | None = None
-    # The runs that it came from as a child or as a retry, the first of them first; a fork that nobody retried has none.
+    # The runs that it came from as a child or as a retry, the first of them first; a fork that was not retried has none.
     lineage: tuple[str, ...] = ()
     # What the run above had been denied when it started this one: both count as one.
     denials: Denials = NO_DENIALS
@@ -268,13 +272,13 @@ def make_manifest(
 
 
 def acting_for(manifest: Manifest, principal: Principal, policy_fault: str = "") -> Manifest:
-    """The manifest of a run that acts for a principal. Only whoever opened the store is its owner, however others are named."""
+    """The manifest of a run that acts for a principal. Its owner is only the opener of the store."""
     agents = (principal.agent,) if principal.agent else ()
     return replace(manifest, principal=principal, agents=agents, policy_fault=policy_fault, owner="")
 
 
 def has_scope(manifest: Manifest, permission: str) -> bool:
-    """Whether whoever a run acts for has a permission; the boundary of the run has to hold it, too."""
+    """Whether the principal of a run has a permission; the boundary of the run has to hold it, too."""
     return manifest.principal is None or may(manifest.principal, permission)
 
 
@@ -299,7 +303,7 @@ def family_of(manifest: Manifest) -> str:
 
 
 def askers_of(manifest: Manifest) -> tuple[str, ...]:
-    """Who asked for a run: whoever started it, and whoever wanted it forked."""
+    """Who asked for a run: the person who started it, and the one who wanted it forked."""
     forked_by = "" if manifest.forked_from is None else manifest.forked_from.by
     return tuple([name for name in (manifest.started_by, forked_by) if name])
 

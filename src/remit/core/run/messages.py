@@ -103,7 +103,7 @@ def check_message(message: Message) -> None:
 
 
 def message_from_json(obj: JsonObject) -> Message:
-    """A message from its wire form. A null counts as absent; fields nobody knows are ignored."""
+    """A message from its wire form. A null counts as absent; unknown fields are ignored."""
     known = {name: value for name, value in obj.items() if value is not None}
     thought = known.pop("reasoning_content", "")
     if thought:

@@ -1,4 +1,4 @@
-"""Names of people: which are the same person, which only look alike, and which nobody may use.
+"""Names of people: which are the same person, which only look alike, and which may not be used.
 
 Rule 1: two names are one person when they are equal in the compatibility form of Unicode, whatever their case, their
         blanks, and the punctuation before and after.
@@ -123,11 +123,11 @@ def check_person(name: str, field: str = "by") -> str:
     if not name.strip() or len(name) > PERSON_CHARS_MAX:
         raise _invalid(field, name, f"is no name; use 1 to {PERSON_CHARS_MAX} characters")
     if not folded(name):
-        raise _invalid(field, name, "is no name; punctuation alone names nobody")
+        raise _invalid(field, name, "is no name; punctuation alone names no person")
     form = unicodedata.normalize("NFKC", name)
     for character in (*name, *form):
         if _is_unseen(character):
-            raise _invalid(field, name, f"holds U+{ord(character):04X}, which nobody sees; leave it out")
+            raise _invalid(field, name, f"holds U+{ord(character):04X}, which is invisible; leave it out")
     for word in _words(form):
         if len(scripts := _scripts(word)) > 1:
             raise _invalid(field, name, f"mixes {' and '.join(sorted(scripts))} in one word; write it in one script")

@@ -1,10 +1,10 @@
-"""Principals: for whom somebody acts on a store, and what they may do there.
+"""Principals: for whom a caller acts on a store, and what they may do there.
 
-Rule 1: a principal is one user of one tenant. Only whoever operates the store acts for every tenant of it.
+Rule 1: a principal is one user of one tenant. Only the operator of the store acts for every tenant of it.
 Rule 2: scopes say which verbs a principal may use, and which permissions tools of its runs may need. No scope implies
         another, and a tenant's principal never operates the store, whatever its scopes say.
 Rule 3: a run that a principal starts, and every run beneath it, has at most the permissions that its scopes name.
-Rule 4: what belongs to another tenant does not exist for a principal: it is refused in the words for what nobody started.
+Rule 4: what belongs to another tenant does not exist for a principal: it is refused like what was never started.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ PRINCIPAL_INVALID = "PRINCIPAL_INVALID"
 PRINCIPAL_FOREIGN = "PRINCIPAL_FOREIGN"
 SCOPE_LACKING = "SCOPE_LACKING"
 
-# The tenant of whoever operates a store: all of them. Nobody has it without the scope of the same meaning.
+# The tenant of the operator of a store: all of them. No principal has it without the scope of the same meaning.
 EVERY_TENANT = "*"
 # Every scope there is, and every permission that tools need.
 EVERY_SCOPE = "*"
@@ -27,6 +27,8 @@ EVERY_SCOPE = "*"
 SCOPES_MAX = 1_000
 # Room for an address of mail, a channel or the name of an agent.
 NAME_CHARS_MAX = 256
+# What stands for more than one name where tenants are looked up or subscribed to, and what ends a name there.
+_NO_NAME = frozenset("*>? \t")
 # The people who use a deployment within an hour or so.
 PRINCIPALS_KEPT_MAX = 4096
 
@@ -57,12 +59,19 @@ class Principal(Record):
     agent: str = ""
 
 
-# Whoever opened the store in this process: sees every tenant of it, and says of themselves and of others who they are.
+# The process that opened the store: sees every tenant of it, and says of themselves and of others who they are.
 LOCAL = Principal(EVERY_TENANT, "", (EVERY_SCOPE,))
 
 
+def tenant_problem(name: str) -> str:
+    """Why no tenant may have this name: it would stand for several, or for another, in a list or at a broker."""
+    if any(sign in name for sign in _NO_NAME) or name != name.strip():
+        return "has a sign that stands for many names (*, >, ?), or a blank; name one tenant"
+    return ""
+
+
 def check_principal(principal: Principal) -> Principal:
-    """The principal, if somebody can act for it; raises RequestRejected naming what is wrong."""
+    """The principal, if a caller can act for it; raises RequestRejected naming what is wrong."""
     # Python does not check what a record is given, and only texts can be looked up below.
     for field in ("tenant_id", "user_id", "name", "channel", "agent"):
         _check_text(field, getattr(principal, field), 0)
@@ -85,12 +94,14 @@ def _checked(principal: Principal) -> Principal:
     if not principal.tenant_id:
         raise _invalid("tenant_id", "", "names no tenant; a principal belongs to one")
     if not principal.user_id:
-        raise _invalid("user_id", "", "names nobody; a principal is somebody, and is never taken for another")
+        raise _invalid("user_id", "", "is empty; a principal names a user, and is never taken for another")
     for field in ("tenant_id", "name", "channel", "agent"):
         check_no_secret(field, getattr(principal, field))
     check_person(principal.user_id, "user_id")
     if principal.tenant_id == EVERY_TENANT and not may(principal, Scope.OPERATE):
         raise _invalid("tenant_id", EVERY_TENANT, f"is every tenant, which takes the scope {Scope.OPERATE}; name one")
+    if principal.tenant_id != EVERY_TENANT and (problem := tenant_problem(principal.tenant_id)):
+        raise _invalid("tenant_id", principal.tenant_id, problem)
     return replace(principal, scopes=tuple(dict.fromkeys(principal.scopes)))
 
 
@@ -106,7 +117,7 @@ def expect_scope(principal: Principal, scope: Scope, verb: str) -> None:
     if may(principal, scope):
         return
     is_operators = scope is Scope.OPERATE and principal.tenant_id != EVERY_TENANT
-    way = "only whoever operates the store has it" if is_operators else "act for somebody who has it"
+    way = "only the operator of the store has it" if is_operators else "act for a user who has it"
     message = f"{verb} takes the scope {scope}, which {_said(principal)} lacks; {way}"
     raise RequestRejected(SCOPE_LACKING, message, {"verb": verb, "scope": str(scope)})
 
@@ -116,7 +127,7 @@ def expect_permissions(principal: Principal, permissions: Iterable[str], run_id:
     lacked = [permission for permission in permissions if not may(principal, permission)]
     if lacked:
         message = (
-            f"run {run_id} may use the permission {lacked[0]}, which {_said(principal)} lacks; have somebody copy it "
+            f"run {run_id} may use the permission {lacked[0]}, which {_said(principal)} lacks; have a user copy it "
             "who has it"
         )
         raise RequestRejected(SCOPE_LACKING, message, {"run_id": run_id, "scope": lacked[0]})
@@ -137,7 +148,7 @@ def tenant_for(principal: Principal, said: str) -> str:
 
 
 def person_for(principal: Principal, said: str, field: str = "by") -> str:
-    """In whose name a principal acts: its own, whoever is said. The local one acts for whoever it says."""
+    """In whose name a principal acts: its own, whatever name is given. The local one acts for the name it gives."""
     if not principal.user_id:
         return said
     if said and not is_same(said, principal.user_id):

@@ -10,8 +10,8 @@ class Recovery(Record):
     """What was done about the calls that were open when a run was taken up after turn `seq`.
 
     `keyed_repeated` are mutating calls of idempotent tools, made again under the key they had, so that their effect is
-    one. `blindly_repeated` are mutating calls made again without one: counted, so that nobody has to believe that there
-    are none. `lost` are those that were not made again and whose outcome nobody here knows.
+    one. `blindly_repeated` are mutating calls made again without one: counted, to show that there
+    are none. `lost` are those that were not made again and whose outcome is unknown here.
     """
 
     seq: int

@@ -71,7 +71,7 @@ def check_usage(usage: TokenUsage) -> None:
     """Refuse figures that are not whole numbers from zero up: an engine that miscounts would corrupt the budget."""
     for field in TokenUsage.__struct_fields__:
         value = getattr(usage, field)
-        # A bool is an int to Python, and a count to nobody.
+        # A bool is an int to Python, and no count.
         if type(value) is not int or value < 0:
             raise RemitError(
                 ErrorCode.INFERENCE_MALFORMED_RESPONSE,

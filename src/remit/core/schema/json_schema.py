@@ -114,7 +114,7 @@ def code_of(violations: Sequence[Violation]) -> ErrorCode:
     # Whatever else is wrong with an answer that was cut follows from that.
     if LENGTH in keywords:
         return ErrorCode.INFERENCE_MALFORMED_RESPONSE
-    # What became of reading by a grammar may stand behind the word. It is read first, before anybody looks for JSON.
+    # What became of reading by a grammar may stand behind the word. It is read first, before JSON is looked for.
     if any(keyword.partition("_")[0] == GRAMMAR for keyword in keywords):
         return ErrorCode.CONSTRAINT_GRAMMAR_REJECTED
     if JSON in keywords or any(map(_is_no_json, violations)):
@@ -212,7 +212,7 @@ def compile_schema(schema: JsonSchema, *, registry: Mapping[str, JsonObject] | N
 
 
 def _bounded(schema: JsonSchema, registry: Mapping[str, JsonObject]) -> tuple[JsonSchema, dict[str, JsonObject]]:
-    """A copy of schema and registry that nobody else can change, if they are neither too deep nor too large."""
+    """A copy of schema and registry that no caller can change, if they are neither too deep nor too large."""
     if is_deeper(schema, DEPTH_MAX) or any(is_deeper(other, DEPTH_MAX) for other in registry.values()):
         raise ValueError(f"it nests deeper than depth_max={DEPTH_MAX}; move inner parts to $defs")
     data = msgspec.json.encode((schema, registry))

@@ -1,7 +1,7 @@
 """Seals: the value behind a handle, so that only the store that found it can read it again.
 
 Rule 1: a handle says what kind of secret it stands for and digits that follow from the value and the store's key: equal
-        values have equal handles in one store, and nobody without the key can guess a value by its handle.
+        values have equal handles in one store, and without the key it is impossible to guess a value by its handle.
 Rule 2: a sealed value is encrypted and bound to its scope and its handle; moved elsewhere it opens nothing.
 """
 
@@ -33,7 +33,7 @@ class Sealed(Record):
 
 
 def reference_to(key: bytes, kind: str, value: str, digits: int = DIGITS_MIN) -> str:
-    """The handle of a value: `secret:KIND#DIGITS`, one word to whoever reads words."""
+    """The handle of a value: `secret:KIND#DIGITS`, a single word to a reader of words."""
     return f"secret:{kind}#{_keyed(key, _NAMING, value.encode('utf-8', 'surrogatepass')).hex()[:digits]}"
 
 

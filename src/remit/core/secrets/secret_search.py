@@ -1,4 +1,4 @@
-"""Finding secrets that no vault knows: by their shape, by chance that nobody writes, and behind three encodings.
+"""Finding secrets that no vault knows: by their shape, by randomness that no person writes, and behind three encodings.
 
 Rule 1: a shape is looked for as it is, and in what runs of base64 and hexadecimal and percent signs decode to, up to two
         encodings deep. An encoded secret is found as the run that encodes it, so that it can be given back unchanged.

@@ -60,7 +60,7 @@ GROUNDS: dict[TaskClass, frozenset[ToolCategory]] = {
     ),
     TaskClass.CREATIVE: frozenset(),
 }
-# What tells of an account only where it does not read what everybody may know: the time of day is a look-up, too.
+# What tells of an account only where it does not read what is public: the time of day is a look-up, too.
 _TELLS_ANYBODY = frozenset({_C.READ_ONLY_LOOKUP, _C.LIVE_API})
 
 
@@ -75,7 +75,7 @@ class TaskSource(StrEnum):
 class Task(Record):
     """What kind of task a run is, who says so, and why: the rule of the boundary, or the words that it was taken from.
 
-    `grounds` are the categories that can tell it, where somebody names them.
+    `grounds` are the categories that can tell it, where they are named.
     """
 
     task_class: TaskClass
@@ -87,7 +87,7 @@ class Task(Record):
 def can_ground(tool: ToolDefinition, task: Task) -> bool:
     """Whether an observation of this tool can tell what the task asks for.
 
-    A read without a category can tell anything, unless somebody names the categories; what computes without reading
+    A read without a category can tell anything, unless the categories are named; what computes without reading
     tells a calculation, and what only acts tells what came of the action.
     """
     if tool.delegates or tool.asks_under is not None:

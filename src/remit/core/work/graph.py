@@ -26,7 +26,7 @@ NAME_CHARS_MAX = 100
 PROMPT_CHARS_MAX = 10_000
 # A schema or a grammar of so many characters is longer than what a model could be asked to keep to.
 SHAPE_CHARS_MAX = 100_000
-# Ten times the largest workflow that anybody could still read; keeps checking it within tens of milliseconds.
+# Ten times the largest workflow that a person could still read; keeps checking it within tens of milliseconds.
 NODES_MAX = 10_000
 EDGES_MAX = 50_000
 
@@ -171,7 +171,7 @@ def _lifecycle_of(kind: NodeKind, ending: EndingClass | None) -> LifecycleState:
     return LIFECYCLE_OF_KIND.get(kind, LifecycleState.EXECUTE)
 
 
-# Filled in from the node's other fields when nobody says it, so readers always find a label.
+# Filled in from the node's other fields when they do not say it, so readers always find a label.
 _DERIVED: Any = None
 
 
@@ -255,7 +255,7 @@ class Ballot(Record, frozen=True):
 
 
 class Node(Record, frozen=True):
-    """One place of a graph. Labels nobody gives follow from the kind, the ending and the lifecycle."""
+    """One place of a graph. Labels that are not given follow from the kind, the ending and the lifecycle."""
 
     name: Name
     kind: NodeKind
@@ -276,7 +276,7 @@ class Node(Record, frozen=True):
     writes: tuple[TerminalWrite, ...] = ()
     # For a model node: what it asks of its model. For a child: what its request is to say beyond the task.
     ask: Ask | None = None
-    # For a child or a map: the graph that each child runs, a chat when nobody says; and the model it asks.
+    # For a child or a map: the graph that each child runs, a chat by default; and the model it asks.
     inner: "Graph | None" = None
     model: str = ""
     # What no command of this node may take longer than; 0 leaves the standard limits.
@@ -286,7 +286,7 @@ class Node(Record, frozen=True):
     ballot: Ballot | None = None
 
     def __post_init__(self) -> None:
-        """Fill in the labels that nobody gave."""
+        """Fill in the labels that were not given."""
         if self.lifecycle is _DERIVED:
             msgspec.structs.force_setattr(self, "lifecycle", _lifecycle_of(self.kind, self.ending))
         if self.loop_state is _DERIVED:

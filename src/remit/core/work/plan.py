@@ -89,7 +89,7 @@ class PlanTrace(Record):
     created_at_ms: int = 0
     step_count: int = 0
     # What its maker, which may be a model, thinks that it takes at most, by counters of the budget. It is shown where it
-    # is more than what is known, and stops nobody.
+    # is more than what is known, and stops no run.
     estimate: tuple[tuple[str, int], ...] = ()
 
 

@@ -15,7 +15,7 @@ from remit.kernel.state import CallTrace, RunState
 # As many earlier attempts as a person reads before answering, and as much of what each was called with.
 ATTEMPTS_SHOWN_MAX = 3
 ARGUMENTS_CHARS_MAX = 300
-# What is said of a call that happened and whose result nobody has seen.
+# What is said of a call that happened and whose result is unknown.
 HAPPENED_UNSEEN = "it happened, and its result is not known"
 
 
@@ -44,7 +44,7 @@ def _target(tool: ToolDefinition, arguments: Text, arguments_hash: bytes) -> obj
 
 
 def done_unseen(state: RunState, call: ProposedCall) -> CallTrace | None:
-    """An earlier call like this one that happened, as its tool or a person says, and whose result nobody knows."""
+    """An earlier call like this one that happened, as its tool or a person says, and whose result is unknown."""
     same = (trace for trace in state.calls.made.values() if trace.arguments_hash == call.arguments_hash)
     return next((trace for trace in same if trace.tool == call.tool and is_done_unseen(trace)), None)
 

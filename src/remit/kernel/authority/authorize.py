@@ -16,7 +16,7 @@ Rule 6: a check that looks at nothing but the tool and the manifest says the sam
 from collections.abc import Callable, Mapping
 
 from remit.core.failure import ErrorCode, Refusal
-from remit.core.journal.arrivals import OVER_RATE, ProposedCall, Provenance
+from remit.core.journal.arrivals import NOBODY_ANSWERED, OVER_RATE, SAID_NO, ProposedCall, Provenance
 from remit.core.journal.rulings import CallNoted
 from remit.core.limits.boundary import BoundaryMode
 from remit.core.limits.budget import FIELDS, Charges, Dimension
@@ -124,7 +124,7 @@ def _permitted(tool: ToolDefinition, manifest: Manifest, rules: ToolRules) -> Ve
 
 
 def is_within_scopes(call: ProposedCall, tally: Tally) -> Verdict:
-    """Whoever the run acts for has every permission that the tool and the node require, whatever the boundary holds."""
+    """The principal of the run has every permission that the tool and the node require, whatever the boundary holds."""
     return _scoped(tally.state.derived.tools[call.tool], tally.manifest, rules_here(tally))
 
 
@@ -277,7 +277,8 @@ def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
     if call.provenance is _BOUND:
         return ALLOWED
     if call.provenance is Provenance.REFUSED:
-        return refuse(Refusal.APPROVAL_REJECTED, "; ".join(call.reasons) or "a person said no to exactly this call")
+        code = Refusal.APPROVAL_EXPIRED if NOBODY_ANSWERED in call.reasons[:1] else Refusal.APPROVAL_REJECTED
+        return refuse(code, "; ".join(call.reasons) or SAID_NO)
     if call.provenance is Provenance.UNBOUND:
         return ask("; ".join(call.reasons) or call.objection, call.objection)
     return _trusted(tally.state.derived.tools[call.tool])
@@ -400,7 +401,7 @@ def _is_only_noted(check: Check, call: ProposedCall, tally: Tally, verdict: Verd
     """Record an objection of a boundary that only audits; whether it is one."""
     if tally.manifest.boundary.mode is not _AUDIT or check not in AUDITED:
         return False
-    # Where a person would have lifted a cap for this one call, nobody is asked, and it is lifted all the same.
+    # Where a person would have lifted a cap for this one call, no person is asked, and it is lifted all the same.
     releases = lifted_by_a_person(call, tally) if check is needs_no_approval else ()
     for dimension, amount in releases:
         tally.left[dimension] += amount

@@ -21,7 +21,7 @@ NO_FLAGS: Flags = ((), ())
 # Types of results that have no fields.
 _BARE = ("string", "integer", "number", "array", "null")
 _WHO = "who:"
-# How arguments call what names somebody: by itself, or with one of these behind it.
+# How arguments call what names a person: by itself, or with one of these behind it.
 _ENDS = ("", "id", "uid", "key", "no", "number", "ref")
 _SIGNS = regex(r"[^a-z0-9]")
 _DEPTH_MAX = 16
@@ -98,7 +98,7 @@ def _called(name: str, value: Any, called: frozenset[str], depth: int = 0) -> It
     plain = _SIGNS.sub("", name.lower())
     if isinstance(value, dict) and depth < _DEPTH_MAX:
         for key, inner in value.items():
-            # A record that is called after somebody is them by its own id; any other key speaks for itself.
+            # A record that is called after a person is them by its own id; any other key speaks for itself.
             own = plain + _SIGNS.sub("", str(key).lower())
             yield from _called(own if own in called else str(key), inner, called, depth + 1)
     elif isinstance(value, list) and depth < _DEPTH_MAX:

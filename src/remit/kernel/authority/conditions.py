@@ -81,7 +81,7 @@ def _ungrounded(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[
 
 
 def looks_for_claims(boundary: Boundary) -> bool:
-    """Whether a condition looks at what an answer presents as verified, so that somebody has to follow what was shown."""
+    """Whether a condition looks at what an answer presents as verified, so that what was shown has to be followed."""
     return any("ungrounded" in condition.when for condition in boundary.conditions)
 
 
@@ -231,7 +231,7 @@ CONDITION_VIEW: Mapping[str, GuardType] = MappingProxyType({name: entry[0] for n
 
 
 def check_conditions(boundary: Boundary) -> None:
-    """Refuse a boundary with a condition that nobody could decide; a run must not find out at its first call."""
+    """Refuse a boundary with a condition that cannot be decided; a run must not find out at its first call."""
     if len(boundary.conditions) > CONDITIONS_MAX:
         message = f"boundary {boundary.name} has {len(boundary.conditions)} conditions, conditions_max={CONDITIONS_MAX}"
         raise RequestRejected(CONDITIONS_INVALID, message)

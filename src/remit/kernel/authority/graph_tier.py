@@ -97,7 +97,7 @@ def _loop_tier(tools: tuple[ToolDefinition, ...], boundary: Boundary) -> Tier:
     if _may_swarm(tools, boundary):
         return Tier.OPEN_ENDED_LOOP
     if boundary.mode is BoundaryMode.AUDIT:
-        # Whoever only records stops nobody.
+        # A boundary that only records stops no run.
         return Tier.BOUNDED_LOOP if any(tool.effect in MUTATING for tool in tools) else Tier.SUPERVISED_LOOP
     side_effects = boundary.budget.side_effects
     is_frozen = not (side_effects if side_effects is not None else 0)

@@ -156,7 +156,7 @@ def keeps_rate(call: ProposedCall, tally: Tally) -> Verdict:
         return refuse(Refusal.RATE_LIMITED, call.filtered)
     for rate in rates_of(tally.state.derived.tools[call.tool], tally.manifest.boundary):
         if rate.whose is Whose.USER:
-            continue  # Whoever knows the other runs of the user has looked.
+            continue  # The shell, which knows the other runs of the user, has looked.
         since = tally.at_ms - rate.per_ms
         moments = [at_ms for at_ms in tally.state.calls.called_at.get(rate.tool, ()) if at_ms > since]
         now = sum(rate.tool in (tool, ANY_TOOL) for tool, _ in tally.repeats)

@@ -37,7 +37,7 @@ from remit.kernel.tally import Tally
 INVALID = frozenset({ErrorCode.CONSTRAINT_SCHEMA_INVALID, ErrorCode.TOOL_NOT_FOUND})
 
 _COMMITTED = Rung.COMMITTED
-# What whoever approves a call is shown of the budget: what it could cost.
+# What the approver of a call is shown of the budget: what it could cost.
 _SHOWN = frozenset(
     map(
         int,
@@ -57,7 +57,7 @@ OPTIONS_MAX = 10
 def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
     """Order an authorized call, with a key of our own; what it reserves is promised from here on.
 
-    Of a tool that asks a person the question is ordered in its place, or the call refused when nobody may be asked any
+    Of a tool that asks a person the question is ordered in its place, or the call refused when no person may be asked any
     more; of one that delegates, the child.
     """
     state, name, arguments_hash = tally.state, call.tool, call.arguments_hash
@@ -120,7 +120,7 @@ def key_of(state: RunState, tool: ToolDefinition, arguments_hash: bytes) -> str:
 
 
 def _has_done(state: RunState, key: CallKey) -> bool:
-    """Whether exactly this was done in this run, as far as anybody knows."""
+    """Whether exactly this was done in this run, as far as is known."""
     same = [trace for trace in state.calls.made.values() if (trace.tool, trace.arguments_hash) == key]
     return any(trace.rung is _COMMITTED or trace.code == UNVERIFIED for trace in same)
 
@@ -186,7 +186,7 @@ def refuse_call(
 ) -> None:
     """Refuse a call and tell the model why; `unreleased` says which budget was not released for it, and ends the run."""
     tool = tally.state.derived.tools.get(call.tool)
-    # What a tool that nobody knows would have done counts as the worst; a call that is repaired later makes it good.
+    # What an unknown tool would have done counts as the worst; a call that is repaired later makes it good.
     mutating = tool is None or may_change(tool)
     bound = refusal_bound(code, reason)
     tally.last_error = code
@@ -219,7 +219,7 @@ def refused_as(state: RunState, tool: str, code: str) -> str:
 
 
 def _is_unverified(tally: Tally, key: CallKey) -> bool:
-    """Whether exactly this happened already, as far as anybody knows; that somebody wants it again changes nothing."""
+    """Whether exactly this happened already, as far as is known; a wish for it again changes nothing."""
     return (tally.uncommitted.get(key) or tally.state.effects.uncommitted.get(key)) == UNVERIFIED
 
 
@@ -263,7 +263,7 @@ def settle_call(
 
 
 def source_of(state: RunState, tool: str) -> str:
-    """The digest of the code that a call of this tool would run, as far as anybody wrote it down."""
+    """The digest of the code that a call of this tool would run, as far as it was written down."""
     source = state.sources.get(tool)
     return "" if source is None else source.digest
 

@@ -6,7 +6,7 @@ Rule 2: compressing shows earlier results by their digest; call and result stay 
 Rule 3: last words are asked for once, from what was kept back for them, with no tools at hand.
 Rule 4: a person who releases budget releases what the question says, and no more.
 Rule 5: a run that has no step or no time left and may ask for more stands still: what comes back is recorded, where it
-        would have gone is kept, and nothing is ordered until somebody has released more.
+        would have gone is kept, and nothing is ordered until a person has released more.
 """
 
 from collections.abc import Callable, Mapping
@@ -118,7 +118,7 @@ def may_freeze(tally: Tally, dimension: Dimension) -> bool:
 
 
 def freeze(tally: Tally, dimension: Dimension, wanted: int) -> None:
-    """Stand still until somebody has released more."""
+    """Stand still until a person has released more."""
     _ask_for_more(tally, dimension, wanted)
     tally.is_freezing = True
 

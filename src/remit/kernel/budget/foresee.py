@@ -3,7 +3,7 @@
 Rule 1: the lower bound is computed: what the goal still requires, what every way through the graph still takes, and what
         the cheapest like run still needed after as many answers. No model has a say in it.
 Rule 2: the run is stopped when less is left of any dimension than the lower bound; what was left is what was saved.
-        A dimension that the boundary can widen, compress or make do without stops nobody early.
+        A dimension that the boundary can widen, compress or make do without stops no run early.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ _SAVED = (
 def floors_of(graph: CompiledGraph, manifest: Manifest) -> tuple[Charges, ...] | None:
     """What is still needed at least from each node on; None where nothing is foreseen for this run.
 
-    Only of a plan does the graph tell more than its steps: whoever chats may answer at any time.
+    Only of a plan does the graph tell more than its steps: a chat may answer at any time.
     """
     has_goal = manifest.goal is not None and bool(manifest.goal.required_actions)
     if not manifest.boundary.stops_early or not (has_goal or manifest.plan or manifest.foresight):
@@ -79,7 +79,7 @@ def stop_early(tally: Tally, target: int) -> str | None:
     """The outcome that ends the run because it cannot finish with what is left, or None."""
     assert tally.state.derived.floors is not None, "only a run for which something is foreseen comes here"
     if tally.is_wrapping:
-        # Whoever is at the last words finishes with them.
+        # A run at its last words finishes with them.
         return None
     for dimension, needed in _needed(tally, target, tally.state.derived.floors[target]).items():
         left = tally.left[dimension]
@@ -95,7 +95,7 @@ def stop_early(tally: Tally, target: int) -> str | None:
 def _needed(tally: Tally, target: int, floor: Charges) -> dict[int, int]:
     """The lower bound per dimension: the largest of what the graph, the goal and like runs say.
 
-    Like runs are compared where they were about to ask their model: whoever has an answer needs no more of that.
+    Like runs are compared where they were about to ask their model: a run that has an answer needs no more of that.
     """
     needed = dict(floor)
     foresight = tally.manifest.foresight

@@ -32,7 +32,7 @@ def lacking(tally: Tally, charges: Charges) -> Dimension | None:
 
 
 def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Charges | None:
-    """What a call reserves or cost, money included; None when it has a price nobody knows."""
+    """What a call reserves or cost, money included; None when its price is unknown."""
     price = model.price
     if price is None:
         return None
@@ -41,6 +41,12 @@ def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Ch
         # In whole micro-dollars, rounded up: a fraction of one is still spent.
         return ((_INPUT, input_tokens), (_OUTPUT, output_tokens), (_COST, -(-total // _MICRO)))
     return ((_INPUT, input_tokens), (_OUTPUT, output_tokens))
+
+
+# What a call of a tool that is not declared may have cost.
+WORST_CHARGES: Charges = charges_of(
+    ((Dimension.TOOL_CALLS, 1), (Dimension.EXTERNAL_API_CALLS, 1), (Dimension.SIDE_EFFECTS, 1))
+)
 
 
 def tool_charges(tool: ToolDefinition) -> Charges:

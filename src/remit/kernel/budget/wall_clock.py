@@ -47,7 +47,7 @@ def stop_for_time(tally: Tally) -> str:
 
 
 def wind_up(tally: Tally) -> None:
-    """Set the deadline's timer again when a clock that stood still starts to run and nobody set it meanwhile."""
+    """Set the deadline's timer again when a clock that stood still starts to run and it was not set meanwhile."""
     if tally.is_standing:
         return
     timers = (command for command in tally.state.commands.open.values() if isinstance(command, SetTimer))

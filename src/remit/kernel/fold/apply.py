@@ -1,4 +1,4 @@
-"""apply(): fold one turn into the state. Only it changes a RunState, with folding.py and folding_calls.py for decisions.
+"""apply(): fold one turn into the state. Only it changes a RunState; decisions in fold_decisions.py and fold_calls.py.
 
 Rule 1: applying never judges: what a turn says is taken as it stands, so old journals survive new rules. The few things
         it asks of the rules (`blocks`, `longer`, `stops_loop`, `is_denial`, `INVALID`) say what words mean that stand in
@@ -181,7 +181,7 @@ def _hear_feedback(state: RunState, arrival: arrivals.FeedbackGiven) -> None:
 
 
 def _hear_fork(state: RunState, arrival: arrivals.RunForked) -> None:
-    """Let the model know why there is a fork, before it is asked again. Whoever paused its origin has not paused it."""
+    """Let the model know why there is a fork, before it is asked again. A pause of its origin is none of its own."""
     state.place.is_copy, state.place.paused_by = True, ""
     origin = pinned(state).forked_from
     why = arrival.why if arrival.why is not None or origin is None else origin.why

@@ -1,13 +1,21 @@
 """Folding calls: what a tool call leaves in the state, from its order to its outcome.
 
 Rule 1: a call that was ordered is open and holds what it reserved; its settlement says what it cost and how far it got.
-Rule 2: whatever came of a call is told to the model, in the words of whoever told it.
+Rule 2: whatever came of a call is told to the model, in the words of the tool or the person who told it.
 """
 
 from remit.core.failure import Refusal
 from remit.core.journal import arrivals, commands, rulings
-from remit.core.journal.arrivals import Arrival, OutcomeJudged, Provenance, ToolFailed, ToolReconciled, ToolReturned
-from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallSettled, Rung
+from remit.core.journal.arrivals import (
+    Arrival,
+    OutcomeJudged,
+    Provenance,
+    TextShown,
+    ToolFailed,
+    ToolReconciled,
+    ToolReturned,
+)
+from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNALLOWED, UNVERIFIED, CallSettled, Rung
 from remit.core.limits.budget import Charges
 from remit.core.limits.queue import QUEUE_MARK
 from remit.core.record import replace
@@ -116,7 +124,7 @@ def outcome_came_late(state: RunState, command: commands.CallTool, arrival: Arri
     elif isinstance(arrival, ToolFailed):
         late = LateOutcome(seq=state.seq, code=arrival.code, reason=said, duration_ms=arrival.duration_ms)
     else:
-        return  # Nothing else says more of a call in doubt than that nobody knows.
+        return  # Nothing else says more of a call in doubt than that it is unknown.
     state.end.late[command.id] = late
 
 
@@ -141,7 +149,7 @@ def _commit(state: RunState, command: commands.CallTool) -> None:
 
 
 def _count_failure(state: RunState, command: commands.CallTool, code: str) -> None:
-    """A call failed; what it was to change is not changed, as far as anybody knows."""
+    """A call failed; what it was to change is not changed, as far as is known."""
     tool = command.tool
     has_changed = state.effects.count > 0 or UNVERIFIED in state.effects.uncommitted.values()
     state.effects.failures_after_change += has_changed
@@ -166,7 +174,7 @@ def _commit_effect(state: RunState, command: commands.CallTool) -> None:
 
 
 def _leave_unverified(state: RunState, command: commands.CallTool) -> None:
-    """Something has changed as far as anybody knows: others may be called again, and this call stays counted."""
+    """Something has changed as far as is known: others may be called again, and this call stays counted."""
     key = (command.tool, command.arguments_hash)
     state.effects.uncommitted[key] = UNVERIFIED
     state.effects.unknown.pop(key, None)
@@ -177,7 +185,7 @@ def _leave_unverified(state: RunState, command: commands.CallTool) -> None:
 
 
 def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
-    """Put the outcome of a call into the context, in the words of whoever told it."""
+    """Put the outcome of a call into the context, in the words of the tool or the person who told it."""
     if type(arrival) is ToolReturned:
         trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
@@ -268,7 +276,7 @@ def fallback_chosen(state: RunState, ruling: rulings.FallbackChosen, arrival: Ar
 
 
 def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
-    """Nobody knows what became of a call."""
+    """It is unknown what became of a call."""
     trace = state.calls.made[ruling.command_id]
     state.commands.doubted[ruling.command_id] = trace.code = ruling.reason
     state.commands.withheld.pop(ruling.command_id, None)
@@ -279,6 +287,28 @@ def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Ar
     for flag in ruling.raised:
         state.calls.flags.setdefault(flag, trace.tool)
     state.counts.last_error = ruling.reason
+
+
+def effect_unallowed(state: RunState, ruling: rulings.EffectUnallowed, arrival: Arrival) -> None:
+    """A call was made that nobody had allowed: it happened as far as anybody knows, and is counted like one that was."""
+    assert isinstance(arrival, TextShown), "an agent elsewhere tells of it"
+    assert arrival.made is not None, "it says which call it made"
+    call = arrival.made
+    recount(state.spending.left, (), ruling.charged)
+    state.calls.made[ruling.id] = CallTrace(
+        call.call_id,
+        call.tool,
+        call.arguments_hash,
+        Rung.OBSERVED,
+        mutating=True,
+        arguments=call.arguments,
+        content=arrival.text,
+        code=UNALLOWED,
+        seq=state.seq,
+        reason=ruling.reason,
+    )
+    state.effects.uncommitted[call.tool, call.arguments_hash] = UNALLOWED
+    count_call(state, call.tool, call.arguments_hash)
 
 
 def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:

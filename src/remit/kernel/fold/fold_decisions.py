@@ -1,7 +1,7 @@
 """Folding decisions: what each ruling and each command leaves in the state.
 
 Rule 1: a command that is open holds what it reserved; its settlement releases that and charges what it cost. What
-        calls of tools leave beyond that stands in folding_calls.py.
+        calls of tools leave beyond that stands in fold_calls.py.
 Rule 2: nothing here judges, compares anything with a limit, or looks at the clock.
 """
 
@@ -27,6 +27,7 @@ from remit.kernel.fold.fold_calls import (
     call_tool,
     calls_filtered,
     count_call,
+    effect_unallowed,
     fallback_chosen,
     open_command,
     outcome_came_late,
@@ -196,7 +197,7 @@ def _park(state: RunState, ruling: rulings.OutcomeParked, arrival: Arrival) -> N
 
 def _pause(state: RunState, ruling: rulings.RunPaused, arrival: Arrival) -> None:
     state.place.paused = True
-    # Whoever asks for a pause that a halt has made already wants it to last longer than the halt.
+    # A pause that is asked for while a halt holds the run is to last longer than the halt.
     state.place.halted = ruling if ruling.what else None
     state.place.paused_by = ruling.by if type(arrival) is PauseRequested else ""
 
@@ -210,14 +211,15 @@ def _take_call(state: RunState, ruling: rulings.CallTaken, arrival: Arrival) -> 
 
 
 def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:
-    for command_id in state.children.stood_before:
-        if state.place.is_copy or command_id in state.commands.withheld:
-            # That child begins only now: it has waited for nobody while the clock stood until here.
-            state.children.stood_before[command_id] = stood_by_now(state)
-    state.place.paused, state.place.parked, state.place.halted = False, None, None
-    state.place.paused_by, state.place.is_copy = "", False
+    place, children = state.place, state.children
+    for command_id in children.stood_before:
+        if place.is_copy or command_id in state.commands.withheld:
+            # That child begins only now: it has waited for no person while the clock stood until here.
+            children.stood_before[command_id] = stood_by_now(state)
+    place.paused, place.parked, place.halted = False, None, None
+    place.paused_by, place.is_copy = "", False
     if pinned(state).host is None:
-        state.commands.withheld.clear()  # Else they wait for whoever makes them elsewhere.
+        state.commands.withheld.clear()  # Else they wait for the agent that makes them elsewhere.
 
 
 def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
@@ -303,7 +305,7 @@ def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
 
 
 def _trace_question(state: RunState, command: AskHuman, *, is_asked_again: bool) -> None:
-    """A call of a tool that asks a person is traced under its question, and under the next one when nobody answered."""
+    """A call of a tool that asks a person is traced under its question, and under the next one where that had no answer."""
     if is_asked_again:
         before = next(key for key, trace in state.calls.made.items() if _is_unanswered(state, key, trace, command))
         state.calls.made[command.id] = state.calls.made.pop(before)
@@ -380,6 +382,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.SessionEntryKept: _keep_entry,
     rulings.SourcesReplaced: _replace_sources,
     rulings.CallTaken: _take_call,
+    rulings.EffectUnallowed: effect_unallowed,
     rulings.AddendumNoted: _note_addendum,
     rulings.RunEnded: _end,
     commands.CallModel: _call_model,

@@ -138,7 +138,7 @@ def _refuse_bad_text(source: str) -> None:
 
 
 def environment(view: View) -> "cel.Env":
-    """What compiles conditions over this view. Building it takes a millisecond, so whoever asks for it keeps it."""
+    """What compiles conditions over this view. Building it takes a millisecond, so the caller keeps it."""
     from cel_expr_python import cel
 
     types = {

@@ -40,7 +40,7 @@ from remit.kernel.graph.guards import parse_guard
 _NAMES_SHOWN_MAX = 8
 # What a library says about a schema may be as long as the schema.
 _PROBLEM_CHARS_MAX = 300
-# More than anybody mends in one sitting; a broken graph of ten thousand nodes must not report itself ten thousand times.
+# More than a person mends in one sitting; a broken graph of many nodes must not report itself as often.
 PROBLEMS_PER_CHECK_MAX = 100
 # Looking a member up in its enum, or asking it for a property, takes longer than the check it is needed for.
 _TERMINAL, _TOOL, _MAP = NodeKind.TERMINAL, NodeKind.TOOL, NodeKind.MAP

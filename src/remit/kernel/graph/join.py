@@ -29,7 +29,7 @@ def joined(tally: Tally, content: Text = "") -> str | None:
         return None
     node = tally.graph.nodes[tally.node]
     if node.kind is _HOST:
-        return None  # Whoever makes the calls elsewhere says when it is done.
+        return None  # The agent that makes the calls elsewhere says when it is done.
     if node.kind is _TOOL and (unreleased := tally.unreleased or tally.state.people.unreleased):
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=unreleased)
     if (node.kind is _TOOL or tally.child is not None) and (denied := stop_for_denials(tally)) is not None:

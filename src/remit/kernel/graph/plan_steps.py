@@ -1,7 +1,7 @@
 """Steps of a plan: what a node is fed, and what it leaves for those that come after it.
 
 Rule 1: a step works on the value that the plan gives it, or on the output of the step it names as its source.
-Rule 2: an output is written once, with the outcome it came of; whoever resumes the run finds it there.
+Rule 2: an output is written once, with the outcome it came of; a resumed run finds it there.
 Rule 3: a value of a kind that the step cannot work on ends the plan, before anything of the step was ordered.
 Rule 4: a tool step gives a result only when its call was committed, or returned and nothing could verify it, or a child
         that it asked for has answered. What was refused or failed gives nothing.
@@ -76,7 +76,7 @@ def finish(tally: Tally, node: Node, kind: ValueKind, text: Text, command_id: st
 
 
 def take_value(tally: Tally, node: Node, said: CodeReturned) -> str | None:
-    """Keep what the code of a step returned, or name the outcome that ends the plan where nobody could read it."""
+    """Keep what the code of a step returned, or name the outcome that ends the plan where it is unreadable."""
     if said.kind not in _KINDS:
         message = (
             f"step {node.name} gave a value of kind {said.kind[:80]!r}, which is not one of {', '.join(ValueKind)}"

@@ -17,7 +17,7 @@ class Hold(NamedTuple):
     """A hold that began at a moment, with what is known of the waiting in it so far."""
 
     since_ms: int
-    # How long the run itself asked somebody or was paused in it, and since when it does; -1 while it does not.
+    # How long the run itself asked a person or was paused in it, and since when it does; -1 while it does not.
     own_ms: int = 0
     own_since_ms: int = -1
     # The longest that a child says it waited.

@@ -1,8 +1,8 @@
 """Asking people: a question is a command with an expiry, and silence is refusal.
 
 Rule 1: every question costs one human review, reserved when it is asked; nothing else is reserved while waiting.
-Rule 2: every question has a timer. What expires goes to whom the boundary names next; when there is nobody left it is a
-        no, and an outcome nobody could tell ends the run for review.
+Rule 2: every question has a timer. What expires goes to whom the boundary names next; when there is no next person it is a
+        no, and an outcome that stays unknown ends the run for review.
 Rule 3: every question says who receives authority by it.
 """
 
@@ -68,7 +68,7 @@ def _is_grave(tally: Tally, packet: Packet | None) -> bool:
 
 
 def ask_the_next(tally: Tally, question: AskHuman) -> bool:
-    """Pass a question on that nobody answered, to the next queue that the boundary names; whether there is one."""
+    """Pass an unanswered question on, to the next queue that the boundary names; whether there is one."""
     queues = tally.manifest.boundary.on_silence
     if not has_next(tally, question):
         return False
@@ -99,7 +99,7 @@ def ask_anew(tally: Tally, question: AskHuman, packet: Packet | None, expires_at
 
 
 def has_next(tally: Tally, question: AskHuman) -> bool:
-    """Whether there is somebody left to ask, and asking once more fits the budget beside what the first asking cost."""
+    """Whether there is a next person to ask, and asking once more fits the budget beside what the first asking cost."""
     is_left = question.silences < len(tally.manifest.boundary.on_silence)
     return is_left and lacking(tally, _price_of_asking_again(tally, question)) is None
 

@@ -99,7 +99,7 @@ def conclude(tally: Tally, node: Node) -> str | None:
 
 
 def _reviewed(tally: Tally) -> str | None:
-    """Pass an answer that nobody has to look at; one that is unsure or of high stakes is for a reviewer to let stand."""
+    """Pass an answer that needs no reviewer; one that is unsure or of high stakes is for a reviewer to let stand."""
     doubt, stakes = _doubt(tally), _stakes(tally)
     if not doubt and not stakes:
         return NodeOutcome.PASSED

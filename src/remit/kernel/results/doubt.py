@@ -1,7 +1,7 @@
-"""Doubt: mutating calls whose outcome nobody knows. They are never repeated and never assumed.
+"""Doubt: mutating calls whose outcome is unknown. They are never repeated and never assumed.
 
 Rule 1: a call in doubt stays open until its late outcome, its tool's own account, or a person settles it.
-Rule 2: its tool is asked first, if it can be; then a person. When nobody can be asked, the run ends for review.
+Rule 2: its tool is asked first, if it can be; then a person. When neither can be asked, the run ends for review.
 Rule 3: while the run is paused nothing is asked; the resume asks.
 """
 
@@ -85,7 +85,7 @@ def _told_by_the_origin(tally: Tally, command: CallTool) -> tuple[str, ...]:
 
 
 def inquire_all(tally: Tally) -> str | None:
-    """Ask about every call in doubt that nobody is being asked about yet."""
+    """Ask about every call in doubt that is not being asked about yet."""
     for command_id in tally.state.commands.doubted:
         command = tally.state.commands.open[command_id]
         assert isinstance(command, CallTool)

@@ -3,7 +3,7 @@
 Rule 1: every ending is reached through a terminal of the graph; head_for() names the outcome that leads there.
 Rule 2: SUCCESS is earned: nothing the run proposed to change may be left uncommitted.
 Rule 3: whatever is still open when a run ends is cancelled; a mutating call that was cut off stays in doubt.
-Rule 4: an ending that leaves an effect in doubt names it and hands it to somebody, whatever its code.
+Rule 4: an ending that leaves an effect in doubt names it and hands it to a person, whatever its code.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,6 +20,7 @@ from remit.core.journal.commands import (
     StartChild,
 )
 from remit.core.journal.rulings import (
+    NOT_TAKEN,
     OUTCOME_UNKNOWN,
     UNVERIFIED,
     Answer,
@@ -39,7 +40,7 @@ from remit.kernel.results.grounding import UNDONE, claim_of, has_changed_anythin
 from remit.kernel.state import CallKey, CallTrace, RunState, pinned
 from remit.kernel.tally import Tally
 
-# One denial may be a slip; from the second on somebody should look.
+# One denial may be a slip; from the second on a person should look.
 DENIALS_NOTED = 2
 # Three refusals for want of permission, by the boundary or by people, look like an attack, not like a mistake.
 DENIALS_MAX = 3
@@ -116,7 +117,7 @@ def enter_terminal(tally: Tally, node: Node) -> None:
         tally.message = what_is_missing(unproven)
     _leave_nothing_open(tally)
     doubted = claims_in(_left_in_doubt(tally))
-    # Nobody will be asked what became of them any more, so whoever is asked otherwise is told.
+    # No question about them follows any more, so a person who is asked otherwise is told.
     trigger = _trigger_of(tally, ending) or (TRIGGER_OF[Ending.REVIEW_REQUIRED] if doubted else None)
     queues = tally.manifest.boundary.queues
     escalation = None if trigger is None else escalation_of(trigger, queues, is_grave=bool(doubted))
@@ -146,7 +147,7 @@ def named(names: Collection[str]) -> str:
 
 
 def _left_in_doubt(tally: Tally) -> Mapping[CallKey, str]:
-    """The effects of which nobody knows whether they happened when the run ends here."""
+    """The effects of which it is unknown whether they happened when the run ends here."""
     now = [ruling.command_id for ruling in tally.decisions if isinstance(ruling, OutcomeDoubted)]
     doubted = [command_id for command_id in (*tally.state.commands.doubted, *now) if not has_outcome(tally, command_id)]
     traces = [tally.state.calls.made[command_id] for command_id in doubted]
@@ -242,7 +243,7 @@ def _is_decisive(refused: ToolCallRefused | CallTrace) -> bool:
 
 
 def _leave_nothing_open(tally: Tally) -> None:
-    """Take back what this turn ordered but nobody has been told, and cancel everything still open."""
+    """Take back what this turn ordered but no executor has been told, and cancel everything still open."""
     tally.take_back_orders()
     for command in tally.state.commands.open.values():
         if not has_outcome(tally, command.id):
@@ -269,10 +270,19 @@ def _cancel(tally: Tally, command: Command) -> None:
     elif command.id in tally.unbegun:
         # It is known not to have happened, and cost nothing.
         tally.rule(CallSettled(command.id, Rung.OBSERVED, code=ErrorCode.CANCELLED_SIGNAL))
+    elif tally.manifest.host is not None and command.id in tally.state.commands.withheld:
+        leave_untaken(tally, command)
     elif not command.mutating or command.id in tally.state.commands.withheld:
         tally.rule(CallSettled(command.id, Rung.ATTEMPTED, command.reserved, code=ErrorCode.CANCELLED_SIGNAL))
     elif not _is_doubted(tally, command.id):
         tally.rule(OutcomeDoubted(command.id, ErrorCode.CANCELLED_SIGNAL))
+
+
+def leave_untaken(tally: Tally, command: CallTool) -> None:
+    """Settle a call that a person approved and the agent elsewhere never came for: it was not made, and costs nothing."""
+    tally.blocking -= 1
+    tally.rule(CallSettled(command.id, Rung.INTENDED, code=NOT_TAKEN))
+    tally.claim(command.tool, command.arguments_hash, NOT_TAKEN)
 
 
 def _is_doubted(tally: Tally, command_id: str) -> bool:

@@ -6,7 +6,7 @@ Rule 1: only a verified observation is committed: it returned, kept its result s
 Rule 2: intended, attempted and observed effects are not facts. Assumed ones do not exist.
 Rule 3: an effect the run proposed and never committed is a claim without proof.
 Rule 4: a delegation whose lease has side effects is such a proposal: refused, failed or lost, what it was to change counts
-        as left. Of a lost one nobody knows what it has changed.
+        as left. Of a lost one it is unknown what it has changed.
 Rule 5: what was left is made good by what was done in its place, and by no words: a tool that a child left, by a later
         committed call of that tool, here or beneath; a delegation, by a later one of its tool that succeeds and beneath
         which an effect was committed. Exactly the same delegation makes both good by succeeding. What was refused for
@@ -22,6 +22,7 @@ from remit.core.journal.commands import CallTool, StartChild
 from remit.core.journal.rulings import (
     ARGUMENTS_INVALID,
     LEFT_BY_CHILD,
+    NOT_TAKEN,
     OUTCOME_UNKNOWN,
     REFUSED_IN_CHILD,
     UNVERIFIED,
@@ -36,7 +37,11 @@ from remit.kernel.tally import Tally
 
 # Why no call was made of a proposed effect, in words.
 NEVER_CALLED: Mapping[str, str] = MappingProxyType(
-    {ErrorCode.TOOL_NOT_FOUND: "no such tool", ARGUMENTS_INVALID: "invalid arguments"}
+    {
+        ErrorCode.TOOL_NOT_FOUND: "no such tool",
+        ARGUMENTS_INVALID: "invalid arguments",
+        NOT_TAKEN: "approved and never made",
+    }
 )
 # What a later call can make good.
 MENDABLE = frozenset({*NEVER_CALLED, LEFT_BY_CHILD})
@@ -46,7 +51,7 @@ UNDONE = MENDABLE | {REFUSED_IN_CHILD}
 _TOO_DEAR = frozenset({Refusal.BUDGET_EXHAUSTED, Refusal.RATE_LIMITED})
 # Of what a child was refused: what authority or a person has objected to, and not what there was no budget for.
 _AUTHORITY = frozenset({*Refusal, REFUSED_IN_CHILD}) - _TOO_DEAR - {Refusal.REPEATED_CALL}
-# What happened as far as anybody knows, or may have: nothing that is done later takes its place.
+# What happened as far as is known, or may have: nothing that is done later takes its place.
 _BEYOND_MENDING = frozenset({UNVERIFIED, OUTCOME_UNKNOWN})
 NO_ARGUMENTS = digest_of(b"{}")
 # What stands for the arguments of an effect that a child left: this, and the command that started it; where it was
@@ -54,7 +59,7 @@ NO_ARGUMENTS = digest_of(b"{}")
 _CHILD, _HASH = b"child:", b"#"
 # As many effects of a child as its parent is told of.
 LEFT_MAX = 10
-# What a child leaves of an effect: undone, done as far as anybody knows, or unknown to everybody.
+# What a child leaves of an effect: undone, done as far as is known, or unknown.
 _LEFT = (LEFT_BY_CHILD, UNVERIFIED, OUTCOME_UNKNOWN)
 
 _OBSERVED, _COMMITTED = Rung.OBSERVED, Rung.COMMITTED
@@ -92,14 +97,14 @@ def unproven_effects(tally: Tally) -> Mapping[CallKey, str]:
 
 
 def unknown_effects(tally: Tally) -> Mapping[CallKey, str]:
-    """Effects whose tool failed within and that nobody has heard of since: whether they happened, nobody knows."""
+    """Effects whose tool failed within and that were not heard of since: it is unknown whether they happened."""
     before = [key for key in tally.state.effects.unknown if tally.uncommitted.get(key) not in ("", UNVERIFIED)]
     now = [key for key, code in tally.uncommitted.items() if code == OUTCOME_UNKNOWN]
     return dict.fromkeys([*before, *now], OUTCOME_UNKNOWN)
 
 
 def effects_in_doubt(state: RunState) -> Mapping[CallKey, str]:
-    """The effects of which nobody knows whether they happened: calls in doubt, and calls whose tool failed within."""
+    """The effects of which it is unknown whether they happened: calls in doubt, and calls whose tool failed within."""
     doubted = [state.calls.made[command_id] for command_id in state.commands.doubted]
     return dict.fromkeys(
         [*((trace.tool, trace.arguments_hash) for trace in doubted), *state.effects.unknown], OUTCOME_UNKNOWN
@@ -191,7 +196,7 @@ def _hash_in(place: bytes) -> bytes:
 def left_with(command: StartChild, node: Node | None, ending: str) -> str:
     """Under which code the effect of a delegation is left, now that its child has ended so; empty where it is not.
 
-    A child that its node declares was proposed by nobody, and tells itself what it proposed, as long as it is there.
+    A child that its node declares was not proposed, and tells itself what it proposed, as long as it is there.
     """
     is_lost = ending not in _ENDINGS
     if dict(command.lease).get(_SIDE_EFFECTS, 0) == 0 or ending in ANSWERED:
@@ -254,7 +259,7 @@ def _is_effect(state: RunState, tool: str) -> bool:
 
 
 def has_changed_anything(tally: Tally) -> bool:
-    """Whether any effect of the run, or of one beneath it, was committed, or happened as far as anybody knows."""
+    """Whether any effect of the run, or of one beneath it, was committed, or happened as far as is known."""
     if tally.state.effects.count > 0 or "" in tally.uncommitted.values():
         return True
     if any(_is_effect(tally.state, name) for name in (*tally.state.effects.observed_below, *tally.observed_below)):

@@ -95,7 +95,7 @@ _NOT_ACCEPTED = "The answer was not accepted:\n"
 
 
 def is_correction(text: str) -> bool:
-    """Whether a message tells that an answer was not accepted; what it quotes of that answer nobody else has said."""
+    """Whether a message tells that an answer was not accepted; what it quotes of that answer stands nowhere else."""
     return text.startswith(_NOT_ACCEPTED)
 
 

@@ -25,7 +25,7 @@ _ERRORS = ("error", "errors")
 _IDENTIFIER = regex(r"(?=[^\s,;]*\d)[\w@.+-]{3,}")
 _NAME_CHARS_MIN = 2
 _TRAILING = ".-"
-# What a key calls somebody, or somebody's account; such a word by itself names nobody.
+# What a key calls a person, or a person's account; such a word by itself names no person.
 _NOUNS = frozenset(
     [
         "account",
@@ -89,7 +89,7 @@ def telling(state: RunState, task: Task) -> list[CallTrace]:
         is_at_hand = isinstance(trace.arguments, str) and isinstance(trace.content, str)
         if not is_at_hand or (task.grounds and not given) or _names_account(given, told, said, known):
             found.append(trace)
-            # Who looks somebody up by a name may get an id back, and look on with that.
+            # A look-up by a name may give an id back, and look on with that.
             known |= {value.text for value in told if value.is_who or not isinstance(result, dict)}
     return found
 
@@ -130,7 +130,7 @@ def _stands_in(name: str, said: str) -> bool:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """What a value may name somebody with: the whole, or parts of a query or a path."""
+    """What a value may name a person with: the whole, or parts of a query or a path."""
     yield text
     for match in _QUOTED.finditer(text):
         yield match[1] or match[2]
@@ -140,7 +140,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _values(value: Any, *, is_who: bool = False) -> Iterator[Value]:
-    """Every plain value within a value; what only says yes or no names nobody."""
+    """Every plain value within a value; what only says yes or no names no person."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _values(inner, is_who=_is_who(str(key)))

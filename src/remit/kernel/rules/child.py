@@ -83,7 +83,7 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
 
 
 def on_child_suspended(tally: Tally, arrival: ChildSuspended) -> None:
-    """Let the clock stand still: a person is waited for, although this run has asked nobody."""
+    """Let the clock stand still: a person is waited for, although this run has asked no person."""
     if arrival.command_id in tally.state.children.held:
         message = f"child {arrival.command_id} of run {tally.state.run_id} is known to wait"
         raise IllegalArrival(ArrivalFault.DUPLICATE, message)
@@ -91,7 +91,7 @@ def on_child_suspended(tally: Tally, arrival: ChildSuspended) -> None:
 
 
 def on_child_lost(tally: Tally, arrival: ChildLost) -> str | None:
-    """Settle the lease in full: nobody knows what the child spent."""
+    """Settle the lease in full: it is unknown what the child spent."""
     command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, StartChild)
     tally.child = child_trace(tally.state, arrival)

@@ -4,7 +4,7 @@ Rule 1: an approval is used once, for the bytes in its packet, and is judged aga
 Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
 Rule 4: who asked for a run does not approve it unless its boundary lets them, and is never one of several who must. To
-        say no, to answer in words and to say what became of a call is anybody's.
+        say no, to answer in words and to say what became of a call is open to all.
 Rule 5: a yes that releases budget, with a call or without, is of those whom the boundary names for that. A no or silence
         to it ends the run, after what is under way; a cap of 0 forbids a call and was not spent, so a no is to the call.
 Rule 6: a call of an agent elsewhere that can no longer be made stays held. One that is approved while that agent does not
@@ -72,7 +72,7 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     held = question.packet.call
     call = held
     if arrival.modified is not None:
-        # What had been read by then was read, whoever gives the arguments.
+        # What had been read by then was read, wherever the arguments come from.
         labels = held.labels
         call = msgspec.structs.replace(arrival.modified, call_id=held.call_id, tool=held.tool, labels=labels)
         tally.claim(held.tool, held.arguments_hash, None)
@@ -154,7 +154,7 @@ def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: App
             f"question {question.id} holds packet {packet_version(packet)[:12]}, not {arrival.packet[:12]}; look again"
         )
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
-    # A packet that names no source binds none: nobody wrote one down, or it is of a time when packets had none.
+    # A packet that names no source binds none: none was written down, or it is of a time when packets had none.
     if packet.source and packet.source != source_of(tally.state, packet.call.tool):
         message = f"the code of {packet.call.tool} has changed since question {question.id} was asked; reject it"
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
@@ -299,7 +299,7 @@ def _question(tally: Tally, command_id: str, by: str, *purposes: AskPurpose) -> 
     assert isinstance(question, AskHuman)
     if not by:
         raise IllegalArrival(
-            ArrivalFault.WRONG_PACKET, f"the answer to question {command_id} names nobody who gives it"
+            ArrivalFault.WRONG_PACKET, f"the answer to question {command_id} does not name the person who gives it"
         )
     if question.purpose not in purposes:
         message = f"question {command_id} asks for {question.purpose}; this answers {' or '.join(purposes)}"

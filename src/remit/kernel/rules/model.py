@@ -2,9 +2,9 @@
 
 Rule 1: a call is ordered only when its worst case fits every dimension; the output is cut to what is left.
 Rule 2: an answer proposes; nothing in it is a fact.
-Rule 3: an answer with a secret of the house ends the run: the model knows what nobody may have told it.
-Rule 4: a failure worth trying again is tried again after a pause, as often in a row as the budget allows. Whoever asked
-        to be left alone is left alone for as long; where that goes beyond the run's deadline, nothing is tried again.
+Rule 3: an answer with a secret of the house ends the run: the model knows what it may not have been told.
+Rule 4: a failure worth trying again is tried again after a pause, as often in a row as the budget allows. A server
+        that asked to be left alone is left alone for as long; where that goes beyond the run's deadline, nothing is tried again.
 """
 
 from collections.abc import Mapping

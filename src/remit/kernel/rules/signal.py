@@ -1,15 +1,15 @@
-"""Signals: someone outside wants the run to stop, stand still, go on, hear something, or be tried again.
+"""Signals: a person or a program outside wants the run to stop, stand still, go on, hear something, or be tried again.
 
 Rule 1: cancel takes effect at once; pause and feedback at the next checkpoint, which is the next turn.
 Rule 2: a paused run orders nothing and records what returns; the resume goes where the run would have gone.
 Rule 3: an ended run never reopens: retry orders a fork of it. Who wants a run tried again that succeeded says why.
-Rule 4: a fork begins paused. What its origin had asked of its model nobody has asked in its name, so the model is asked
+Rule 4: a fork begins paused. What its origin had asked of its model was not asked in its name, so the model is asked
         anew when the fork goes on, and is told why there is a fork. What people were being asked they are asked again.
         What else was open is sent when the fork goes on, and not before. Its children are its own and have yet to
         begin, so none of them waits for a person.
 Rule 5: a halt of dispatch pauses the run. What it withheld stays open, is in no doubt, and is sent by the resume.
-Rule 6: a pause that nobody asked for, of a halt or of a fork that is being made, is no reason not to hear one that
-        somebody asks for: it holds until somebody resumes the run.
+Rule 6: a pause that no person asked for, of a halt or of a fork that is being made, is no reason not to hear one that
+        a person asks for: it holds until the run is resumed.
 Rule 7: an entry of the session decides nothing, so it is kept whether or not the run is over.
 """
 
@@ -68,7 +68,7 @@ def on_cancel(tally: Tally, arrival: CancelRequested) -> str:
 
 
 def on_pause(tally: Tally, arrival: PauseRequested) -> None:
-    """Order nothing from here on, until somebody says resume."""
+    """Order nothing from here on, until a resume arrives."""
     if by := tally.state.place.paused_by:
         raise IllegalArrival(ArrivalFault.ALREADY_PAUSED, f"run {tally.state.run_id} is paused already, by {by}")
     tally.rule(RunPaused(arrival.by))
@@ -177,7 +177,7 @@ def _ask_in_the_fork(tally: Tally, question: AskHuman, origin: Origin) -> None:
 
 
 def on_taken(tally: Tally, arrival: RunTaken) -> None:
-    """Decide nothing: that the turn stands there is enough to refuse the next turn of whoever drove the run before."""
+    """Decide nothing: that the turn stands there is enough to refuse the next turn of the driver before."""
 
 
 def on_session_noted(tally: Tally, arrival: SessionNoted) -> None:
@@ -190,9 +190,9 @@ def on_session_noted(tally: Tally, arrival: SessionNoted) -> None:
 
 
 def on_sources_accepted(tally: Tally, arrival: SourcesAccepted) -> None:
-    """Rely on code that has changed, since a person says so; whoever was asked about a call of it is asked anew.
+    """Rely on code that has changed, since a person says so; a person who was asked about a call of it is asked anew.
 
-    While the run is paused nobody is asked; the resume asks, and until then the old question cannot be approved.
+    While the run is paused no person is asked; the resume asks, and until then the old question cannot be approved.
     """
     tally.rule(SourcesReplaced(arrival.by, arrival.sources))
     if not tally.paused:

@@ -28,8 +28,8 @@ def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
         is_due = tally.at_ms >= timer.due_at_ms
         if is_due and not (tally.paused and has_next(tally, question)):
             return on_expired(tally, question)
-        # A clock that was set back lets a timer fire too soon; whoever is asked keeps the time they were promised. And a
-        # paused run asks nobody: the next one is asked when it goes on, a wait later.
+        # A clock that was set back lets a timer fire too soon; the person asked keeps the time they were promised. And a
+        # paused run asks no person: the next one is asked when it goes on, a wait later.
         due_at_ms = tally.at_ms + tally.manifest.boundary.approval_wait_ms_max if is_due else timer.due_at_ms
         tally.order(SetTimer(tally.next_id(), due_at_ms, TimerPurpose.APPROVAL, question.id))
         return None

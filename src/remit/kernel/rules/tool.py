@@ -2,7 +2,7 @@
 
 Rule 1: calls of one answer are judged one after the other; each sees what the ones before it were promised.
 Rule 2: a refused call is told to the model; refusals that lead nowhere end the run.
-Rule 3: an error is an observation. A mutating call whose outcome nobody knows is never settled by guessing.
+Rule 3: an error is an observation. A mutating call whose outcome is unknown is never settled by guessing.
 Rule 4: the node is left when every call has its outcome.
 """
 
@@ -198,7 +198,7 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     assert isinstance(command, CallTool)
     tool = tally.state.derived.tools[command.tool]
     if tally.manifest.host is not None:
-        # Nobody here could reconcile it or call another tool; who wants it again is told that it may have happened.
+        # It cannot be reconciled here, nor another tool called; who wants it again is told that it may have happened.
         return settle_failed(tally, command, arrival)
     is_open = command.mutating and leaves_open(arrival)
     if is_open and (arrival.code is ErrorCode.TOOL_TIMEOUT or tool.reconcilable or not tool.idempotent):
@@ -233,7 +233,7 @@ def _flags(tally: Tally, tool: ToolDefinition, arrival: ToolFailed | ToolReturne
 
 
 def leaves_open(arrival: ToolFailed) -> bool:
-    """Whether nobody knows what a call has changed before it failed."""
+    """Whether it is unknown what a call has changed before it failed."""
     return arrival.code is ErrorCode.TOOL_TIMEOUT or arrival.is_unknown
 
 

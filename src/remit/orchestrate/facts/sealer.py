@@ -24,7 +24,7 @@ from remit.core.run.signals import UserSignal
 from remit.core.secrets.seal import DIGITS_MIN
 from remit.core.secrets.secret_names import COOKIE_JARS, NAME_MEMBERS, VALUE_MEMBERS, means_a_secret, secret_of_named
 from remit.core.secrets.secret_search import HANDLE, covered, secrets_in, without_secrets
-from remit.core.work.graph import graph_version
+from remit.core.work.graph import Graph, graph_version
 from remit.orchestrate.executors.reports import ModelSaid, Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Seals
@@ -51,6 +51,8 @@ WORD_CHARS_MAX = 400
 FORMS_MAX = 1000
 # Of so many runs what is known is kept at hand.
 RUNS_REMEMBERED_MAX = 256
+# Graphs that the runs of one process share.
+GRAPHS_REMEMBERED_MAX = 64
 
 
 class SecretGone(Exception):
@@ -95,6 +97,8 @@ class Sealer:
         self._seals = seals
         self._vault = vault
         self._scopes: dict[str, _Scope] = {}
+        # Graphs without anything that looks like a secret or a handle, in the order in which they were met.
+        self._plain: dict[Graph, None] = {}
 
     def manifest(self, manifest: Manifest) -> Manifest:
         """A manifest whose request, session, goal, plan and graph hold no secret."""
@@ -109,11 +113,23 @@ class Sealer:
             request = replace(request, messages=changed[0], metadata=changed[1])
         hints = self._changed(look, request.hints)
         request = request if hints is request.hints else replace(request, hints=hints)
-        graph = self._changed(look, manifest.graph)
+        graph = self._graph(look, manifest.graph)
         if graph is not manifest.graph:
             manifest = replace(manifest, graph=graph, versions=replace(manifest.versions, graph=graph_version(graph)))
         parts = {name: self._changed(look, getattr(manifest, name)) for name in ("session", "goal", "plan")}
         return replace(manifest, request=request, **parts)
+
+    def _graph(self, look: _Look, graph: Graph) -> Graph:
+        """A graph without a secret. A plain one is looked at again only for values that are known: most runs share theirs."""
+        knows_values = bool(look.scope.forms or self._vault.redactor.names)
+        if not knows_values and graph in self._plain:
+            return graph
+        changed: Graph = self._changed(look, graph)
+        if not knows_values and changed is graph and HANDLE_MARK not in str(graph):
+            self._plain[graph] = None
+            if len(self._plain) > GRAPHS_REMEMBERED_MAX:
+                del self._plain[next(iter(self._plain))]
+        return changed
 
     def report(self, live: Live, report: Report) -> Report:
         """A report without a secret, as it may become an arrival."""

@@ -2,7 +2,7 @@
 
 Rule 1: a store is asked by an index alone; journals are read only of runs that are alike and succeeded, each of them once
         while it is remembered, and never more turns at a time than TURNS_MAX.
-Rule 2: what was found serves the next submissions too, a few of them; then the store is asked again.
+Rule 2: what was found serves the next submissions too, more of them where more is known; then the store is asked again.
 Rule 3: a journal that does not add up says nothing, and keeps no run from beginning; `remit verify` tells of it.
 Rule 4: what is pinned is all that a replay needs: nothing is looked up while a run goes on.
 """
@@ -24,8 +24,10 @@ from remit.orchestrate.ports import Catalogue, Journal
 RUNS_MAX = 50
 # Reading and folding takes some twenty microseconds a turn, so that beginning a run never waits longer than a blink.
 TURNS_MAX = 2_000
-# So many runs are begun with what was found; a success more or less among fifty changes little.
+# So many runs are begun with what was found while few are known, and once as many are known as are learned from: then most
+# of what is added says nothing new, and reading it would cost each run a tenth of its start.
 USES_MAX = 10
+USES_SETTLED_MAX = 250
 # Kinds of runs that a process begins in turn; what is remembered of one takes some ten kilobytes.
 KINDS_MAX = 64
 
@@ -79,7 +81,7 @@ class Foreseer:
         entries = await self._catalogue.alike(likeness, limit=RUNS_MAX)
         kind.courses = {entry.run_id: await self._course(kind, entry) for entry in _affordable(kind, entries)}
         kind.foresight = foresight_of(kind.courses.values())
-        kind.uses_left = USES_MAX
+        kind.uses_left = USES_MAX if len(kind.courses) < RUNS_MAX else USES_SETTLED_MAX
 
     def _remembered(self, likeness: str) -> _Kind:
         kind = self._kinds[likeness] = _Kind()
