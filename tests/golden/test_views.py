@@ -14,7 +14,7 @@ _WHY = r'"details": \{[^{}]*\}, "caused_by": (?:null|\{[^{}]*\{[^{}]*\}[^{}]*\})
 STORES = dict(golden_stores())
 # Where two views told the same thing differently, all tell it alike now: children of one node by their number, as the tree
 # always did, and a judge by its own name. Items of queues name their tenant since then,
-# and runs of foreign agents what their hosts call them.
+# and runs of foreign agents what their hosts call them. Costs count a success in part apart from the successes.
 CORRECTED = (
     ("told", r"\bfan \d+ ", "fan "),
     ("show", "judge:kind", "check"),
@@ -36,6 +36,8 @@ CORRECTED = (
     # Errors name what failed and what it came of.
     ("show", _WHY, '"details": {}, "caused_by": null'),
     ("explain", _WHY, '"details": {}, "caused_by": null'),
+    ("cost", r'"in_part": \d+, ', ""),
+    ("cost", r'"(succeeded|cost_per_success_microusd)": (\d+|null)', r'"\1"'),
 )
 
 

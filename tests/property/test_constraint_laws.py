@@ -136,6 +136,15 @@ def with_commas_behind(value: Any) -> str:
     return json.dumps(value, indent=0).replace("\n}", ",\n}").replace("\n]", ",\n]")
 
 
+def without_commas(value: Any) -> str:
+    return json.dumps(value, indent=1).replace(",\n", "\n")
+
+
+def begun_twice(value: Any) -> str:
+    text = json.dumps(value, indent=2)
+    return f"```json\n{text[:-1]}\n```\nAgain, and whole:\n```json\n{text}\n```\nDone."
+
+
 def reasoned(value: Any) -> str:
     return f"<think>maybe {{}}</think>{json.dumps(value)}"
 
@@ -145,13 +154,29 @@ def twice_encoded(value: Any) -> str:
 
 
 @settings(max_examples=examples(300))
-@given(containers, st.sampled_from([in_python, fenced, in_words, with_commas_behind, reasoned, twice_encoded]))
+@given(
+    containers,
+    st.sampled_from(
+        [in_python, fenced, in_words, with_commas_behind, reasoned, twice_encoded, without_commas, begun_twice]
+    ),
+)
 def test_a_damaged_value_comes_back_as_it_was_or_not_at_all(value: Any, damage: Callable[[Any], str]) -> None:
     result = constrain(damage(value), Demand({"type": ["object", "array"]}))
     if result.ok:
         assert shown(result.value) == shown(value)
-    elif damage in (fenced, reasoned, twice_encoded):
+    elif damage in (fenced, reasoned, twice_encoded, begun_twice):
         pytest.fail(f"{damage(value)!r} was refused: {result.violations}")
+
+
+@settings(max_examples=examples(300))
+@given(containers, containers, st.data())
+def test_of_a_fence_that_was_cut_and_a_whole_one_nothing_but_the_whole_one_is_taken(
+    begun: Any, whole: Any, data: st.DataObject
+) -> None:
+    text = json.dumps(begun)
+    cut = text[: data.draw(st.integers(1, len(text) - 1))]
+    result = constrain(f"```json\n{cut}\n```\nOnce more:\n```\n{json.dumps(whole)}\n```", ANYTHING)
+    assert not result.ok or shown(result.value) == shown(whole)
 
 
 def is_begun_by(part: Any, whole: Any) -> bool:

@@ -115,14 +115,13 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         home: Path | str | None = None,
     ) -> None:
         shape, opened = object_schema(schema), engine_of(engine)
-        count = REPLICAS_DEFAULT if type(n) is int and n == 0 else n
         grammar = grammar_of(grammar)
-        self.config = RedundantConfig(opened, system_prompt, shape, grammar, count, voting, max_tokens, observer)
+        self.config = RedundantConfig(opened, system_prompt, shape, grammar, n, voting, max_tokens, observer)
         # Beside each other only where the model can be asked several things at once.
         at_once = parallel and opened.model_info().calls_at_once > 1
         name = voting if isinstance(voting, str) else CUSTOM
-        self._redundancy = Redundancy(count, name, early_stop, at_once, replica_timeout_ms)
-        _check_vote(voting, count, early_stop=early_stop, parallel=parallel)
+        self._redundancy = Redundancy(n, name, early_stop, at_once, replica_timeout_ms)
+        _check_vote(voting, n, early_stop=early_stop, parallel=parallel)
         self.context_provider = context_provider
         self.terms = replace_parts(
             terms_of(boundary, budget, Routing.NONE, role=role, goal=goal), redundancy=self._redundancy

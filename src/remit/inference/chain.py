@@ -103,6 +103,8 @@ class ChainEngine:
                     raise
                 breaker.fail()
                 if fault.was_cut or fault.usage.total_tokens or ear.has_heard:
+                    # Asked again, the chain begins with another member.
+                    fault.is_final = False
                     raise
                 faults.append((name, fault))
                 _log.warning("model %s cannot serve; the next of the chain is asked", name)
@@ -152,8 +154,11 @@ def _nobody(faults: Sequence[tuple[str, EngineFault]]) -> EngineFault:
     told = "; ".join(f"{name}: {fault.message[:TOLD_CHARS_MAX]}" for name, fault in faults)
     codes = {fault.code for _, fault in faults}
     code = codes.pop() if len(codes) == 1 else ErrorCode.INFERENCE_ENGINE_ERROR
+    is_final = all(fault.is_final for _, fault in faults)
     soonest_s = min(fault.retry_after_s for _, fault in faults)
-    return EngineFault(code, f"none of {len(faults)} models can serve: {told}", retry_after_s=soonest_s)
+    return EngineFault(
+        code, f"none of {len(faults)} models can serve: {told}", retry_after_s=soonest_s, is_final=is_final
+    )
 
 
 def _reject(message: str) -> NoReturn:

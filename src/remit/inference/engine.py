@@ -73,6 +73,7 @@ class EngineFault(RemitError):
 
     `retry_after_s` is how long the server asked to be left alone, 0 when it did not ask. `said` is the text of an answer
     that had to keep a shape and reached the limit of its tokens before that was complete; the caller that asks again can say so.
+    `is_final` says that asking again would come to the same: a key that is refused stays refused.
     """
 
     code: ErrorCode
@@ -86,6 +87,7 @@ class EngineFault(RemitError):
         was_cut: bool = False,
         retry_after_s: int = 0,
         said: str = "",
+        is_final: bool = False,
     ) -> None:
         if code not in INFERENCE_CODES:
             allowed = ", ".join(sorted(INFERENCE_CODES))
@@ -95,3 +97,4 @@ class EngineFault(RemitError):
         self.was_cut = was_cut
         self.retry_after_s = retry_after_s
         self.said = said
+        self.is_final = is_final

@@ -57,6 +57,18 @@ def test_every_message_is_a_run_of_one_session(talker: Talker) -> None:
     assert [row["listing"]["session_id"] for row in rows] == ["s1", "s1"]
 
 
+def test_whoever_leaves_is_told_how_to_come_back_with_the_same_engine_tools_and_boundary(talker: Talker) -> None:
+    engine, tools = talker.desk.script("One."), talker.desk.tools()
+    seen = talker.says("Hi", engine=engine, options=("--session", "s1", "--boundary", "guarded", "--tools", tools))
+    hint = f"go on with: remit chat --session s1 --engine {engine} --tools {tools} --boundary guarded"
+    assert hint in " ".join(seen.split())
+
+
+def test_exit_leaves_and_no_model_is_asked(talker: Talker) -> None:
+    seen = talker.says("exit", "Hi", engine=talker.desk.script("One."))
+    assert (talker.code, "One." in seen) == (0, False)
+
+
 def test_whoever_comes_back_is_reminded_and_goes_on(talker: Talker) -> None:
     engine = talker.desk.script("One.", "Two.")
     talker.says("First", engine=engine, options=("--session", "s1"))

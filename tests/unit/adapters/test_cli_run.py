@@ -422,3 +422,27 @@ def test_what_a_run_that_ended_left_behind_is_cancelled_by_whoever_meets_it(desk
         assert (said.code, said.err.startswith("error PARENT_ENDED")) == (1, True)
     assert [row["ending"] for row in desk.say("runs", "--children", "--json").rows] == ["USER_CANCEL"] * 2
     assert desk.notes == []
+
+
+FAILING = """
+from remit import tool
+
+@tool(effect="read")
+def stock(item: str) -> int:
+    \"\"\"How many there are.\"\"\"
+    raise LookupError("no such item")
+"""
+
+
+def test_a_terminal_sees_a_call_that_fails_and_that_the_answer_follows_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, tools = desk.script(calls("stock", item="tea"), "There are 3."), desk.file("failing.py", FAILING)
+    screen = Screen()
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", screen)
+    said = desk.say("run", "How many?", "--engine", engine, "--tools", tools)
+    seen = screen.getvalue() + said.err
+    assert said.code == 0
+    assert seen.index('stock {"item":"tea"}') < seen.index("failed (TOOL_EXECUTION_FAILED): LookupError: no such item")
+    assert "this answer follows a call of stock that did not succeed" in seen

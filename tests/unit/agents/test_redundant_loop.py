@@ -107,7 +107,7 @@ def error_of(result: RedundantResult) -> tuple[str, str]:
 @pytest.mark.req("2.21")
 def test_three_are_asked_one_after_the_other_unless_somebody_says_otherwise() -> None:
     panel = Panel(GOOD)
-    result = vote(panel, n=0)
+    result = vote(panel)
     assert (len(panel.asked), panel.open_most) == (3, 1)
     assert (result.content, result.confidence, result.failed) == (GOOD, 1.0, 0)
 

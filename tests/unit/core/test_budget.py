@@ -10,6 +10,7 @@ from remit.core.limits.budget import (
     Dimension,
     DimensionKind,
     assign,
+    beyond,
     budget_of,
     charges_of,
     lease_of,
@@ -92,3 +93,11 @@ def test_charges_are_sparse_and_in_the_order_of_dimensions() -> None:
 
 def test_a_lease_is_written_by_name() -> None:
     assert lease_of((("steps", 3), ("tool_calls", 2), ("child_runs", 0))) == ((2, 2), (11, 3))
+
+
+def test_what_a_budget_asks_beyond_its_boundary_is_told_with_the_cap() -> None:
+    assert beyond(Budget(tool_calls=50), Budget()) == ()
+    assert beyond(Budget(tool_calls=50), Budget(tool_calls=50, steps=1)) == ()
+    assert beyond(Budget(tool_calls=50), Budget(tool_calls=51)) == (
+        "tool_calls=51 is more than the boundary gives; the cap is 50",
+    )

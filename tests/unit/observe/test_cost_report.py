@@ -135,8 +135,8 @@ def test_a_success_costs_what_all_runs_cost() -> None:
         root = entry("p", ending=ending)
         ledger.add(root, runs["p"].turns, root)
     found = ledger.report()
-    assert (found.roots, found.succeeded) == (4, 2)
-    assert found.cost_per_success_microusd == found.total.cost_microusd // 2
+    assert (found.roots, found.succeeded, found.total.in_part) == (4, 1, 1)
+    assert found.cost_per_success_microusd == found.total.cost_microusd
 
 
 def test_the_cost_of_a_success_is_rounded_up() -> None:

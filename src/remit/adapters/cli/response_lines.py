@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
-from remit.core.run.contract import SystemResponse
+from remit.core.run.contract import CallStatus, SystemResponse
 from remit.observe.people.packets import grouped
 from remit.observe.plain import plain
 
@@ -67,6 +67,12 @@ async def _status(system: "System", response: SystemResponse) -> str:
     return (await system.archive.told(response.run_id)).explanation.standing.status
 
 
+def _failed_last(response: SystemResponse) -> str:
+    """The tool whose call came last and failed or was refused; empty where it did what it should."""
+    last = response.tool_calls_made[-1] if response.tool_calls_made else None
+    return last.name if last is not None and last.status in (CallStatus.FAILED, CallStatus.REFUSED) else ""
+
+
 def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: str = "") -> None:
     run = f"run {response.run_id}"
     if response.error is not None:
@@ -76,8 +82,11 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
         elif response.content:
             rest = "" if len(response.content) <= LINE_CHARS_MAX else f"; all of it: remit show {response.run_id}"
             terminal.remark(f"not accepted as an answer: {plain(response.content, LINE_CHARS_MAX)}{rest}")
+    if terminal.is_live and response.error is None and response.content and (failed := _failed_last(response)):
+        terminal.remark(f"this answer follows a call of {plain(failed, LINE_CHARS_MAX)} that did not succeed")
     for warning in response.warnings:
-        terminal.remark(f"{run} ended as {response.terminal_code}: {warning}")
+        ended = "" if response.terminal_code is None else f" ended as {response.terminal_code}"
+        terminal.remark(f"{run}{ended}: {warning}")
     if (halt := response.halted) is not None:
         terminal.remark(
             f"{run} stands still: {plain(halt.what, LINE_CHARS_MAX)} is halted by {plain(halt.by, LINE_CHARS_MAX)}: "

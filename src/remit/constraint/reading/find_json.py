@@ -3,9 +3,10 @@
 Rule 1: a text holds one value. Of several, those count that the schema could ever admit at its root; when they are the
         same, or the schema wants a list of them, there is one meaning, otherwise none.
 Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
-Rule 3: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they
-        are all there is, or, for numbers, the schema wants a list.
-Rule 4: a text that is nothing but one of the words that the schema admits at its root is that word.
+Rule 3: of fences that hold one value, begun and broken off, and then a whole one, the whole one is meant.
+Rule 4: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they
+        are all there is, or the schema wants a list.
+Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
 """
 
 import re
@@ -34,6 +35,8 @@ _fenced = regex(
 ).match
 _number_last = regex(r"[+-]?\.?[0-9][\w.+-]*+\Z").match
 _fence_marks = regex(r"(?:```|~~~)[\w+-]*")
+_fence_line = regex(r"^[ \t]*+(?:```|~~~)([\w+-]*+)[ \t]*+\r?$", re.MULTILINE).finditer
+_structural = regex(r"[{}\[\]\"]").search
 _member_first = regex(r'"[^"\n]{1,200}"\s*:').match
 _bracket = regex(r"[{\[]").search
 _prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}').match
@@ -78,6 +81,8 @@ def find_json(text: str, log: RepairLog, *, kinds: Collection[str], words: Colle
         return Found(parse_json(body[begin:]), 0)
     except ValueError:
         pass  # Expected: now it is read with repairs.
+    if (whole := _whole_fence(body, begin, log, kinds)) is not None:
+        return whole
     if body[begin] == "{" and body.startswith('\\"', begin + 1):
         return _unescaped(body, begin, log)
     if _member_first(body, begin):
@@ -111,6 +116,56 @@ def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
     if fenced is not None and not fenced["close"] and _number_last(text, begin):
         raise Unreadable(Reason.CUT_OFF, begin, "the text ends within its fence, with a number that may go on")
     return begin, end
+
+
+def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) -> Found | None:
+    """The value of the fence that is whole, where the model had begun it in others before and broken off."""
+    fences = _fences(body, begin)
+    if len(fences) < 2 or _structural(_around(body, begin, fences)):
+        return None
+    pieces = [body[start:end].strip() for start, end in fences]
+    cut = [piece for piece in pieces[:-1] if _is_cut(piece)]
+    try:
+        values = [parse_json(piece) for piece in pieces[len(cut) :]]
+    except ValueError:
+        return None
+    value = values[-1]
+    is_admitted = type(value) in _KINDS and (not kinds or _KINDS[type(value)] in kinds)
+    is_one = all(same_json(value, each) for each in values)
+    # What was broken off began like it; else it may have been the answer, and this a part of it.
+    if not cut or not is_admitted or not is_one or any(piece[0] != pieces[-1][0] for piece in cut):
+        return None
+    log.note(RepairCode.PROSE_REMOVED, begin, body[begin : fences[-1][0]])
+    return Found(value, 0)
+
+
+def _fences(body: str, begin: int) -> list[tuple[int, int]]:
+    """Where the fences of a text begin and end; none where the last has no end. A mark with a word ends one and begins one."""
+    found: list[tuple[int, int]] = []
+    opened = -1
+    for mark in _fence_line(body, begin):
+        if opened >= 0:
+            found.append((opened, mark.start()))
+        opened = mark.end() if mark[1] or opened < 0 else -1
+    return found if opened < 0 else []
+
+
+def _around(body: str, begin: int, fences: list[tuple[int, int]]) -> str:
+    edges = [begin, *(edge for fence in fences for edge in fence), len(body)]
+    return "".join(body[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
+
+
+def _is_cut(piece: str) -> bool:
+    """Whether a text is an object or array that breaks off."""
+    if not piece.startswith(("{", "[")):
+        return False
+    log = RepairLog()
+    reader = Reader(piece, 0, log, chars=len(piece))
+    try:
+        reader.read()
+    except Unreadable as error:
+        return error.reason is Reason.CUT_OFF
+    return reader.at == len(piece) and any(repair.code is RepairCode.CLOSER_ADDED for repair in log.repairs)
 
 
 def _unescaped(body: str, begin: int, log: RepairLog) -> Found:
@@ -159,8 +214,11 @@ def _chosen(
     kinds: Collection[str],
 ) -> Found:
     strong, weak = candidates
-    if not strong and len(weak) == 1 and not _has_words(body[begin : weak[0].begin] + body[weak[0].end :]):
-        strong = weak
+    if not strong and len(weak) == 1:
+        # Words in brackets are a list where nothing but a list is wanted; whether it knows them, the schema says.
+        is_wanted = set(kinds) == {"array"} and isinstance(weak[0].value, list)
+        if is_wanted or not _has_words(body[begin : weak[0].begin] + body[weak[0].end :]):
+            strong = weak
     if not strong:
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
     admitted = [each for each in strong if _KINDS[type(each.value)] in kinds] or strong

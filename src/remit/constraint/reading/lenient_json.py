@@ -135,6 +135,7 @@ def _behind_comment(text: str, at: int, log: RepairLog) -> int:
 
 
 _numeral = regex(r"[+-]?[0-9A-Za-z_.]++(?:(?<=[eE])[+-][0-9]*+)?").match
+_number_first = regex(r"-?[0-9]").match
 _word = regex(r"[^\W\d][\w$]*+").match
 _phrase = regex(r"[^\W\d][\w$ \t.-]*+").match
 _name = regex(rf"[^\W\d][\w$-]{{0,{KEY_CHARS_MAX}}}|\$[\w$-]{{1,{KEY_CHARS_MAX}}}|[0-9]{{1,20}}").match
@@ -343,10 +344,15 @@ class Reader:
     def _is_item_ahead(self, ended: int) -> bool:
         character = self._text[self.at]
         is_new_line = "\n" in self._text[ended : self.at]
-        # Between two brackets nothing else can be missing; behind a text or a number the line must end.
-        return (character in "{[" and (is_new_line or self._text[ended - 1] in "}]")) or (
-            character in CLOSERS and is_new_line
-        )
+        # Between two brackets nothing else can be missing; elsewhere the line must end, and not within a number.
+        if not is_new_line or self._text[ended - 1] == ".":
+            return character in "{[" and self._text[ended - 1] in "}]"
+        return character in "{[" or character in CLOSERS or self._is_plain_ahead()
+
+    def _is_plain_ahead(self) -> bool:
+        """Whether a number or a literal follows."""
+        word = _word(self._text, self.at)
+        return _number_first(self._text, self.at) is not None if word is None else is_literal(word[0])
 
     def _number(self) -> int | float:
         if self._text.startswith("...", self.at):

@@ -37,6 +37,8 @@ _QUOTED_KEY = (
 # A key in which the text ends.
 _CUT_KEY = rf"[\"'\u201c][^\"'\n]{{0,{_N}}}[\"'\u201d]?\s*\Z"
 _WORD_KEY = rf"(?:[^\W\d]|\$)[\w$-]{{0,{_N}}}\s*:|[0-9]{{1,20}}\s*:"
+# A number or a literal that stands alone on its line, or ends the list.
+_PLAIN_LINE = r"(?:-?[0-9][0-9.eE+-]*+|true|false|null|True|False|None)[^\S\n]*+[,\]\n]"
 _COMMENT = r"//|/\*|\#"
 _VALUE = rf'["\'\u201c\u2018\[{{\d+.-]|(?:true|false|null|True|False|None|TRUE|FALSE|NULL)\b|{_COMMENT}'
 
@@ -56,7 +58,9 @@ _FOLLOWS = {
     Place.MEMBER: regex(
         rf"\s*+(?:\Z|[}}\];]|```|{_COMMENT}|,\s*+(?:\Z|[}},]|{_COMMENT}|{_QUOTED_KEY}|{_WORD_KEY}|{_CUT_KEY})|{_QUOTED_KEY})"
     ),
-    Place.ITEM: regex(rf"\s*+(?:\Z|[\]}}]|```|{_COMMENT}|,\s*+(?:\Z|\]|{_VALUE}))|[^\S\n]*+\n\s*+[\"'{{\[]"),
+    Place.ITEM: regex(
+        rf"\s*+(?:\Z|[\]}}]|```|{_COMMENT}|,\s*+(?:\Z|\]|{_VALUE}))|[^\S\n]*+\n\s*+(?:[\"'{{\[]|{_PLAIN_LINE})"
+    ),
     Place.ROOT: regex(r"\s*+\Z"),
 }
 _plain = regex(r'"([^"\\\x00-\x1f]*+)"').match

@@ -114,7 +114,8 @@ class ModelAnswered(Record, tag=True):
 class ModelFailed(Record, tag=True):
     """A model call ended without an answer. `was_cut` says that it may have cost up to what was reserved.
 
-    `retry_after_ms` is how long the server of the model asked to be left alone, 0 when it did not.
+    `retry_after_ms` is how long the server of the model asked to be left alone, 0 when it did not. `is_final` says that
+    asking again would come to the same.
     """
 
     command_id: str
@@ -123,6 +124,7 @@ class ModelFailed(Record, tag=True):
     usage: TokenUsage = TokenUsage()
     was_cut: bool = False
     retry_after_ms: int = 0
+    is_final: bool = False
 
 
 class ToolReturned(Record, tag=True):

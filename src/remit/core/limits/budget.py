@@ -138,6 +138,18 @@ def assign(boundary: Budget, *narrower: Budget) -> Caps:
     return caps
 
 
+def beyond(boundary: Budget, budget: Budget) -> tuple[str, ...]:
+    """What a budget asks for that its boundary does not give, in words: the boundary's cap then holds."""
+    amounts = _amounts_of(budget)
+    if amounts == _SILENT:
+        return ()
+    return tuple(
+        f"{name}={amount} is more than the boundary gives; the cap is {cap}"
+        for name, amount, cap in zip(FIELDS, amounts, assign(boundary), strict=True)
+        if amount is not None and amount > cap
+    )
+
+
 def padded(caps: Caps, boundary: Budget) -> Caps:
     """Caps that were assigned when there were fewer dimensions, with the boundary's or the standard ones for the rest."""
     return (*caps, *assign(boundary)[len(caps) :])

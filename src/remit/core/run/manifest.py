@@ -11,7 +11,17 @@ import msgspec
 from remit.core.failure import NO_DENIALS, Denials, ErrorCode, RequestRejected
 from remit.core.journal.canonical import canonical_hash
 from remit.core.limits.boundary import Boundary, boundary_version
-from remit.core.limits.budget import DIMENSIONS, Budget, Caps, assign, by_name, check_charged, negative_caps, padded
+from remit.core.limits.budget import (
+    DIMENSIONS,
+    Budget,
+    Caps,
+    assign,
+    beyond,
+    by_name,
+    check_charged,
+    negative_caps,
+    padded,
+)
 from remit.core.limits.foresight import Foresight
 from remit.core.limits.profiles import check_figures
 from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
@@ -189,6 +199,8 @@ class Manifest(Record):
     policy_fault: str = ""
     # Who proposes and makes the calls, where that is an agent elsewhere.
     host: Host | None = None
+    # What its caller should know of how it was begun, in words: what was asked for beyond the boundary, and not given.
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Read the manifest of an earlier version, which knew fewer dimensions, as one that caps them all."""
@@ -252,6 +264,7 @@ def make_manifest(
         plan=plan,
         filters=filters,
         foresight=foresight,
+        notes=beyond(boundary.budget, budget),
         cheaper=cheaper,
         started_by=request.user_id or owner,
         owner=owner,

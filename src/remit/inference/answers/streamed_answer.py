@@ -141,9 +141,9 @@ class StreamedAnswer(ABC):
         try:
             value = read_json(event)
         except (ValueError, RecursionError):
-            self.reject(f"a piece of {len(event)} bytes is no JSON")
+            self.reject(f"a piece of {len(event)} bytes is no JSON", is_final=True)
         if not isinstance(value, dict):
-            self.reject(f"a piece is a {type(value).__name__} instead of an object")
+            self.reject(f"a piece is a {type(value).__name__} instead of an object", is_final=True)
         return self._take_value(value)
 
     @abstractmethod
@@ -182,13 +182,16 @@ class StreamedAnswer(ABC):
             model=self._info.name,
         )
 
-    def reject(self, problem: str, said: str = "") -> NoReturn:
-        """Give the answer up as one that cannot be read; `said` is what there is of one that was cut."""
+    def reject(self, problem: str, said: str = "", *, is_final: bool = False) -> NoReturn:
+        """Give the answer up as one that cannot be read; `said` is what there is of one that was cut.
+
+        What speaks no JSON is no server of models, and `is_final`: it is not asked again.
+        """
         message = f"the answer of model {self._info.name!r} cannot be read: {problem}"
         code = ErrorCode.INFERENCE_MALFORMED_RESPONSE
         # Half a usage says as little as none.
         is_counted = self._usage.prompt_tokens and self._usage.completion_tokens
-        raise EngineFault(code, message, usage=self._usage, was_cut=not is_counted, said=said)
+        raise EngineFault(code, message, usage=self._usage, was_cut=not is_counted, said=said, is_final=is_final)
 
     def _said(self, part: JsonObject, key: str) -> str:
         """The text under a key, without the key of the server; empty where there is none."""

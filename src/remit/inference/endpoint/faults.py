@@ -61,6 +61,8 @@ _MAY_BE_TOO_LONG = frozenset({400, 422, 500})
 # Statuses with which a server says that an account is empty; the first says nothing else.
 _NO_MONEY = 402
 _MAY_BE_NO_MONEY = frozenset({400, 403, 429})
+# Statuses that say that a model is not served now; every other that makes one unavailable says so next time, too.
+_PASSING = frozenset({503, 529})
 
 
 class Api(NamedTuple):
@@ -124,7 +126,8 @@ def fault_of_status(place: Place, status: int, headers: Mapping[str, str], body:
         case _ if 300 <= status < 400:
             moved = place.said(headers.get("location", "")) or "somewhere else"
             code, message = _UNAVAILABLE, f"{url} has moved to {moved}; name that url if you trust it"
-    return EngineFault(code, message, retry_after_s=retry_after_s(headers))
+    is_final = code is _UNAVAILABLE and status not in _PASSING
+    return EngineFault(code, message, retry_after_s=retry_after_s(headers), is_final=is_final)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> int:

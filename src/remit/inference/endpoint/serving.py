@@ -106,7 +106,7 @@ class Server:
                 _pass_on(answer, event, on_chunk)
             if reader.events == 0:
                 kind = self._place.said(response.headers.get("content-type", ""))
-                answer.reject(f"it holds no event, and is said to be {kind!r}; check the url")
+                answer.reject(f"it holds no event, and is said to be {kind!r}; check the url", is_final=True)
 
 
 def _client(endpoint: Endpoint, package: ModuleType) -> "AsyncClient":
@@ -140,7 +140,7 @@ async def _refuse_unanswered(response: "Response", place: Place) -> None:
         if (packing := response.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
             said = place.said(packing)
             message = f"{place.url} packed its answer as {said!r}, though it was asked not to; it is not unpacked"
-            raise EngineFault(ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, was_cut=True)
+            raise EngineFault(ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, was_cut=True, is_final=True)
         return
     body = bytearray()
     async with aclosing(response.aiter_raw()) as stream:

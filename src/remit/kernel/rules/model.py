@@ -144,6 +144,8 @@ def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:
     tally.last_error = arrival.code
     if (outcome := settle(tally, command, _charges_of_failure(tally, arrival, command))) is not None:
         return outcome
+    if arrival.is_final:
+        return head_for(tally, ENDING_OF.get(arrival.code, Ending.UNAVAILABLE_DEP), arrival.code, arrival.message)
     return _try_again(tally, command, arrival.code, arrival.message, arrival.retry_after_ms)
 
 

@@ -14,7 +14,7 @@ Rule 6: every amount is a whole number of micro-dollars, and a fraction is round
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from remit.core.failure import ANSWERED
+from remit.core.failure import Ending
 from remit.core.journal.storage import RunEntry
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import Charges, Dimension
@@ -23,7 +23,6 @@ from remit.observe.cost.charges import Expense, RunCost, add_amounts, own_amount
 
 _CLOCK = int(Dimension.WALL_CLOCK_MS)
 _TOKENS = (int(Dimension.INPUT_TOKENS), int(Dimension.OUTPUT_TOKENS))
-_ANSWERED = frozenset(ending.value for ending in ANSWERED)
 # A million dollars for one call, second or review: more is a mistaken unit.
 PRICE_MICROUSD_MAX = 1_000_000 * 1_000_000
 _MS_PER_S = 1000
@@ -96,6 +95,8 @@ class Row(Record):
     used: Charges = ()
     gpu_ms: int = 0
     cost_microusd: int = 0
+    # How many of the runs reached a part of what was wanted.
+    in_part: int = 0
 
 
 class CostReport(Record):
@@ -118,11 +119,11 @@ class CostReport(Record):
 class _Sum:
     """A row while it grows."""
 
-    __slots__ = ("cost_microusd", "gpu_ms", "runs", "used")
+    __slots__ = ("cost_microusd", "gpu_ms", "in_part", "runs", "used")
 
     def __init__(self) -> None:
         self.used: dict[int, int] = {}
-        self.gpu_ms = self.cost_microusd = self.runs = 0
+        self.gpu_ms = self.cost_microusd = self.runs = self.in_part = 0
 
     def add(self, amounts: Charges, gpu_ms: int, cost: int) -> None:
         """Take in an expense."""
@@ -133,7 +134,7 @@ class _Sum:
     def row(self, name: str) -> Row:
         """It as it stands."""
         used = tuple(sorted((dimension, amount) for dimension, amount in self.used.items() if amount))
-        return Row(name, self.runs, used, self.gpu_ms, self.cost_microusd)
+        return Row(name, self.runs, used, self.gpu_ms, self.cost_microusd, self.in_part)
 
 
 class CostBook:
@@ -178,12 +179,13 @@ class CostBook:
         self._total.add(amounts, gpu_ms, cost)
 
     def _count(self, touched: Iterable[str], entry: RunEntry, *, is_root: bool) -> None:
-        for name in touched:
-            self._sums.setdefault(name, _Sum()).runs += 1
-        self._total.runs += 1
+        is_in_part = entry.ending == Ending.PARTIAL_SUCCESS
+        for each in (*(self._sums.setdefault(name, _Sum()) for name in touched), self._total):
+            each.runs += 1
+            each.in_part += is_in_part
         if is_root:
             self._roots += 1
-            self._succeeded += entry.ending in _ANSWERED
+            self._succeeded += entry.ending == Ending.SUCCESS
             # A child that was not settled is subtracted from no run.
             self._beneath.clear()
 

@@ -318,6 +318,7 @@ def _warnings(state: RunState, below: Below) -> tuple[str, ...]:
     left_open = ((state.end.message,) if state.end.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(
         state.result.warnings
     )
+    left_open += pinned(state).notes
     left_open += (*in_doubt(state, below), *unallowed(state), *repaired(state), *_voteless(state))
     if not state.result.violations or _is_withheld(state):
         return left_open

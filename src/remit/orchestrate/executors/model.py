@@ -119,6 +119,7 @@ class ModelExecutor:
                 usage=fault.usage,
                 was_cut=fault.was_cut,
                 retry_after_ms=retry_after_ms,
+                is_final=fault.is_final,
             )
         except TimeRanOut:
             message = f"model {command.model!r} did not answer within timeout_ms={command.timeout_ms}"

@@ -207,6 +207,14 @@ def test_a_server_that_asks_for_a_longer_pause_gets_it() -> None:
     assert run.now(SetTimer)[0].due_at_ms == run.now_ms + 20_000
 
 
+def test_a_failure_that_would_come_again_ends_the_run_at_once() -> None:
+    run = Run()
+    call = run.open(CallModel)[0]
+    run.take(arrivals.ModelFailed(call.id, ErrorCode.INFERENCE_MODEL_UNAVAILABLE, "no such key", is_final=True))
+    assert (run.now(SetTimer), run.now(rulings.RetryPlanned)) == ([], [])
+    assert (run.state.end.error, run.state.end.message) == (ErrorCode.INFERENCE_MODEL_UNAVAILABLE, "no such key")
+
+
 def test_a_pause_is_never_shorter_than_our_own() -> None:
     run = Run()
     call = run.open(CallModel)[0]

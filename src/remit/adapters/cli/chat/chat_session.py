@@ -31,6 +31,8 @@ _T = TypeVar("_T")
 # The exchanges that a user who comes back is reminded of, and how much of each message.
 REMINDED_MESSAGES = 4
 REMINDED_CHARS_MAX = 600
+# What people type who want to leave; no model is asked for it.
+LEAVING = ("exit", "quit")
 # How often in a row Ctrl-C is pressed at the prompt to leave.
 PRESSES_TO_LEAVE = 2
 # What people look at; anything else only when half of it is gone.
@@ -43,13 +45,20 @@ class Sitting:
     """The user of a terminal, and their conversation."""
 
     def __init__(
-        self, terminal: Terminal, conversation: Conversation, keyboard: Keyboard, runner: asyncio.Runner
+        self,
+        terminal: Terminal,
+        conversation: Conversation,
+        keyboard: Keyboard,
+        runner: asyncio.Runner,
+        options: str = "",
     ) -> None:
         self.terminal = terminal
         self.conversation = conversation
         self.is_over = False
         self._keyboard = keyboard
         self._runner = runner
+        # What the chat was begun with, as it was typed.
+        self._options = options
 
     def last(self) -> int:
         """Read and answer lines until the user leaves."""
@@ -117,6 +126,9 @@ class Sitting:
     def _hear(self, line: str) -> None:
         if not line.strip():
             return
+        if line.strip().lower() in LEAVING:
+            self.is_over = True
+            return
         try:
             if line.startswith(slash.SLASH) and not line.startswith(slash.SLASH * 2):
                 slash.obey(self, line)
@@ -155,7 +167,7 @@ class Sitting:
     def _part(self) -> None:
         session_id = self.conversation.session_id
         if self.run(self.conversation.runs()):
-            self.terminal.remark(f"go on with: remit chat --session {session_id}")
+            self.terminal.remark(f"go on with: remit chat --session {session_id}{self._options}")
         if run_id := self.run(self.conversation.open_run()):
             self.terminal.remark(f"run {run_id} is still open; `remit approvals` lists what is asked")
 

@@ -1,7 +1,9 @@
 """The command that talks: a conversation at a terminal, or through a pipe."""
 
 import asyncio
+import shlex
 import sys
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -71,13 +73,23 @@ def chat(
                 return _listen(terminal, conversation, runner)
             history, cover = common.settings().home / HISTORY_FILE, conversation.system.covered
             with Keyboard(terminal, history, slash.words(), cover) as keyboard:
-                sitting = Sitting(terminal, conversation, keyboard, runner)
+                sitting = Sitting(terminal, conversation, keyboard, runner, _options(engine, tools or (), boundary))
                 terminal.remark(f"remit chat with {', '.join(conversation.models)}, boundary {limits.name}")
                 terminal.remark("/help lists what can be said besides messages; Ctrl-D leaves")
                 sitting.enter(conversation.session_id)
                 return sitting.last()
         finally:
             runner.run(stack.aclose())
+
+
+def _options(engine: str, tools: Iterable[str], boundary: str) -> str:
+    """What to type behind the command in order to go on with the same model, tools and boundary."""
+    said = [
+        ("--engine", engine, LOCAL),
+        *(("--tools", place, "") for place in tools),
+        ("--boundary", boundary, "standard"),
+    ]
+    return "".join(f" {name} {shlex.quote(value)}" for name, value, default in said if value != default)
 
 
 async def _opened(

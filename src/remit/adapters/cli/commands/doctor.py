@@ -13,7 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, LOCAL, Common
+from remit.adapters.cli.options import COMMON, Common
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines
 from remit.adapters.cli.screen.terminal import Terminal, wants_colour
 from remit.core.failure import EXIT_FAILED, EXIT_OK
@@ -26,12 +26,9 @@ _INKS = {
     CheckState.DOUBTFUL: Ink.WAITS,
     CheckState.PROBLEM: Ink.BAD,
 }
-# What has to be there before an engine can be asked.
-_ENGINES = {
-    LOCAL: ("local.engine", "local.model"),
-    "openai": ("openai", "openai.key"),
-    "anthropic": ("anthropic", "anthropic.key"),
-}
+# What has to be there before a model on this machine can be asked, and how the keys of vendors are called.
+_LOCAL_PARTS = ("local.engine", "local.model")
+_KEY = ".key"
 _SEEN_CHARS_MAX = 400
 _INDENT = (" " * 24, Ink.PLAIN)
 # A path is not cut into more pieces than a person could put together again.
@@ -68,15 +65,15 @@ def next_step(checks: Sequence[Check]) -> str:
         way_out = f"; {broken[0].way_out}" if broken[0].way_out else ""
         return f"{broken[0].name} is broken: {plain(broken[0].seen, _SEEN_CHARS_MAX)}{way_out}"
     found = {check.name: check for check in checks}
-    lacking = {name: [found[part] for part in parts if not _is_ok(found[part])] for name, parts in _ENGINES.items()}
-    if not lacking[LOCAL]:
+    if all(_is_ok(found[part]) for part in _LOCAL_PARTS):
         return "everything is here; watch it with: remit demo"
-    for vendor in ("openai", "anthropic"):
-        if not lacking[vendor]:
+    for vendor in (name.removesuffix(_KEY) for name, check in found.items() if name.endswith(_KEY) and _is_ok(check)):
+        if _is_ok(found[vendor]):
             return f'everything is here to ask {vendor}; try: remit run "Hello" --engine {vendor}:MODEL'
-        if _is_ok(found[f"{vendor}.key"]):
-            return f"{vendor} has a key, and its package is missing: {lacking[vendor][0].way_out}"
-    return "no model can be asked yet: remit models add smollm2 (on this machine), or set OPENAI_API_KEY or ANTHROPIC_API_KEY"
+        return f"{vendor} has a key, and its package is missing: {found[vendor].way_out}"
+    return (
+        "no model can be asked yet: remit models add smollm2 (on this machine), or set the key of a vendor, see below"
+    )
 
 
 def _is_ok(check: Check) -> bool:

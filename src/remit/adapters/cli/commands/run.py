@@ -17,7 +17,7 @@ from remit.adapters.cli.inputs import (
 from remit.adapters.cli.options import COMMON, LOCAL, Common, RoleName, os_user
 from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import WorkTeller, conclude
+from remit.adapters.cli.screen.step_lines import RunTeller, WorkTeller, conclude
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -135,7 +135,8 @@ def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
 def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: Callable[[], "Work"]) -> int:
     """Run a request and answer with what it came to."""
     teller = WorkTeller()
-    narrator = Narrator(terminal, teller=None if terminal.is_json else teller)
+    shown = RunTeller(teller) if terminal.is_live else teller
+    narrator = Narrator(terminal, teller=None if terminal.is_json else shown)
 
     async def play() -> int:
         from remit.assemble import opened

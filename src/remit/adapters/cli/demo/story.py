@@ -175,9 +175,11 @@ class Desk:
     def kill(self, *words: str) -> None:
         """Print a command, run it, and kill it without warning while the model is being asked."""
         self._print(words)
+        # Before it begins: a run that is quick would be taken for one that was there.
+        known = in_loop(self._known())
         with self._begun(words) as process:
             try:
-                in_loop(self._under_way(process))
+                in_loop(self._under_way(process, known))
             finally:
                 process.kill()
         self._typed.append({"command": shlex.join(["remit", *words]), "exit_code": process.returncode})
@@ -200,13 +202,19 @@ class Desk:
         command = [sys.executable, "-m", "remit", "--home", str(self._home), *words]
         return subprocess.Popen(command, cwd=self._folder, stdout=out)  # noqa: S603  # remit itself, with words of ours
 
-    async def _under_way(self, process: "subprocess.Popen[bytes]") -> None:
+    async def _known(self) -> set[str]:
+        """The runs that are there."""
+        from remit.assemble import opened, settings_of
+
+        async with opened(settings_of(home=self._home)) as system:
+            return {entry.run_id for entry in await system.archive.runs()}
+
+    async def _under_way(self, process: "subprocess.Popen[bytes]", known: Collection[str]) -> None:
         """Wait until the run that a process drives asks its model a second time."""
         from remit.assemble import opened, settings_of
 
         until = time.monotonic() + KILL_WAIT_S
         async with opened(settings_of(home=self._home)) as system:
-            known = {entry.run_id for entry in await system.archive.runs()}
             while process.poll() is None and time.monotonic() < until:
                 new = [entry for entry in await system.archive.runs() if entry.run_id not in known]
                 if any(entry.turns >= TURNS_BEFORE_KILL for entry in new):

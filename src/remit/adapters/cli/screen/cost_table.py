@@ -57,7 +57,9 @@ _WHERE_USED = (
     _counting("tool calls", Dimension.TOOL_CALLS),
     _counting("external", Dimension.EXTERNAL_API_CALLS),
     _counting("reviews", Dimension.HUMAN_REVIEWS),
-    _Column("GPU", lambda row: duration(row.gpu_ms), lambda row: row.gpu_ms),
+    # Of models on one's own hardware, which may have a GPU or none.
+    _Column("model time", lambda row: duration(row.gpu_ms), lambda row: row.gpu_ms),
+    _Column("in part", lambda row: f"{row.in_part:,}", lambda row: row.in_part),
 )
 _RUNS = _Column("runs", lambda row: f"{row.runs:,}", lambda row: row.runs)
 # What has a column; everything else that was used stands below the table.
@@ -152,12 +154,13 @@ def _foot(report: CostReport) -> Iterator[str]:
         what = "1 run is a fork" if report.forks == 1 else f"{report.forks:,} runs are forks"
         yield f"{what}; what was copied was paid for by the origin"
     runs = f"{report.succeeded:,} of {report.roots:,} run{'s' if report.roots != 1 else ''} succeeded"
+    runs += f", {report.total.in_part:,} in part" if report.total.in_part else ""
     each = report.cost_per_success_microusd
     yield runs if each is None else f"{runs}; cost per successful run, what failed included: {money(each)}"
 
 
 def _row_values(row: Row) -> JsonObject:
-    return {"name": row.name, "runs": row.runs, **_amount_values(row)}
+    return {"name": row.name, "runs": row.runs, "in_part": row.in_part, **_amount_values(row)}
 
 
 def _amount_values(row: Row) -> JsonObject:

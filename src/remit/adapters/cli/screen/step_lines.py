@@ -2,7 +2,7 @@
 
 Rule 1: a step is told when it begins and when it has given something, a line each; the rest is in `remit show`.
 Rule 2: names and outputs are data. They are shortened here and escaped where they are written.
-Rule 3: of any other run nothing is told.
+Rule 3: of any other run the calls are told, at a terminal.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.amounts import duration
-from remit.adapters.cli.screen.call_lines import ASKED, REASON_CHARS_MAX, REFUSED, RESULT_CHARS_MAX, RETURNED, short
+from remit.adapters.cli.screen.call_lines import (
+    ASKED,
+    REASON_CHARS_MAX,
+    REFUSED,
+    RESULT_CHARS_MAX,
+    RETURNED,
+    CallTeller,
+    short,
+)
 from remit.adapters.cli.screen.colours import Ink, Line
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.journal.turn import Turn
@@ -42,6 +50,11 @@ class WorkTeller:
         self._replicas = 0
         self._failed = 0
         self._step, self._since_ms = "", 0
+
+    @property
+    def has_work(self) -> bool:
+        """Whether the run has steps or replicas."""
+        return bool(self._entrances or self._replicas)
 
     @staticmethod
     def tells(graph: Graph) -> bool:
@@ -130,6 +143,18 @@ class WorkTeller:
         if left := self._replicas - vote.answered - self._failed:
             parts.append(f"{left} not asked")
         return ", ".join([*parts, surely])
+
+
+class RunTeller:
+    """Tells the steps of a plan or the replicas of a vote; of any other run its calls, as a chat does."""
+
+    def __init__(self, work: WorkTeller) -> None:
+        self._work, self._calls = work, CallTeller()
+
+    def lines(self, turn: Turn) -> Iterator[Line]:
+        """What a turn says to whoever watches."""
+        steps, calls = list(self._work.lines(turn)), list(self._calls.lines(turn))
+        yield from steps if self._work.has_work else calls
 
 
 async def caught_up(system: "System", run_id: str) -> WorkTeller:
