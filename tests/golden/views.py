@@ -44,8 +44,6 @@ OF_A_STORE = (
     *(("cost", "--by", by) for by in ("tenant", "run", "each-run", "node", "tool", "model")),
 )
 
-_LATER = ("cancelled_while_waiting", "fork_of_a_waiting_run")
-
 # Runs by their names, each as its turns are stored.
 Journals = Mapping[str, Sequence[bytes]]
 
@@ -53,15 +51,14 @@ Journals = Mapping[str, Sequence[bytes]]
 def golden_stores() -> Iterator[tuple[str, Journals | Path]]:
     """What there is to look at, by its name: journals of every version, and whole stores of earlier ones."""
     for folder in sorted(GOLDEN.glob("v[0-9]")):
-        # Two journals are of runs with the same name, and no store has both; conversations of foreign agents and forks of
-        # runs whose child waited came later than the first records, and stand apart.
+        # Some journals are of runs with the same name, and no store has two of them; conversations of foreign agents stand apart.
         shelves: list[dict[str, Sequence[bytes]]] = [{}, {}, {}, {}]
         for path in sorted(folder.glob("*.journal")):
             journal = read_journal(path)
             manifest = decode_turn(journal[0]).arrival.manifest  # type: ignore[union-attr]  # it starts a run
-            run_id = manifest.run_id
-            later = 2 if manifest.host else 3 if path.stem in _LATER else 0
-            shelves[later or run_id in shelves[0]][run_id] = journal
+            place = 2 if manifest.host else 0
+            place += manifest.run_id in shelves[place]
+            shelves[place][manifest.run_id] = journal
         for place, shelf in enumerate(shelves):
             if shelf:
                 yield f"{folder.name}{'abcd'[place]}", shelf

@@ -76,11 +76,14 @@ class Heard:
 
     def __init__(self, bus: Bus, act: Subscribe, written: Written) -> None:
         self.subject, self.told = act.subject, list[tuple[str, int]]()
-        self._cursor: str | int | None = act.behind
-        if not act.subject.is_one_run and act.behind is not None:
-            self._cursor = START if act.behind == START else f"place:{act.behind}"
+        # Behind what was written by then at most: a cursor beyond that is refused.
+        mine = [run_id for run_id, _ in written.order if not act.subject.is_one_run or run_id == act.subject.run_id]
+        behind = None if act.behind is None else min(act.behind, len(mine) - 1)
+        self._cursor: str | int | None = behind
+        if not act.subject.is_one_run and behind is not None:
+            self._cursor = START if behind == START else f"place:{behind}"
         # From now on means behind what was written when it came.
-        self.came_at, self.behind = len(written.order), act.behind
+        self.came_at, self.behind = len(written.order), behind
         self.ear: Subscription = bus.subscribe(act.subject, self._cursor)
 
     def wants(self, place: int, entry: tuple[str, int], written: Written) -> bool:

@@ -247,7 +247,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "recovery repeats everything": (
         "no_mutating_command_is_issued_again",
-        (_instead(recover, "is_safe_to_repeat", lambda state, command: command.id not in state.doubted),),
+        (_instead(recover, "is_safe_to_repeat", lambda state, command: command.id not in state.commands.doubted),),
     ),
     "a tool that failed within counts as one that did nothing": (
         "an_unknown_outcome_is_never_success",
@@ -334,7 +334,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "children get a deadline that did not stand still": (
         "children_inherit_the_deadline",
-        (_instead(children, "deadline_at_ms", lambda tally: tally.state.deadline_at_ms),),
+        (_instead(children, "deadline_at_ms", lambda tally: tally.state.clock.deadline_at_ms),),
     ),
     "endings release nothing": (
         "an_ended_run_holds_nothing",

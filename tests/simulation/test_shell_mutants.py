@@ -23,6 +23,7 @@ from remit.orchestrate.bus import post
 from remit.orchestrate.bus.post import Post
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.history import fork_run
 from remit.orchestrate.history.fork_run import begin_fork, origin_of
 from remit.orchestrate.loop import durability, hub, in_process, offspring, runner
 from remit.orchestrate.loop.driver import Driver
@@ -185,7 +186,7 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     "a fork goes on although somebody has paused it": (
         "a_pause_holds_until_somebody_resumes",
         71,
-        (_instead(hub, "awaits_resume", lambda state: state.is_copy),),
+        (_instead(fork_run, "awaits_resume", lambda state: state.place.is_copy),),
     ),
     "the fork of a fork forgets why its origin was one": (
         "journals_add_up",

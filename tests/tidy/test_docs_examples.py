@@ -14,7 +14,12 @@ from tests.tidy.source import ROOT
 DOCUMENTS = (
     "CONTRIBUTING.md",
     "docs/agents.md",
+    "docs/approvals.md",
     "docs/builtin-tools.md",
+    "docs/choosing-a-boundary.md",
+    "docs/concepts.md",
+    "docs/from-langgraph.md",
+    "docs/from-pydantic-ai.md",
     "docs/graphs.md",
     "docs/principals.md",
     "docs/retrieval.md",
@@ -23,6 +28,7 @@ DOCUMENTS = (
     "docs/tools.md",
     "docs/trace.md",
     "docs/validation.md",
+    "docs/writing-an-engine.md",
 )
 
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -83,10 +89,30 @@ def test_blocks_are_told_apart_by_their_language() -> None:
     assert commands(text) == [["python", "-m", "this"]]
 
 
+# Says on stderr which step of the event loop worked for more than 100 ms: by the time of its own thread, since the clock on
+# the wall tells how busy the machine is.
+MEASURED = """
+import asyncio, runpy, sys, threading, time
+
+whole = asyncio.Handle._run
+
+
+def measured(handle):
+    begun = time.thread_time()
+    whole(handle)
+    if (worked := time.thread_time() - begun) > 0.1 and threading.current_thread() is threading.main_thread():
+        print(f"a step of the loop worked {worked:.3f} s: {handle!r:.200}", file=sys.stderr)
+
+
+asyncio.Handle._run = measured
+runpy.run_path("program.py", run_name="__main__")
+"""
+
+
 def scripts() -> list[str]:
     """The programs of docs/system.md and of the README, which asks a scripted model here."""
     told = [blocks((ROOT / path).read_text(encoding="utf-8"), "python") for path in ("docs/system.md", "README.md")]
-    system, readme = ["\n\n".join(found) for found in told]
+    (first, second), readme = told[0], "\n\n".join(told[1])
     scripted = 'ScriptedEngine([{"tool_calls": [{"name": "stock", "arguments": {"item": "lamp"}}]}, {"text": "3"}])'
     readme = readme.replace('AgentLoop("local"', f"AgentLoop({scripted}")
     left = """
@@ -101,26 +127,50 @@ asyncio.run(leave())
 """
     # The same agent inside a loop that ends without anybody closing anything.
     return [
-        system,
+        first,
+        second,
         readme.replace("import AgentLoop, Budget, tool", "import AgentLoop, Budget, ScriptedEngine, tool") + left,
     ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", range(3))
 def test_a_program_of_a_document_needs_remit_alone_and_leaves_nothing_on_stderr(number: int, tmp_path: Path) -> None:
     program = scripts()[number]
     imported = re.findall(r"^(?:from|import) (remit[\w.]*)", program, re.MULTILINE)
     assert set(imported) == {"remit"}, imported
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
-    command = [sys.executable, "-X", "dev", "-W", "error", "program.py"]
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", MEASURED]
     home = {"REMIT_HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, **home}, capture_output=True, text=True, check=False
     )
-    # How long a step of the loop took says how busy the machine is, and development mode tells it.
+    # How long a step took by the clock on the wall says how busy the machine is; what it worked is measured above.
     said = [line for line in done.stderr.splitlines() if not re.fullmatch(r"Executing <.*> took [\d.]+ seconds", line)]
     assert (done.returncode, said) == (0, []), done.stdout
+
+
+ALONE = [
+    pytest.param(text, id=f"{name}-{number}")
+    for name in ("agents.md", "patterns.md", "system.md")
+    for number, text in enumerate(blocks((ROOT / "docs" / name).read_text(encoding="utf-8"), "python"))
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ALONE)
+def test_a_block_that_somebody_copies_out_of_a_guide_runs_alone(text: str, tmp_path: Path) -> None:
+    home = {"REMIT_HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input=text,
+        cwd=tmp_path,
+        env={**os.environ, **home},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_no_document_and_no_example_imports_from_inside_the_house() -> None:

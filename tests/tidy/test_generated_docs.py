@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import remit
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
 from remit.core.run.lifecycle import LifecycleState, LoopState
 from scripts.event_docs import ARRIVALS, COMMANDS, RULINGS
@@ -65,6 +66,11 @@ def test_no_code_and_no_kind_of_event_is_left_out() -> None:
         ),
     ]
     assert missing == []
+
+
+def test_every_public_name_stands_in_the_reference_once() -> None:
+    headings = re.findall(r"^### (\w+)$", documents()["api.md"], re.MULTILINE)
+    assert sorted(headings) == sorted({*remit.__all__} - {"__version__"})
 
 
 def test_making_the_documents_twice_gives_the_same_bytes() -> None:

@@ -30,6 +30,7 @@ ALLOWED = {
     "core/schema/json_text.py": "the strict reader itself",
     "core/journal/codec.py": "records: the text is read strictly first; signals are in bytes that this program wrote",
     "core/schema/json_schema.py": "copies of values that were just written",
+    "core/schema/schema_source.py": "copies of values that were just written",
     "kernel/graph/compiled.py": "a copy of a record that was just written",
     "backend/embedded/head_log.py": "lines of our own, each of them signed over the values that are read",
     "observe/proof/export.py": "each line must be spelt as it would be written again, which no repeated key is",

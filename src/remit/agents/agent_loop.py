@@ -8,13 +8,15 @@ Rule 3: a listener (stream, on_tool_result, observer) may break, and the run goe
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
-from remit.agents.agent_requests import SchemaSource, check_settings, instructions, output_of, request_of
+from remit.agents.agent_requests import check_settings, instructions, output_of, request_of
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, refuse_inside_a_loop, run_or_cancel
 from remit.core.failure import RequestRejected
@@ -34,16 +36,13 @@ from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.exchange.sessions import Session, SessionState
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse, rejection
+from remit.orchestrate.run_handle import CALLER, Run, Streaming, answer, approval, cancellation, refuse, rejection
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
-from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
 
 AGENT_BUSY = "AGENT_BUSY"
 
 _NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
-
-T = TypeVar("T")
 
 
 class AgentLoop:
@@ -53,7 +52,7 @@ class AgentLoop:
         self,
         engine: Engine | str | None,
         *,
-        tools: Registry | Iterable[Tool | Function] = (),
+        tools: Registry | Iterable[object] = (),
         system_prompt: str = "",
         grammar: str = "",
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
@@ -140,23 +139,27 @@ class AgentLoop:
 
         return begun.read_by(rested)
 
+    def stream(self, text: str) -> Streaming[SystemResponse]:
+        """One exchange whose words are heard as they come: `async for piece in`; to await it gives the response."""
+        return Streaming(partial(self.start, text, chunks=True))
+
     async def chat_structured(
-        self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False
-    ) -> SystemResponse:
-        """One exchange whose answer is a value of this schema, in `structured_output`; no tool is offered.
+        self, text: str, schema: SchemaSource[T], *, repair: bool = True, strict: bool = False
+    ) -> StructuredResponse[T]:
+        """One exchange whose answer is a value of this schema, in `value`; no tool is offered.
 
         What does not fit is repaired where that is allowed, and asked for again with the exact violation. With `strict`
         no partly valid output comes back.
         """
         output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
-        return await self._exchanged(self._structured(text, output, _NO_TOOLS))
+        return structured(await self._exchanged(self._structured(text, output, _NO_TOOLS)), schema)
 
     async def produce(
-        self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False
-    ) -> SystemResponse:
+        self, text: str, schema: SchemaSource[T], *, repair: bool = True, strict: bool = False
+    ) -> StructuredResponse[T]:
         """The same in two phases: the model works with its tools first, then it is asked for its output."""
         output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
-        return await self._exchanged(self._structured(text, output, ToolChoice()))
+        return structured(await self._exchanged(self._structured(text, output, ToolChoice())), schema)
 
     async def _exchanged(self, request: SystemRequest) -> SystemResponse:
         system = await self._workplace.system()
@@ -224,7 +227,7 @@ class AgentLoop:
     ) -> None:
         await self.close()
 
-    async def _alone(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _alone(self, work: Coroutine[Any, Any, SystemResponse]) -> SystemResponse:
         try:
             return await work
         finally:

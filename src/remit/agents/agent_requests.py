@@ -1,7 +1,8 @@
 """What an agent asks for: its instructions, the user's words, and the shape that the answer must have."""
 
-from typing import Any, TypeAlias
+from typing import Any
 
+from remit.agents.structured import SchemaSource
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject
 from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest
@@ -9,9 +10,6 @@ from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, REQ
 from remit.core.run.messages import Message, system_message, user_message
 from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, schema_of
 from remit.orchestrate.exchange.exchange import LoopConfig
-
-# A JSON Schema, a pydantic model, a dataclass or a TypedDict.
-SchemaSource: TypeAlias = Any
 
 
 def request_of(config: LoopConfig, text: str, *, session_id: str = "", user_id: str = "") -> SystemRequest:
@@ -29,12 +27,12 @@ def instructions(config: LoopConfig) -> tuple[Message, ...]:
     return (system_message(config.system_prompt),) if config.system_prompt else ()
 
 
-def output_of(schema: SchemaSource, *, grammar: str, repair: bool, strict: bool) -> OutputContract:
+def output_of(schema: SchemaSource[Any], *, grammar: str, repair: bool, strict: bool) -> OutputContract:
     """The shape that an answer must have; an empty grammar is none."""
     return OutputContract(object_schema(schema), grammar or None, repair, strict)
 
 
-def object_schema(source: SchemaSource) -> JsonObject:
+def object_schema(source: SchemaSource[Any] | None) -> JsonObject:
     """The JSON Schema that a source stands for; raises RequestRejected for one that would allow or forbid everything."""
     if source is None:
         message = "the schema is None and says nothing about an output; pass a JSON Schema, a model or a dataclass"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from remit.agents.plan_parts import StepWork, parts_of
-from remit.agents.single_runs import SingleRuns
+from remit.agents.single_runs import CallLoop, SingleRuns
 from remit.agents.terms import GoalSource, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.failure import RequestRejected
@@ -22,7 +22,7 @@ from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
-from remit.core.record import JsonObject, replace
+from remit.core.record import replace
 from remit.core.run.contract import Mode, SystemRequest, SystemResponse
 from remit.core.run.envelope import check_request
 from remit.core.run.inference import Routing
@@ -36,7 +36,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.patterns.plan_graph import RUN_THE_PLAN, finished_steps
 from remit.orchestrate.patterns.planners import PLANNER_FAILED, Planner, check_policy, plan_of
 from remit.orchestrate.patterns.step_values import read
-from remit.orchestrate.run_handle import Run
+from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import Kit, Terms
 
 RUN_NO_PLAN = "RUN_NO_PLAN"
@@ -64,7 +64,7 @@ class PlanResult:
         return self.steps[-1].output if self.steps else None
 
 
-class PlanExecutor:
+class PlanExecutor(CallLoop[PlanResult]):
     """Executes plans: each type of step is done by the handler, the function or the loop that is given for it."""
 
     def __init__(
@@ -91,7 +91,7 @@ class PlanExecutor:
         self.policy, self.planner = policy, planner
         self._system_prompt, self._observer, self._user_id = system_prompt, observer, user_id
         self._terms = replace_parts(terms_of(boundary, budget, Routing.AUTO, role=role, goal=goal), policy=policy)
-        self._runs = SingleRuns(system=system, home=home)
+        self._runs = SingleRuns(_read, system=system, home=home)
         check_request(self._request(""))
 
     async def execute(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
@@ -103,13 +103,17 @@ class PlanExecutor:
 
     async def run(self, request: SystemRequest, plan: ExecutionPlan | Sequence[Step] | None = None) -> PlanResult:
         """The same for a request of the caller's own; its mode is plan."""
-        return await self._runs.call(replace(request, mode=Mode.PLAN), self._kit_for, self._terms_of(plan), _read)
+        return await self._runs.call(replace(request, mode=Mode.PLAN), self._kit_for, self._terms_of(plan))
 
     async def start(
         self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "", chunks: bool = False
     ) -> Run[PlanResult]:
         """Begin to execute a plan: the handle follows, answers and cancels it, and its result is that of execute()."""
-        return await self._runs.start(self._request(prompt), self._kit_for, self._terms_of(plan), _read, chunks=chunks)
+        return await self._runs.start(self._request(prompt), self._kit_for, self._terms_of(plan), chunks=chunks)
+
+    def stream(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> Streaming[PlanResult]:
+        """The same as execute, with the words of its steps as they come: `async for piece in`; to await it gives the result."""
+        return Streaming(partial(self.start, plan, prompt=prompt, chunks=True))
 
     def execute_sync(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
         """The same as execute for programs without an event loop."""
@@ -121,15 +125,7 @@ class PlanExecutor:
 
         The handlers must be there that the plan was begun with; else it is refused, and the plan stays as it is.
         """
-        return await self._runs.resume(run_id, self._kit_for, _read, before=_expect_plan)
-
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> PlanResult:
-        """Say yes to what a step asks, perhaps with other arguments, and let the plan go on."""
-        return await self._runs.approve(packet_id, _read, by=by, arguments=arguments)
-
-    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> PlanResult:
-        """Say no to what a step asks; its plan ends there, with what was finished."""
-        return await self._runs.reject(packet_id, _read, by=by, reason=reason)
+        return await self._runs.resume(run_id, self._kit_for, before=_expect_plan)
 
     def _terms_of(self, plan: ExecutionPlan | Sequence[Step] | None) -> Terms:
         return replace_parts(self._terms, plan=None if plan is None else plan_of(plan))

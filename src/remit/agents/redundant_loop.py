@@ -7,10 +7,13 @@ Rule 2: a candidate that failed is left out and counted; who wins, and how surel
 import asyncio
 from dataclasses import dataclass
 from dataclasses import replace as replace_parts
+from functools import partial
 from pathlib import Path
+from typing import Generic
 
-from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
-from remit.agents.single_runs import SingleRuns, listening
+from remit.agents.agent_requests import check_settings, object_schema, output_of, request_of
+from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.failure import RequestRejected
@@ -42,7 +45,7 @@ from remit.orchestrate.patterns.redundant_graph import (
     redundant_for,
 )
 from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
-from remit.orchestrate.run_handle import Run
+from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import ContextProvider, Kit
 
 RUN_NO_VOTE = "RUN_NO_VOTE"
@@ -66,7 +69,7 @@ class RedundantConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RedundantResult:
+class RedundantResult(Generic[T]):
     """What a vote came to: the winner, how surely, every answer that was voted on, and what all of them used.
 
     `failed` replicas gave no answer. The response says why, where there is no winner.
@@ -77,17 +80,22 @@ class RedundantResult:
     candidates: tuple[str, ...]
     usage: TokenUsage
     failed: int
-    response: SystemResponse
+    response: StructuredResponse[T]
+
+    @property
+    def value(self) -> T:
+        """The winner as the type that was given as schema; raises RunFailed where there is no winner."""
+        return self.response.value
 
 
-class RedundantLoop:
+class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
     """N answers of a given shape to one question, and a vote among them."""
 
     def __init__(
         self,
         engine: Engine | str | None,
         *,
-        schema: SchemaSource,
+        schema: SchemaSource[T],
         system_prompt: str = "",
         grammar: str = "",
         n: int = REPLICAS_DEFAULT,
@@ -127,34 +135,38 @@ class RedundantLoop:
             observer=observer,
             context_provider=context_provider,
         )
-        self._runs = SingleRuns(system=system, home=home)
+        self._runs = SingleRuns(_reading(schema), system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
         check_room(self.as_step().graph, self.terms)
 
-    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
+    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """Ask N times, and count. A caller that stops waiting for it cancels the run and every replica."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.call(asked, self._kit_for, self.terms, _read)
+        return await self._runs.call(asked, self._kit_for, self.terms)
 
     async def start(
         self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
-    ) -> Run[RedundantResult]:
+    ) -> Run[RedundantResult[T]]:
         """Begin a vote: the handle follows, answers and cancels it, and its result is that of call()."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, self._kit_for, self.terms, _read, chunks=chunks)
+        return await self._runs.start(asked, self._kit_for, self.terms, chunks=chunks)
 
-    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
+    def stream(self, prompt: str, *, repair: bool = True, strict: bool = False) -> Streaming[RedundantResult[T]]:
+        """A call whose words are heard as they come: `async for piece in`; to await it gives what call() gives."""
+        return Streaming(partial(self.start, prompt, repair=repair, strict=strict, chunks=True))
+
+    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """The same for programs without an event loop."""
         refuse_inside_a_loop("call_sync", "call")
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
 
-    async def resume(self, run_id: str) -> RedundantResult:
+    async def resume(self, run_id: str) -> RedundantResult[T]:
         """Go on with a call that was begun here or elsewhere; no replica that has ended is asked again.
 
         The model and the voter must be there that the call was begun with; else it is refused and stays as it is.
         """
-        return await self._runs.resume(run_id, self._kit_for, _read, before=_expect_vote)
+        return await self._runs.resume(run_id, self._kit_for, before=_expect_vote)
 
     def as_step(self, name: str = CUSTOM) -> PatternHandler:
         """The loop as a step of a plan: PlanExecutor takes the loop itself, too.
@@ -210,10 +222,14 @@ async def _expect_vote(system: System, run_id: str) -> None:
         raise RequestRejected(RUN_NO_VOTE, message, {"run_id": run_id})
 
 
-async def _read(system: System, response: SystemResponse) -> RedundantResult:
-    candidates, failed = await candidates_of(system, response.run_id)
-    confidence, usage = response.confidence or 0.0, response.token_usage
-    return RedundantResult(response.content, confidence, candidates, usage, failed, response)
+def _reading(schema: SchemaSource[T]) -> Read[RedundantResult[T]]:
+    async def read(system: System, response: SystemResponse) -> RedundantResult[T]:
+        candidates, failed = await candidates_of(system, response.run_id)
+        confidence, usage = response.confidence or 0.0, response.token_usage
+        typed = structured(response, schema)
+        return RedundantResult(response.content, confidence, candidates, usage, failed, typed)
+
+    return read
 
 
 async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], int]:

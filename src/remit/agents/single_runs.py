@@ -1,26 +1,30 @@
 """Runs that stand alone: one for each call, with nothing remembered between calls.
 
-Rule 1: every call works in a system of its own unless one was given, so calls share neither loop nor thread.
-Rule 2: a call that waits for a person is kept open for the answer; of any other nothing stays open.
-        Two who answer at once disturb each other in nothing: one is heard, and the other is refused with its code.
+Rule 1: a loop works in one system, which is open as long as the loop or a handle of a run is held, until it is closed, or
+        with its event loop; so a handle can be asked and told whatever one of a system can.
+Rule 2: two who answer at once disturb each other in nothing: one is heard, and the other is refused with its code.
 Rule 3: every call is a session of its own, in which it is found again when it is answered.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from dataclasses import replace as replace_parts
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from types import TracebackType
+from typing import Generic, Self, TypeVar
 from uuid import uuid4
 
-from remit.agents.workplace import Workplace, open_run, run_or_cancel
-from remit.core.failure import RequestRejected
+from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, run_or_cancel
+from remit.core.failure import ArrivalFault, RemitError, RequestRejected
+from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.core.run.signals import PACKET_UNKNOWN, UserSignal
+from remit.kernel.state import RunState, pinned
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import Run, answer, approval, refuse, rejection, run_of
+from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse, rejection, run_of
 from remit.orchestrate.setup.kit import Kit, Terms
 
 # Makes what one call works with and who is told of it, once its system is open: a long text is read to a listener from there.
@@ -44,115 +48,150 @@ def listening(config: LoopConfig) -> KitFor:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call as it is kept while it waits."""
+    """A call as it is kept until it has ended."""
 
-    workplace: Workplace
     kit: Kit
     session_id: str
 
 
-class SingleRuns:
-    """Calls, and those among them that wait for a person."""
+class SingleRuns(Generic[T]):
+    """Calls, and those among them that have not ended."""
 
-    def __init__(self, *, system: System | None = None, home: Path | str | None = None) -> None:
-        Workplace(system, home)  # What could not be opened is refused now, and not by the first call.
-        self._given, self._home = system, home
-        self._waiting: dict[str, _Call] = {}
+    def __init__(self, read: Read[T], *, system: System | None = None, home: Path | str | None = None) -> None:
+        self._read, self._workplace = read, Workplace(system, home)
+        self._open: dict[str, _Call] = {}
 
-    async def start(
-        self, request: SystemRequest, kit_for: KitFor, terms: Terms, read: Read[T], *, chunks: bool
-    ) -> Run[T]:
-        """Begin one run and hand it over; what was opened for it is closed when its handle has told that it ended."""
-        asked = replace(request, session_id=request.session_id or str(uuid4()))
-        workplace = Workplace(self._given, self._home)
-        async with workplace.kept_open() as system:
-            kit, listener = kit_for(system)
-            begun = await system.start(asked, kit, terms, listener=listener, chunks=chunks)
-        call = _Call(workplace, kit, asked.session_id)
+    async def start(self, request: SystemRequest, kit_for: KitFor, terms: Terms, *, chunks: bool) -> Run[T]:
+        """Begin one run and hand it over."""
+        system, asked = await self.system(), _in_a_session(request)
+        kit, listener = self._equipped(system, asked.session_id, kit_for)
+        begun = await system.start(asked, kit, terms, listener=listener, chunks=chunks)
 
         async def rested(response: SystemResponse) -> T:
-            value = await read(system, response)
-            await self._at_rest(call, response)
-            return value
+            return await self._rested(system, response)
 
         return begun.read_by(rested)
 
-    async def call(self, request: SystemRequest, kit_for: KitFor, terms: Terms, read: Read[T]) -> T:
+    async def call(self, request: SystemRequest, kit_for: KitFor, terms: Terms) -> T:
         """One run, until it has ended or waits for a person. A caller that stops waiting for it cancels it."""
-        asked = replace(request, session_id=request.session_id or str(uuid4()))
-        workplace = Workplace(self._given, self._home)
-        async with workplace.kept_open() as system:
-            kit, listener = kit_for(system)
-            call = _Call(workplace, kit, asked.session_id)
-            response = await run_or_cancel(system, asked, kit, terms, listener=listener)
-            value = await read(system, response)
-        await self._at_rest(call, response)
-        return value
+        system, asked = await self.system(), _in_a_session(request)
+        kit, listener = self._equipped(system, asked.session_id, kit_for)
+        return await self._rested(system, await run_or_cancel(system, asked, kit, terms, listener=listener))
 
-    async def resume(self, run_id: str, kit_for: KitFor, read: Read[T], *, before: LookFirst | None = None) -> T:
+    async def resume(self, run_id: str, kit_for: KitFor, *, before: LookFirst | None = None) -> T:
         """Go on with a run that was begun here or elsewhere, as a call of this loop.
 
         `before` may refuse to, by raising.
         """
-        workplace = Workplace(self._given, self._home)
-        async with workplace.kept_open() as system:
-            if before is not None:
-                await before(system, run_id)
-            kit, listener = kit_for(system)
-            system.listen(listener, run_id)
+        system = await self.system()
+        if before is not None:
+            await before(system, run_id)
+        kit, listener = kit_for(system)
+        end = system.listen(listener, run_id)
+        try:
             response = await system.resume(run_id, kit=kit)
-            value = await read(system, response)
-        await self._at_rest(_Call(workplace, kit, response.session_id), response)
-        return value
+        except BaseException:
+            end()
+            raise
+        self._open[run_id] = _Call(kit, response.session_id)
+        return await self._rested(system, response)
 
-    async def approve(self, packet_id: str, read: Read[T], *, by: str, arguments: JsonObject | None = None) -> T:
+    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> T:
         """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
-        return await self._answer(packet_id, approval(packet_id, by=by, arguments=arguments), read)
+        return await self._answer(packet_id, approval(packet_id, by=by, arguments=arguments))
 
-    async def reject(self, packet_id: str, read: Read[T], *, by: str, reason: str = "") -> T:
+    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> T:
         """Say no to what a call asks, and let it go on without."""
-        return await self._answer(packet_id, rejection(packet_id, by=by, reason=reason), read)
+        return await self._answer(packet_id, rejection(packet_id, by=by, reason=reason))
 
-    async def _answer(self, packet_id: str, said: UserSignal, read: Read[T]) -> T:
-        call = await self._call_of(run_of(packet_id))
+    async def cancel(self, *, by: str = "", reason: str = "") -> None:
+        """End every call that has not ended, wherever it is driven; refused where there is none."""
+        system, told = await self.system(), 0
+        for run_id in tuple(self._open):
+            try:
+                await system.signal(cancellation(run_id, by=by or system.principal.user_id or CALLER, reason=reason))
+                told += 1
+            except RemitError as error:
+                if error.code != ArrivalFault.RUN_ENDED:
+                    raise
+            self._open.pop(run_id, None)
+        if not told:
+            raise RequestRejected(NOTHING_OPEN, "no call of this loop is under way")
+
+    async def system(self) -> System:
+        """The system that calls are runs of, opened where it is not."""
+        return await self._workplace.system()
+
+    async def close(self) -> None:
+        """Close the store that was opened here; a system that was given stays open."""
+        await self._workplace.close()
+
+    async def _answer(self, packet_id: str, said: UserSignal) -> T:
+        system, asking = await self.system(), run_of(packet_id)
+        lineage = (asking, *reversed(await system.lineages.of(asking))) if self._open else ()
+        call = next((self._open[run_id] for run_id in lineage if run_id in self._open), None)
         if call is None:
             message = f"packet {packet_id[:80]!r} is none of a call of this loop that waits"
-            await self._refuse(packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]}))
-        async with call.workplace.kept_open() as system:
-            run_id = open_run(await system.session(call.session_id))
-            await answer(system, run_id, said, call.kit)
-            response = await system.result(run_id)
-            value = await read(system, response)
-        await self._at_rest(call, response)
-        return value
+            await refuse(system, packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]}))
+        run_id = open_run(await system.session(call.session_id))
+        await answer(system, run_id, said, call.kit)
+        return await self._rested(system, await system.result(run_id))
 
-    async def _refuse(self, packet_id: str, otherwise: RequestRejected) -> NoReturn:
-        workplace = Workplace(self._given, self._home)
-        try:
-            async with workplace.kept_open() as system:
-                await refuse(system, packet_id, otherwise)
-        finally:
-            await workplace.close_when_left()
+    def _equipped(self, system: System, session_id: str, kit_for: KitFor) -> tuple[Kit, Listener]:
+        """What a call works with, and a listener that keeps it until it has ended."""
+        kit, listener = kit_for(system)
+        call = _Call(kit, session_id)
 
-    async def _call_of(self, run_id: str) -> _Call | None:
-        """The call that waits for what a run asks: its own, or the one that the run came from."""
-        if (own := self._waiting.get(run_id)) is not None or not self._waiting:
-            return own
-        workplace = Workplace(self._given, self._home)
-        async with workplace.kept_open() as system:
-            lineage = await system.lineages.of(run_id)
-        await workplace.close_when_left()
-        return next((self._waiting[above] for above in reversed(lineage) if above in self._waiting), None)
+        def hear(state: RunState, turn: Turn) -> None:
+            if pinned(state).parent is None and state.end.ending is None:
+                self._open[state.run_id] = call
+            elif state.end.ending is not None:
+                self._open.pop(state.run_id, None)
+            if listener.on_turn is not None:
+                listener.on_turn(state, turn)
 
-    async def _at_rest(self, call: _Call, response: SystemResponse) -> None:
-        """Keep a call that waits for its answer; what was opened for any other is closed."""
-        if response.waiting_for is not None:
-            self._waiting[response.run_id] = call
-            return
-        self._waiting.pop(response.run_id, None)
-        await call.workplace.close_when_left()
+        return kit, replace_parts(listener, on_turn=hear)
+
+    async def _rested(self, system: System, response: SystemResponse) -> T:
+        if response.waiting_for is None and response.terminal_code is not None:
+            self._open.pop(response.run_id, None)
+        return await self._read(system, response)
 
 
-async def response_of(system: System, response: SystemResponse) -> SystemResponse:
-    """For loops that give the response itself."""
-    return response
+class CallLoop(Generic[T]):
+    """What every loop of single runs offers: its calls are answered and cancelled, and it is closed when it is left."""
+
+    _runs: SingleRuns[T]
+
+    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> T:
+        """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
+        return await self._runs.approve(packet_id, by=by, arguments=arguments)
+
+    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> T:
+        """Say no to what a call asks; it goes on without, or ends there."""
+        return await self._runs.reject(packet_id, by=by, reason=reason)
+
+    async def cancel(self, *, by: str = "", reason: str = "") -> None:
+        """End every call that is under way or waits, from wherever it is driven."""
+        await self._runs.cancel(by=by, reason=reason)
+
+    async def open(self) -> None:
+        """Open the store now, and not with the first call."""
+        await self._runs.system()
+
+    async def close(self) -> None:
+        """Close the store that this loop opened; a system that was given to it stays open."""
+        await self._runs.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _in_a_session(request: SystemRequest) -> SystemRequest:
+    return replace(request, session_id=request.session_id or str(uuid4()))

@@ -7,16 +7,19 @@ Rule 2: a listener (stream, observer) may break, and the run goes on.
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace as replace_parts
+from functools import partial
 from pathlib import Path
+from typing import Generic
 
-from remit.agents.agent_requests import SchemaSource, check_settings, object_schema, output_of, request_of
-from remit.agents.single_runs import SingleRuns, listening, response_of
+from remit.agents.agent_requests import check_settings, object_schema, output_of, request_of
+from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
-from remit.core.record import JsonObject, replace
+from remit.core.record import replace
 from remit.core.run.contract import Mode, SystemRequest, SystemResponse
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
@@ -25,13 +28,12 @@ from remit.inference.engine import Engine
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import LoopConfig, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import Run
+from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
-from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
 
 
-class SpecializedLoop:
+class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
     """One answer of a given shape for each call, and nothing remembered between calls.
 
     With tools a call has two phases: the model works with them, then it is asked for its output.
@@ -41,8 +43,8 @@ class SpecializedLoop:
         self,
         engine: Engine | str | None,
         *,
-        schema: SchemaSource,
-        tools: Registry | Iterable[Tool | Function] = (),
+        schema: SchemaSource[T],
+        tools: Registry | Iterable[object] = (),
         system_prompt: str = "",
         grammar: str = "",
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
@@ -78,7 +80,7 @@ class SpecializedLoop:
         self._settings = replace_parts(
             _settings(self.config), code=judging.code, judge=judging.judge, filters=filters_of(filters)
         )
-        self._runs = SingleRuns(system=system, home=home)
+        self._runs = SingleRuns(_reading(schema), system=system, home=home)
         check_settings(self._settings, user_id=user_id)
 
     @property
@@ -96,38 +98,41 @@ class SpecializedLoop:
         """How many rounds of tools the first phase of a call may have."""
         return self._settings.max_tool_iterations
 
-    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
-        """One call: the value is in `structured_output`. It returns with a question to a person, too.
+    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> StructuredResponse[T]:
+        """One call: its output is `value` of the response. It returns with a question to a person, too.
 
         A caller that stops waiting for it cancels the run.
         """
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.call(asked, listening(self._settings), self._terms, response_of)
+        return await self._runs.call(asked, listening(self._settings), self._terms)
 
     async def start(
         self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
-    ) -> Run[SystemResponse]:
+    ) -> Run[StructuredResponse[T]]:
         """Begin a call: the handle waits for it, follows it, answers and cancels it."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, listening(self._settings), self._terms, response_of, chunks=chunks)
+        return await self._runs.start(asked, listening(self._settings), self._terms, chunks=chunks)
 
     def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
         request = request_of(self._settings, prompt, user_id=self.user_id)
         return replace(request, mode=Mode.STRUCTURED, output=output)
 
-    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
+    def stream(self, prompt: str, *, repair: bool = True, strict: bool = False) -> Streaming[StructuredResponse[T]]:
+        """A call whose words are heard as they come: `async for piece in`; to await it gives what call() gives."""
+        return Streaming(partial(self.start, prompt, repair=repair, strict=strict, chunks=True))
+
+    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> StructuredResponse[T]:
         """The same for programs without an event loop."""
         refuse_inside_a_loop("call_sync", "call")
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> SystemResponse:
-        """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
-        return await self._runs.approve(packet_id, response_of, by=by, arguments=arguments)
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> SystemResponse:
-        """Say no to what a call asks, and let it go on without."""
-        return await self._runs.reject(packet_id, response_of, by=by, reason=reason)
+def _reading(schema: SchemaSource[T]) -> Read[StructuredResponse[T]]:
+    async def read(_: System, response: SystemResponse) -> StructuredResponse[T]:
+        return structured(response, schema)
+
+    return read
 
 
 def _settings(config: SpecializedConfig) -> LoopConfig:

@@ -23,7 +23,6 @@ from remit.orchestrate.patterns.handlers import registry_of
 from remit.orchestrate.setup.answer_rules import Judging, judging_of
 from remit.orchestrate.setup.kit import Terms, ToolCallFilter
 from remit.rerank.router import ROUTER_UNKNOWN, routing_named
-from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
 from remit.validate.check import RULES_INVALID, Rules, compile_rules
 from remit.validate.rule_set import RuleSet
@@ -50,7 +49,7 @@ def engine_of(engine: Engine | str | None) -> Engine:
     return engine
 
 
-def tools_of(tools: Registry | Iterable[Tool | Function]) -> Registry:
+def tools_of(tools: Registry | Iterable[object]) -> Registry:
     """The registry that is given, or one of these tools and plain functions."""
     return registry_of(tools)
 

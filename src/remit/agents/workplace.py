@@ -1,17 +1,17 @@
 """Where an agent works: the system it was given, or one of its own that is opened when it is first needed; and its wait there.
 
 Rule 1: a system lives in one event loop; in another loop, another one is opened on the same store.
-Rule 2: only what was opened here is closed here.
-Rule 3: several callers may work here at once. What one of them is refused does not concern the others: the last one closes.
-Rule 4: a caller that stops waiting for a run that it began cancels the run.
+Rule 2: only what was opened here is closed here: when a caller asks for it, when the workplace is no longer held, or with
+        its loop, which closes the generators that were begun in it.
+Rule 3: a caller that stops waiting for a run that it began cancels the run.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from dataclasses import replace as replace_parts
 from pathlib import Path
+from weakref import finalize
 
 from remit.assemble import Opened, opened, settings_of
 from remit.core.failure import RemitError, RequestRejected
@@ -28,29 +28,82 @@ LOOP_RUNNING = "LOOP_RUNNING"
 HOME_INVALID = "HOME_INVALID"
 
 
-@dataclass(slots=True)
 class _Room:
-    """What was opened in one event loop, and who works there."""
+    """What one workplace has opened in one event loop."""
 
-    loop: asyncio.AbstractEventLoop
-    own: System | None = None
-    keeper: AsyncGenerator[System, None] | None = None
-    # Held while a system is opened or closed: two of them must not be open on one store.
-    door: asyncio.Lock = field(default_factory=asyncio.Lock)
-    workers: int = 0
-    is_over: bool = False
+    def __init__(self, home: Path | None) -> None:
+        self._home = home
+        self._floor = _floor_here()
+        self._opened: Opened | None = None
+        # Held while a system is opened or closed: two of them must not be open on one store.
+        self._door = asyncio.Lock()
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def is_in_use(self) -> bool:
+        return self._opened is not None and self._floor.loop.is_running()
+
+    async def system(self) -> System:
+        async with self._door:
+            if self._opened is None or self._opened.system is None:
+                opening = opened(await asyncio.to_thread(settings_of, home=self._home))
+                await self._floor.enter(self)
+                await opening.__aenter__()
+                self._opened = opening
+            assert self._opened.system is not None, "it was just opened"
+            return self._opened.system
 
     async def close(self) -> None:
-        async with self.door:
-            self.own, self.is_over = None, False
-            keeper, self.keeper = self.keeper, None
-            if keeper is not None:
-                await keeper.aclose()
+        async with self._door:
+            if self._opened is not None:
+                await self._opened.aclose()
+                self._opened = None
+            self._floor.rooms.discard(self)
 
-    async def close_when_left(self) -> None:
-        self.is_over = True
-        if not self.workers:
-            await self.close()
+    def leave(self) -> None:
+        """Close it soon, in its loop. The collection of garbage calls this, in any thread."""
+        if self._opened is not None:
+            with suppress(RuntimeError):  # The loop is closed, and so is whatever was open in it.
+                self._floor.loop.call_soon_threadsafe(self._begin_closing)
+
+    def _begin_closing(self) -> None:
+        if self._opened is not None:
+            self._closing = self._floor.loop.create_task(self.close())
+
+
+class _Floor:
+    """The rooms that are open in one event loop, which are closed when it ends."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.rooms: set[_Room] = set()
+        self._end: AsyncGenerator[None, None] | None = None
+
+    async def enter(self, room: _Room) -> None:
+        self.rooms.add(room)
+        if self._end is None:
+            self._end = self._at_the_end()
+            await anext(self._end)
+
+    async def _at_the_end(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            _FLOORS.pop(self.loop, None)
+            for room in tuple(self.rooms):
+                await room.close()
+
+
+# Held here, so that what is held nowhere else is closed before its loop ends.
+_FLOORS: dict[asyncio.AbstractEventLoop, _Floor] = {}
+
+
+def _floor_here() -> _Floor:
+    for loop in tuple(_FLOORS):
+        if loop.is_closed():
+            _FLOORS.pop(loop, None)
+    loop = asyncio.get_running_loop()
+    return _FLOORS.setdefault(loop, _Floor(loop))
 
 
 class Workplace:
@@ -62,64 +115,31 @@ class Workplace:
             message = f"home={given!r:.80} is no folder; give its path, or leave it out for that of the settings"
             raise RequestRejected(HOME_INVALID, message)
         self._given, self._home = system, None if home is None else Path(home).absolute()
-        self._room: _Room | None = None
+        self._rooms: dict[asyncio.AbstractEventLoop, _Room] = {}
 
     @property
     def is_in_use(self) -> bool:
         """Whether a system was opened here in a loop that still runs."""
-        room = self._room
-        return room is not None and room.own is not None and room.loop.is_running()
+        return any(room.is_in_use for room in tuple(self._rooms.values()))
 
     async def system(self) -> System:
         """The system to work with in this event loop."""
-        return self._given if self._given is not None else await self._opened(self._room_here())
-
-    @asynccontextmanager
-    async def kept_open(self) -> AsyncIterator[System]:
-        """The system, which stays open afterwards; when the work breaks off it is closed, once no caller works in it."""
-        room = self._room_here()
-        room.workers += 1
-        try:
-            yield self._given if self._given is not None else await self._opened(room)
-        except BaseException:
-            room.is_over = True
-            raise
-        finally:
-            room.workers -= 1
-            if room.is_over:
-                await room.close_when_left()
-
-    async def close_when_left(self) -> None:
-        """Close what was opened here as soon as no caller works in it."""
-        if self._room is not None:
-            await self._room.close_when_left()
+        return self._given if self._given is not None else await self._room_here().system()
 
     async def close(self) -> None:
-        """Close what was opened here at once; a system that was given stays open."""
-        if self._room is not None:
-            await self._room.close()
+        """Close what was opened here in this event loop; a system that was given stays open."""
+        if (room := self._rooms.get(asyncio.get_running_loop())) is not None:
+            await room.close()
 
     def _room_here(self) -> _Room:
-        loop = asyncio.get_running_loop()
-        if self._room is None or self._room.loop is not loop:
-            # A loop that ends closes what was opened in it.
-            self._room = _Room(loop)
-        return self._room
-
-    async def _opened(self, room: _Room) -> System:
-        async with room.door:
-            if room.own is None:
-                room.keeper = _kept(opened(settings_of(home=self._home)))
-                room.own = await anext(room.keeper)
-            return room.own
-
-
-async def _kept(opening: Opened) -> AsyncGenerator[System, None]:
-    """A system that is closed with its loop where no caller closes it: a loop that ends closes the generators it has begun."""
-    try:
-        yield await opening.__aenter__()
-    finally:
-        await opening.aclose()
+        here = asyncio.get_running_loop()
+        if here not in self._rooms:
+            for loop in tuple(self._rooms):
+                if loop.is_closed():
+                    self._rooms.pop(loop, None)
+            self._rooms[here] = room = _Room(self._home)
+            finalize(self, room.leave).atexit = False
+        return self._rooms[here]
 
 
 def refuse_inside_a_loop(name: str, instead: str) -> None:

@@ -410,6 +410,10 @@ class RequestRejected(RemitError):
     """A request was turned away at the door; nothing has begun."""
 
 
+class RunFailed(RemitError):
+    """A run has no value to go on with: it failed, or it waits for a person."""
+
+
 class InvariantBroken(RemitError):
     """A bug: something that cannot be is. The run stops."""
 

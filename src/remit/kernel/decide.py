@@ -22,6 +22,7 @@ from remit.core.journal.arrivals import (
     RetryRequested,
     RunStarted,
     SessionNoted,
+    TextShown,
     ToolFailed,
     ToolOutcomeLost,
     ToolReturned,
@@ -149,7 +150,7 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
     kind = type(arrival)
     answers, answering = ANSWERS.get(kind), ""
     if answers is None:
-        _admit_unasked(state, kind)
+        _admit_unasked(state, arrival)
         if isinstance(arrival, RunStarted):
             state = opened(arrival, at_ms)
     else:
@@ -190,13 +191,19 @@ def _admit_outcome(state: RunState, arrival: Arrival, command_id: str) -> None:
         raise IllegalArrival(ArrivalFault.DUPLICATE, f"command {command_id} of run {state.run_id} is in doubt already")
 
 
-def _admit_unasked(state: RunState, kind: type[Arrival]) -> None:
+def _admit_unasked(state: RunState, arrival: Arrival) -> None:
     """Let a start through where there is no run yet, and a signal where there is one that has not ended."""
+    kind = type(arrival)
     if (kind is RunStarted) == (state.seq >= 0):
         fault = ArrivalFault.ALREADY_STARTED if state.seq >= 0 else ArrivalFault.NOT_STARTED
         raise IllegalArrival(fault, f"{kind.__name__} for run {state.run_id!r}, which has {state.seq + 1} turns")
-    if state.end.ending is not None and kind not in HEARD_LATE:
+    if state.end.ending is not None and kind not in HEARD_LATE and not _tells_of_an_effect(arrival):
         raise IllegalArrival(ArrivalFault.RUN_ENDED, f"run {state.run_id} ended as {state.end.ending}")
+
+
+def _tells_of_an_effect(arrival: Arrival) -> bool:
+    """Whether an agent elsewhere tells of an effect that nobody allowed it."""
+    return isinstance(arrival, TextShown) and arrival.made is not None
 
 
 def _unanswerable(state: RunState, kind: type[Arrival], command_id: str) -> IllegalArrival:
@@ -233,6 +240,8 @@ def _decide_late(tally: Tally, arrival: Arrival) -> None:
         on_retry(tally, arrival)
     elif isinstance(arrival, SessionNoted):
         on_session_noted(tally, arrival)
+    elif isinstance(arrival, TextShown) and arrival.made is not None:
+        tally.rule(AddendumNoted(host.note_unallowed(tally, arrival.made)))
     else:
         tally.rule(AddendumNoted(tally.answering))
 

@@ -20,11 +20,13 @@ from remit.core.journal.arrivals import (
     ModelFailed,
     RunForked,
     RunStarted,
+    TextShown,
     TimerFired,
     ToolOutcomeLost,
 )
 from remit.core.journal.commands import COMMANDS, Command, SetTimer, StartChild
 from remit.core.journal.rulings import (
+    UNALLOWED,
     AddendumNoted,
     ApprovalCounted,
     CallNoted,
@@ -34,6 +36,7 @@ from remit.core.journal.rulings import (
     ChildReleased,
     CommandSettled,
     CommandsWithheld,
+    EffectUnallowed,
     GroundingViolated,
     NodeEntered,
     OutcomeDoubted,
@@ -60,6 +63,7 @@ from remit.observe.steps import (
     CUT_OFF,
     FAILED,
     IN_DOUBT,
+    NOT_ALLOWED,
     UNDER_WAY,
     Changes,
     Step,
@@ -280,6 +284,8 @@ class Reading:
                 said = {"code": decision.code, "reason": decision.reason, "asked": self._arguments(decision)}
                 refused = {"status": "refused", "rung": Rung.INTENDED.value, "tool": decision.tool}
                 self._remark(StepKind.REFUSED, decision.tool, {**refused, **said})
+            case EffectUnallowed():
+                self._tell_unallowed(decision)
             case CheckFailed():
                 self._remark(StepKind.NOTE, NOT_PASSED, {"reason": "; ".join(decision.problems)})
             case UsageExceeded():
@@ -324,6 +330,20 @@ class Reading:
         """Which of the children that a node declares comes next, counted from 1."""
         self._declared[node] = self._declared.get(node, 0) + 1
         return self._declared[node]
+
+    def _tell_unallowed(self, ruling: EffectUnallowed) -> None:
+        """Tell of a call that was made without an order: it is begun and settled as soon as it is told."""
+        arrival = None if self._turn is None else self._turn.arrival
+        said: Changes = {"tool": ruling.tool, "rung": Rung.OBSERVED.value, "code": UNALLOWED, "reason": ruling.reason}
+        if isinstance(arrival, TextShown) and arrival.made is not None:
+            call = arrival.made
+            said |= {"asked": call.arguments, "answered": arrival.text, "content": arrival.text}
+            said |= {"call_id": call.call_id, "arguments_hash": call.arguments_hash}
+        told = Step(StepKind.TOOL, ruling.tool, self._seq, self.now_ms, NOT_ALLOWED, self._seq, 0, node=self.node)
+        step = replace(told, id=ruling.id, charged=ruling.charged, **said)
+        self._add(ruling.id, step)
+        self._tell(FactKind.BEGUN, step)
+        self._tell(FactKind.SETTLED, step, charged=ruling.charged)
 
     def _finish(self, finished: StepFinished) -> None:
         """Tell what a step of a plan gave; what its code returned is said there, and not twice."""

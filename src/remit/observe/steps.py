@@ -45,7 +45,7 @@ from remit.core.journal.commands import (
     Retrieve,
     StartChild,
 )
-from remit.core.journal.rulings import UNVERIFIED, CallSettled, Rung
+from remit.core.journal.rulings import NOT_TAKEN, UNVERIFIED, CallSettled, Rung
 from remit.core.limits.budget import Charges
 from remit.core.record import Record, Text
 from remit.core.run.usage import TokenUsage
@@ -81,6 +81,8 @@ RETURNED = "returned"
 LOST = "lost"
 FAILED = "failed"
 IN_DOUBT = "in doubt"
+NEVER_MADE = "approved, never made"
+NOT_ALLOWED = "made without being allowed"
 OPEN = "open"
 # What a person told a run to end it.
 CANCEL = "cancel"
@@ -291,6 +293,8 @@ def status_settled(ruling: CallSettled, step: Step) -> str:
     """What became of a tool call, in a word: how far up the ladder it got, unless it failed on the way."""
     if ruling.rung is Rung.COMMITTED:
         return Rung.COMMITTED.value
+    if ruling.code == NOT_TAKEN:
+        return NEVER_MADE
     if step.status in (FAILED, CUT_OFF):
         return step.status
     return FAILED if ruling.code and ruling.code != UNVERIFIED else ruling.rung.value

@@ -38,7 +38,6 @@ from remit.observe.proof.export import Export
 from remit.observe.views.execution import execution_context
 from remit.orchestrate.bus.bus import Bus, Listener
 from remit.orchestrate.bus.post import Post
-from remit.orchestrate.bus.subscription import Subscription
 from remit.orchestrate.exchange.sessions import Session, check_entries, last_run, session_of
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
@@ -128,7 +127,6 @@ class System(Acting):
         self._manifests = Manifests(
             self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody, policies
         )
-        self._new_id, self._owner = new_id, owner
         self._hub = Hub(self._runner, dispatch, store.leases, find_kit, self.lineages, halts)
         self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.log)
@@ -162,7 +160,7 @@ class System(Acting):
         self._seen = seen = Seen(self._store, principal)
         self._custody = seen.custody(self._signers)
         self.archive = Archive(seen, self._signer, self._custody)
-        self.queues = self.queues.acting_for(principal, seen)
+        self.queues = self.queues.acting_for(principal, seen, seen.behind)
         self.quotas: Standings = self._quotas if principal is LOCAL else TenantStandings(self._quotas, principal)
         self.lineages = Lineages(seen.runs)
         # A caller must not learn whether it guessed a secret of the house.
@@ -191,9 +189,9 @@ class System(Acting):
         """
         asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
         manifest = await self._drafted(asked, kit, terms, entries)
-        subscription = self.subscribe(Subject(manifest.run_id), since=-1, chunks=True) if chunks else None
+        followed = self._followed(manifest.run_id, -1, manifest.request.mode, chunks=True) if chunks else None
         await self._begin(manifest, kit, listener)
-        return Run(self, manifest.run_id, _as_it_is, kit, subscription)
+        return Run(self, manifest.run_id, _as_it_is, kit, followed)
 
     async def submit(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
@@ -238,13 +236,6 @@ class System(Acting):
         Gives what ends it; the listener of a run is let go when the run has ended.
         """
         return self._bus.listen(listener, self._subject(Subject(run_id, children=True), "listen"))
-
-    def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
-        """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
-
-        Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
-        """
-        return self._bus.subscribe(self._subject(subject, "subscribe"), since, chunks=chunks)
 
     async def result(self, run_id: str) -> SystemResponse:
         """How a run ended, or how it stands once it rests here."""
@@ -412,13 +403,14 @@ class System(Acting):
         await self._hub.note(run_id, SessionNoted(check_person(self._person(by)), key, value))
 
     def guard(self) -> "Guard":
-        """Judges the calls of agents that run elsewhere, each conversation a run of this store."""
-        self._expect_scope(Scope.OPERATE, "guard")
+        """Judges the calls of agents that run elsewhere, each conversation a run of this store; hears people by itself."""
+        self._expect_scope(Scope.START, "guard")
         # Only those who guard other people's agents pay for the protocol.
-        from remit.orchestrate.guard.guard import guard_beside
+        from remit.orchestrate.guard.ground import ground_beside
+        from remit.orchestrate.guard.guard import Guard
 
         halts, begin = (lambda: self._halts.standing), self._quotas.begin
-        return guard_beside(self._post, self._new_id, halts, begin, self._check_name, self._owner)
+        return Guard(ground_beside(self._post, self._manifests, halts, begin, self.principal))
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
         """The turns of a run as they are written, here or elsewhere, until it has ended or no process drives it."""

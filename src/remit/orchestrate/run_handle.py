@@ -4,14 +4,15 @@ Rule 1: a handle holds no truth. Whatever is asked of it is asked of the system,
 Rule 2: to wait for a handle is to wait until its run has ended or waits for people; who stops waiting stops nothing.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from uuid import uuid4
 
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
-from remit.core.run.run_events import RunEvent, Subject
+from remit.core.run.run_events import EventKind, RunEvent
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, SIGNAL_INVALID, Signal, UserSignal
 from remit.orchestrate.setup.kit import Kit
 
@@ -25,19 +26,20 @@ CALLER = "caller"
 QUIET_MS = 500
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 # Makes of the response of a run that rests what was asked for, while its store is open.
 Read = Callable[[SystemResponse], Awaitable[T]]
 
 
-class Run(Generic[T]):
+class Run(Generic[T_co]):
     """One run. `await run` gives its response once it rests, `async for event in run` what happens until then."""
 
     def __init__(
         self,
         system: "System",
         run_id: str,
-        read: Read[T],
+        read: Read[T_co],
         kit: Kit | None = None,
         subscription: "Subscription | None" = None,
     ) -> None:
@@ -48,7 +50,7 @@ class Run(Generic[T]):
         # What was heard since before it began, for the first who follows it.
         self._subscription = subscription
         # What it came to, once it has ended: its store may be closed then.
-        self._ended: tuple[SystemResponse, T] | None = None
+        self._ended: tuple[SystemResponse, T_co] | None = None
 
     def __await__(self) -> Generator[Any, None, SystemResponse]:
         return self._response().__await__()
@@ -61,7 +63,7 @@ class Run(Generic[T]):
         """The same run, of which something else is made."""
         return Run(self._system, self.id, read, self._kit, self._subscription)
 
-    async def result(self) -> T:
+    async def result(self) -> T_co:
         """What the run came to, as the caller that started it gives it: a response, or what a pattern makes of it."""
         return (await self._rested())[1]
 
@@ -76,6 +78,8 @@ class Run(Generic[T]):
         self, packet_id: str = "", *, by: str = "", arguments: JsonObject | None = None
     ) -> SystemResponse:
         """Say yes to what the run or a child of it asks, perhaps with other arguments; gives how it then rests.
+
+        A run of an agent elsewhere is given as it stands when it was heard.
 
         The packet may be left out where only one is open, and `by` where the system acts for a principal.
         """
@@ -122,12 +126,13 @@ class Run(Generic[T]):
 
     async def _answered(self, signal: UserSignal) -> SystemResponse:
         await answer(self._system, self.id, signal, self._kit)
-        return await self
+        # An agent elsewhere goes on when it likes; that it was heard is all there is to wait for.
+        return await (self._system.result(self.id) if await self._system.is_guarded(self.id) else self._response())
 
     async def _response(self) -> SystemResponse:
         return (await self._rested())[0]
 
-    async def _rested(self) -> tuple[SystemResponse, T]:
+    async def _rested(self) -> tuple[SystemResponse, T_co]:
         if self._ended is None:
             async for _ in Events(self._system, self.id, None, chunks=False):
                 pass
@@ -169,8 +174,7 @@ class Events:
 
     async def __anext__(self) -> RunEvent:
         if self._subscription is None:
-            await self._system.find(self._run_id)
-            self._subscription = self._system.subscribe(Subject(self._run_id), since=self._since, chunks=self._chunks)
+            self._subscription = await self._system.follow(self._run_id, since=self._since, chunks=self._chunks)
         while True:
             if (event := await self._subscription.taken()) is not None:
                 self._is_quiet = self._is_left = False
@@ -190,6 +194,39 @@ class Events:
         """Hear nothing more."""
         if self._subscription is not None:
             self._subscription.close()
+
+
+class Streaming(Generic[T_co]):
+    """What models say in a run, as they say it: `async for piece in streaming`; `await streaming` gives its result.
+
+    The run begins when either is first asked for. A piece is a RunEvent: `text` and `reasoning` of kind `said`, `part` names
+    the replica or the step; of kind `restarted` it says that what came before is void. Who stops listening stops nothing.
+    """
+
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, Run[T_co]]]) -> None:
+        self._begin = begin
+        self._begun: asyncio.Task[Run[T_co]] | None = None
+
+    async def run(self) -> Run[T_co]:
+        """The handle of the run, which answers, cancels and pauses it."""
+        if self._begun is None:
+            self._begun = asyncio.create_task(self._begin())
+        return await asyncio.shield(self._begun)
+
+    def __await__(self) -> Generator[Any, None, T_co]:
+        return self._result().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[RunEvent]:
+        events = aiter(await self.run())
+        try:
+            async for event in events:
+                if event.kind is not EventKind.TURN:
+                    yield event
+        finally:
+            await events.aclose()
+
+    async def _result(self) -> T_co:
+        return await (await self.run()).result()
 
 
 async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | None) -> None:

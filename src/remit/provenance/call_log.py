@@ -5,6 +5,8 @@ Rule 2: the wire is tripped by the first call that is held and re-armed by the a
 Rule 3: a host may run an approved call at once and report its result, or propose it again; either spends the approval.
 Rule 4: a result belongs to its call by id; without one, to the latest call of its tool that waits for a result. Where
         two calls could be meant, the result belongs to one of them and selects nothing.
+Rule 5: a call that did nothing was not used. One that failed and may be repeated under its key is let through again, as it
+        was, and counts once.
 """
 
 from enum import StrEnum
@@ -60,6 +62,9 @@ class Ledger:
         self.approvals: dict[str, str] = {}
         self.rejected: dict[str, str] = {}
         self.uses: dict[str, Uses] = {}
+        # Bytes that may be called again without counting again, and the calls that were let through for that.
+        self.again: set[str] = set()
+        self.retries: set[str] = set()
 
     def name_call(self, call_id: str | None) -> str:
         """The id of a call; one that has none gets the next free name."""
@@ -117,6 +122,31 @@ class Ledger:
         if self.tripped == call_id:
             self.tripped = ""
         if call is not None and is_counted:
+            self._uncount(call)
+
+    def undo(self, call_id: str) -> None:
+        """Forget that a call was used which was made and did nothing."""
+        if (call := self.open.pop(call_id, None)) is not None:
+            self._uncount(call)
+
+    def let_again(self, call_id: str) -> None:
+        """Let a call that failed pass once more, as it was."""
+        if (call := self.open.pop(call_id, None)) is not None:
+            self.again.add(call.digest)
+
+    def use(self, call: Call) -> None:
+        """Count a call that is let through, unless it repeats one that counts already."""
+        if call.digest in self.again:
+            self.again.remove(call.digest)
+            self.retries.add(call.call_id)
+        else:
+            self.uses_of(call.tool).add(call.targets)
+
+    def _uncount(self, call: Call) -> None:
+        if call.call_id in self.retries:
+            self.retries.remove(call.call_id)
+            self.again.add(call.digest)
+        else:
             self.uses_of(call.tool).take_back(call.targets)
 
     def spend_approval(self, call: Call) -> str:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import RequestRejected
+from remit.core.journal.arrivals import NOBODY_ANSWERED, SAID_NO
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.limits.authority import Authority, PlanSource, authority_json, reaches
 from remit.core.limits.tools import Effect
@@ -27,7 +28,16 @@ from remit.provenance.asked_effects import Asked
 from remit.provenance.binding import bind, close_set
 from remit.provenance.call_log import Call, Ledger, Scope, lookup_of
 from remit.provenance.declarations import Declaration
-from remit.provenance.gate_verdict import FIXES, Argument, Decision, Objection, PlanShown, Verdict, shown_value
+from remit.provenance.gate_verdict import (
+    FIXES,
+    SILENCE,
+    Argument,
+    Decision,
+    Objection,
+    PlanShown,
+    Verdict,
+    shown_value,
+)
 from remit.provenance.grounds import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
 from remit.provenance.labels import Observation, Origin, key_of
@@ -54,6 +64,7 @@ _BY_WEIGHT = (
     Objection.RECORD_AMBIGUOUS,
     Objection.PAYLOAD_REFERENCE,
 )
+_REPEATING = (Objection.REPEAT, Objection.QUOTA)
 
 
 class Gate:
@@ -185,9 +196,12 @@ class Gate:
         if by:
             return self._let_through(call, tool, arguments, approved_by=by)
         code = self._objection(tool, arguments, len(control))
+        if code in _REPEATING and call.digest in self.ledger.again:
+            code = None
         if call.digest in self.ledger.rejected:
             verdict = self._verdict(call, Decision.REFUSE, code or Objection.NOT_ASKED, arguments)
-            return replace(verdict, reasons=("a person said no to exactly this call",))
+            by_person = self.ledger.rejected[call.digest] != SILENCE
+            return replace(verdict, reasons=(SAID_NO if by_person else NOBODY_ANSWERED,))
         if code is None and self.ledger.tripped:
             code = Objection.TRIPPED
         if code is None:
@@ -254,7 +268,7 @@ class Gate:
         verdict = self._verdict(call, Decision.ALLOW, None, arguments)
         self.ledger.let_through(call)
         if tool.is_mutating:
-            self.ledger.uses_of(call.tool).add(call.targets)
+            self.ledger.use(call)
         return replace(verdict, approved_by=approved_by) if approved_by else verdict
 
     def _verdict(

@@ -12,6 +12,8 @@ from remit.core.record import JsonObject, Record
 from remit.provenance.labels import Origin
 
 VALUE_SHOWN_CHARS_MAX = 200
+# Who said no where nobody answered in time; no person has this name.
+SILENCE = ""
 
 
 class Decision(StrEnum):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from remit.core.failure import RequestRejected
+from remit.core.installing import install_command
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import Record
 from remit.core.run.inference import Routing
@@ -54,7 +55,7 @@ def check_routing(routing: Routing) -> None:
     if routing is Routing.EMBEDDING and not has_embeddings():
         message = (
             f"router {routing.value!r} needs the package {EMBEDDING_PACKAGE}, which is not installed; "
-            "pip install 'remit[local]', or use the router 'none'"
+            f"install it with: {install_command('local')}, or use the router 'none'"
         )
         raise RequestRejected(ROUTER_MISSING, message, {"package": EMBEDDING_PACKAGE})
 

@@ -1,6 +1,7 @@
 """The registry: the tools of a run, by name, in the order they were declared."""
 
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import canonical_hash
@@ -12,14 +13,18 @@ TOOL_NAME_TAKEN = "TOOL_NAME_TAKEN"
 
 
 class Registry:
-    """Tools by name. A plain function becomes a tool whose effect is the worst."""
+    """Tools by name. A plain function becomes a tool whose effect is the worst.
+
+    It takes tools and functions. They are typed as objects, which is all that a type checker sees in a list of several
+    with different signatures; anything else is refused.
+    """
 
     __slots__ = ("_tools",)
 
-    def __init__(self, tools: Iterable[Tool | Function] = ()) -> None:
+    def __init__(self, tools: Iterable[object] = ()) -> None:
         self._tools: dict[str, Tool] = {}
         for given in tools:
-            one = given if isinstance(given, Tool) else tool(given)
+            one = given if isinstance(given, Tool) else tool(cast(Function, given))
             if one.name in self._tools:
                 message = f"two tools are called {one.name!r}; give one of them another name with @tool(name=...)"
                 raise RequestRejected(TOOL_NAME_TAKEN, message, {"tool": one.name})

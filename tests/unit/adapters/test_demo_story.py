@@ -68,9 +68,11 @@ def test_a_killed_demo_is_resumed_and_plays_to_its_end(desk: Desk, tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_demo_whose_run_fails_says_so_and_proves_nothing(desk: Desk, tmp_path: Path) -> None:
-    said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", "scripted:nowhere.yaml", "--json")
+    (tmp_path / "mute.yaml").write_text("replies: [{error: INFERENCE_ENGINE_ERROR}]")
+    engine = f"scripted:{tmp_path / 'mute.yaml'}"
+    said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", engine, "--json")
     assert (said.code, said.values["ok"]) == (1, False)
-    assert typed_in(said.values) == [("run", 2)]
+    assert typed_in(said.values) == [("run", 1)]
 
 
 def test_files_that_somebody_has_changed_are_kept_and_the_ledger_is_new(tmp_path: Path) -> None:
@@ -115,3 +117,9 @@ def test_whoever_interrupts_the_question_is_told_how_to_answer_it_later(
     with pytest.raises(KeyboardInterrupt):
         story.decide(desk)
     assert "The run waits. In play: remit approve last  or: remit reject last\n" in out.getvalue()
+
+
+def test_a_model_that_cannot_be_asked_is_said_before_anything_is_made_or_told(desk: Desk, tmp_path: Path) -> None:
+    said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", "scripted:nothing.yaml")
+    assert (said.code, said.out, len(said.err.splitlines())) == (1, "", 1)
+    assert not (tmp_path / "play").exists()

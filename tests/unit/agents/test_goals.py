@@ -1,6 +1,6 @@
 """Goals as a caller sees them: what grounds an answer, who reviews it, what only warns, and what cannot be done."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -315,7 +315,7 @@ def test_every_loop_takes_a_goal(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "goal.yaml"
     file.write_text("required_actions: [nobody]\n", encoding="utf-8")
     engine, schema = ScriptedEngine([{"text": '{"a": 1}'}]), {"type": "object"}
-    responses = {
+    responses: dict[str, Callable[[], SystemResponse]] = {
         "single": lambda: SpecializedLoop(engine, schema=schema, goal=file, system=system_in_memory()).call_sync("x"),
         "plan": lambda: (
             PlanExecutor(

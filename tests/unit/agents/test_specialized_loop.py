@@ -172,7 +172,7 @@ def test_a_loop_is_not_called_in_sync_where_a_loop_runs() -> None:
 
 def test_a_schema_that_says_nothing_is_refused() -> None:
     with pytest.raises(RequestRejected) as refused:
-        SpecializedLoop(ScriptedEngine([FITS]), schema=True, system=system_in_memory())
+        SpecializedLoop(ScriptedEngine([FITS]), schema=True, system=system_in_memory())  # type: ignore[arg-type]
     assert refused.value.code == SCHEMA_SOURCE_INVALID
 
 

@@ -1,15 +1,18 @@
 """Workplace: a system is opened when it is needed, once for each event loop, and closed by whoever opened it."""
 
 import asyncio
+from functools import partial
+from gc import collect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit import System
 from remit.agents.workplace import HOME_INVALID, LOOP_RUNNING, Workplace, refuse_inside_a_loop
 from remit.assemble import system_in_memory
 from remit.core.failure import RemitError, RequestRejected
-from tests.unit.orchestrate.house import request, scripted
+from tests.unit.orchestrate.house import request, scripted, until
 from tests.unit.orchestrate.stage import play
 
 
@@ -61,18 +64,56 @@ def test_a_system_that_was_given_is_used_in_place_of_any_other_and_never_closed(
     assert not (tmp_path / "home").exists()
 
 
-def test_what_is_kept_open_is_closed_only_when_the_work_breaks_off(tmp_path: Path) -> None:
+async def is_closed(system: System) -> bool:
+    try:
+        await system.submit(request(), scripted({"text": "hello"}))
+    except RemitError:
+        return True
+    return False
+
+
+def test_what_nobody_holds_any_more_is_closed_while_its_loop_goes_on(tmp_path: Path) -> None:
     async def story() -> None:
         workplace = Workplace(None, tmp_path)
-        async with workplace.kept_open() as system:
-            pass
-        assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
-        with pytest.raises(asyncio.CancelledError):
-            async with workplace.kept_open():
-                raise asyncio.CancelledError
-        assert not workplace.is_in_use
-        with pytest.raises(RemitError):
-            await system.run(request(), scripted({"text": "hello"}))
+        system = await workplace.system()
+        assert not await is_closed(system)
+        del workplace
+        collect()
+        await until(partial(is_closed, system))
+
+    play(story())
+
+
+def test_what_nobody_holds_any_more_is_closed_before_its_loop_ends_even_where_that_is_now(tmp_path: Path) -> None:
+    async def hold(workplace: Workplace) -> None:
+        await workplace.system()
+        await asyncio.Event().wait()
+
+    async def story() -> System:
+        workplace = Workplace(None, tmp_path)
+        system = await workplace.system()
+        # It is let go when the loop cancels the task, which is when it ends.
+        holding = asyncio.create_task(hold(workplace))
+        await asyncio.sleep(0)
+        holding.add_done_callback(lambda _: collect())
+        return system
+
+    complaints: list[Any] = []
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        system = runner.run(story())
+    assert complaints == []
+    assert play(is_closed(system))
+
+
+def test_two_threads_have_a_system_each(tmp_path: Path) -> None:
+    workplace = Workplace(None, tmp_path)
+
+    async def story() -> None:
+        system = await workplace.system()
+        assert await asyncio.to_thread(lambda: play(workplace.system())) is not system
+        assert await workplace.system() is system
+        assert not await is_closed(system)
 
     play(story())
 
@@ -85,31 +126,6 @@ def test_a_method_for_programs_without_a_loop_is_refused_inside_one() -> None:
         assert refused.value.message == "vote_sync was called inside a running event loop; await vote() instead"
 
     refuse_inside_a_loop("vote_sync", "vote")
-    play(story())
-
-
-async def refused(workplace: Workplace) -> None:
-    async with workplace.kept_open():
-        raise RequestRejected("NO", "no")
-
-
-def test_what_one_is_refused_does_not_close_what_another_works_in(tmp_path: Path) -> None:
-    async def story() -> None:
-        workplace = Workplace(None, tmp_path)
-        async with workplace.kept_open() as system:
-            with pytest.raises(RequestRejected):
-                await refused(workplace)
-            # Nor does whoever is done with it.
-            await workplace.close_when_left()
-            assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
-        with pytest.raises(RemitError):
-            await system.run(request(), scripted({"text": "hello"}))
-        async with workplace.kept_open() as another:
-            pass
-        # It is as open as any that nobody was refused in.
-        assert (await another.run(request(), scripted({"text": "hello"}))).content == "hello"
-        await workplace.close()
-
     play(story())
 
 
@@ -126,7 +142,6 @@ def test_two_who_come_at_once_get_one_system(tmp_path: Path) -> None:
 def test_nothing_that_was_never_opened_has_to_be_closed(tmp_path: Path) -> None:
     workplace = Workplace(None, tmp_path / "home")
     play(workplace.close())
-    play(workplace.close_when_left())
     assert not (tmp_path / "home").exists()
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -196,3 +197,21 @@ def test_everybody_who_signed_is_named(tmp_path: Path) -> None:
     assert signers_in(tmp_path) == frozenset()
     store = made(tmp_path)
     assert signers_in(tmp_path) == {store.did}
+
+
+def test_reading_the_list_takes_room_for_what_is_there(trusted: TrustList) -> None:
+    trusted.enter(Trusted("did:key:zMine", os.geteuid()))
+    tracemalloc.start()
+    try:
+        assert trusted.entries("did:key:zMine")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_is_too_long_to_be_the_list_is_refused(trusted: TrustList) -> None:
+    trusted.enter(Trusted("did:key:zMine", os.geteuid()))
+    os.truncate(trusted.path, (64 << 20) + 1)
+    with pytest.raises(RequestRejected, match="bytes, more than") as refused:
+        trusted.entries("did:key:zMine")
+    assert refused.value.code == TRUST_LIST_UNUSABLE

@@ -1,6 +1,7 @@
 """Where schemas come from: JSON Schemas, models, dataclasses, TypedDicts and plain types."""
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Any, Literal, NotRequired, Optional, Required, TypedDict
 
 import pytest
@@ -8,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from remit.core.failure import RequestRejected
 from remit.core.schema.json_schema import Schema, compile_schema
-from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, TYPE_LEVELS_MAX, schema_of
+from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, TYPE_LEVELS_MAX, reader_of, schema_of
 
 
 class Item(TypedDict, total=False):
@@ -95,3 +96,23 @@ def test_what_stands_for_no_schema_is_refused(source: Any) -> None:
 def test_how_deep_types_may_nest_is_told() -> None:
     with pytest.raises(RequestRejected, match=f"type_levels_max={TYPE_LEVELS_MAX}"):
         schema_of(Endless)
+
+
+class Dated(BaseModel):
+    """A model whose JSON is not its Python."""
+
+    day: date
+    sizes: tuple[int, ...] = ()
+
+
+def test_a_reader_makes_an_instance_of_a_type_and_leaves_json_as_it_is() -> None:
+    assert reader_of(Dated)({"day": "2026-01-02", "sizes": [1]}) == Dated(day=date(2026, 1, 2), sizes=(1,))
+    assert reader_of(list[int])([1]) == [1]
+    assert reader_of(Item)({"sku": "a"}) == {"sku": "a"}
+    for schema in ({"type": "object"}, compile_schema({"type": "object"})):
+        assert reader_of(schema)({"day": 1}) == {"day": 1}
+
+
+def test_a_reader_refuses_what_its_type_refuses() -> None:
+    with pytest.raises(ValueError, match="day"):
+        reader_of(Dated)({"day": "never"})

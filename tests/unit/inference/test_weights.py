@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shutil
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import NoReturn
 
@@ -177,12 +178,36 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, tiny: Path) 
     )
 
 
-def test_pip_comes_before_uv_and_either_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+def test_pip_comes_before_uv_and_the_pip_that_lies_with_python_comes_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "_bundled").mkdir()
+    wheel = tmp_path / "_bundled" / "pip-24.0-py3-none-any.whl"
+    wheel.touch()
+    spec = ModuleSpec("found", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
-    pip, uv = known_installers()
+    pip, uv, shipped = known_installers()
     assert pip[:4] == (sys.executable, "-m", "pip", "install")
     assert uv[:3] == ("/bin/uv", "pip", "install")
+    assert shipped[:3] == (sys.executable, str(wheel / "pip"), "install")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert known_installers() == []
+
+
+def test_what_runs_models_is_installed_with_the_first_model_and_only_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    took = tmp_path / "took"
+    installer = [sys.executable, "-c", f"import sys; open({str(took)!r}, 'a').write(sys.argv[1])"]
+    weights.add_runtime(told.append, installers=[installer])
+    assert (told, took.exists()) == ([], False), "it is here already"
+    monkeypatch.setattr(weights, "RUNTIME_MODULE", "nothing_of_this_name")
+    weights.add_runtime(told.append, installers=[installer])
+    assert (len(told), took.read_text()) == (1, "remit[local]")
+    with pytest.raises(RequestRejected, match="neither pip nor uv is here"):
+        weights.add_runtime(told.append, installers=[])
+    with pytest.raises(RequestRejected, match=r"try it yourself: .* 'remit\[local\]'"):
+        weights.add_runtime(told.append, installers=[[sys.executable, "-c", "raise SystemExit('no index')"]])

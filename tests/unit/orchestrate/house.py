@@ -22,7 +22,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
 from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, kit_of
-from remit.tool.declare.decorator import Tool, tool
+from remit.tool.declare.decorator import tool
 from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 
@@ -90,7 +90,7 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
         await asyncio.sleep(0.005)
 
 
-def scripted(*replies: JsonObject, tools: Iterable[Tool] = ()) -> Kit:
+def scripted(*replies: JsonObject, tools: Iterable[object] = ()) -> Kit:
     """A kit with a scripted model."""
     return kit_of(ScriptedEngine(replies), Registry(tools))
 

@@ -116,7 +116,7 @@ def test_whoever_stops_listening_hears_no_more() -> None:
 # Subscribers.
 
 
-@pytest.mark.parametrize(("since", "first"), [(-1, 0), (0, 1), (2, 3), ("turn:1", 2), (None, 4)])
+@pytest.mark.parametrize(("since", "first"), [(-1, 0), (0, 1), (2, 3), ("turn:a:1", 2), (None, 4)])
 def test_one_run_is_followed_from_any_turn_on(since: str | int | None, first: int) -> None:
     async def scene() -> None:
         async with in_memory() as (bus, written):
@@ -127,7 +127,7 @@ def test_one_run_is_followed_from_any_turn_on(since: str | int | None, first: in
                 await written.turn("a", bus)
                 events = await take(ear, 5 - first)
             assert [event.seq for event in events] == list(range(first, 5))
-            assert [event.cursor for event in events] == [f"turn:{event.seq}" for event in events]
+            assert [event.cursor for event in events] == [f"turn:a:{event.seq}" for event in events]
             assert all(event.kind is EventKind.TURN and event.turn is not None for event in events)
 
     play(scene())
@@ -337,7 +337,9 @@ def test_nobody_follows_the_store_when_the_last_subscriber_was_dropped() -> None
         (Subject("a"), "turn:" + "9" * 30),
         (Subject("a"), True),
         (Subject("a"), 1.5),
-        (Subject(), "turn:3"),
+        (Subject("a"), "turn:b:0"),
+        (Subject("a"), "turn:0"),
+        (Subject(), "turn:a:3"),
         (Subject(), 3),
         (Subject("a", children=True), 0),
         (Subject(), "nonsense"),
@@ -348,6 +350,21 @@ def test_a_cursor_of_something_else_is_refused(subject: Subject, since: object) 
         async with in_memory() as (bus, _):
             with pytest.raises(RequestRejected, match="is nowhere in what was subscribed to") as refused:
                 bus.subscribe(subject, since)  # type: ignore[arg-type]
+            assert refused.value.code == CURSOR_INVALID
+
+    play(scene())
+
+
+@pytest.mark.parametrize(("subject", "since"), [(Subject("a"), 4), (Subject("a"), "turn:a:4"), (Subject(), "place:99")])
+def test_a_cursor_beyond_what_was_written_is_refused_when_events_are_asked_for(
+    subject: Subject, since: str | int
+) -> None:
+    async def scene() -> None:
+        async with in_memory() as (bus, written):
+            for _ in range(4):
+                await written.turn("a", bus)
+            with pytest.raises(RequestRejected) as refused:
+                await anext(bus.subscribe(subject, since))
             assert refused.value.code == CURSOR_INVALID
 
     play(scene())

@@ -192,3 +192,13 @@ def test_turns_that_are_listed_and_gone_are_told_as_damage(tmp_path: Path) -> No
         await store.close()
 
     play(story())
+
+
+def test_a_run_that_never_began_has_nothing_to_be_vouched_for(tmp_path: Path) -> None:
+    async def story() -> None:
+        system = system_on(EmbeddedStore.open(tmp_path), signers=frozenset)
+        # So says a parent that is cancelled before its child was begun.
+        await system._children.end("nobody", "signal")
+        await system.close()
+
+    play(story())

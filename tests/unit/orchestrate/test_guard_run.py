@@ -273,7 +273,8 @@ def test_silence_is_a_no() -> None:
     talk.say("call", **{**_a_mail(), "args": {"to": EVE, "body": ""}}, id="c", at_ms=0)
     assert talk.answer(approve=True, id="c", at_ms=1_000)["code"] == CALL_NOT_HELD
     again = talk.say("call", **{**_a_mail(), "args": {"to": EVE, "body": ""}}, id="d", at_ms=1_001)
-    assert ruled(again) == ("refuse", Refusal.APPROVAL_REJECTED)
+    assert ruled(again) == ("refuse", Refusal.APPROVAL_EXPIRED)
+    assert again["reasons"] == ["the question about exactly this call expired without an answer, which is a no"]
 
 
 def test_a_question_that_nobody_answers_goes_to_the_next_and_waits_again() -> None:

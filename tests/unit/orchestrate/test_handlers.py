@@ -162,7 +162,7 @@ def test_what_could_not_work_is_refused_when_the_handler_is_made(make: Any) -> N
         (lambda: InferHandler(None, max_tokens=True), PLAN_HANDLER_INVALID, "max_tokens=True is outside 0 to "),
         (lambda: InferHandler(None, tools=3), REQUEST_TOOLS_INVALID, "tools=3 are no tools; give a list"),  # type: ignore[arg-type]
         (lambda: ToolHandler(3), REQUEST_TOOLS_INVALID, "tools=3 are no tools; give a list"),  # type: ignore[arg-type]
-        (lambda: ToolHandler("look"), REQUEST_TOOLS_INVALID, "tools='look' are no tools; give a list"),  # type: ignore[arg-type]
+        (lambda: ToolHandler("look"), REQUEST_TOOLS_INVALID, "tools='look' are no tools; give a list"),
     ],
 )
 def test_a_handler_that_no_request_could_be_made_with_is_refused_when_it_is_made(

@@ -4,13 +4,14 @@ import asyncio
 
 import pytest
 
+import remit
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.run.principal import Principal, Scope
 from remit.orchestrate.facade import System
 from remit.orchestrate.setup.kit import Kit
-from remit.orchestrate.tenants.policies import POLICY_UNREADABLE, FindBoundary, Policies
+from remit.orchestrate.tenants.policies import POLICY_INVALID, POLICY_UNREADABLE, FindBoundary, Policies
 from tests.unit.orchestrate.house import request, scripted
 
 ADA = Principal("acme", "ada", (Scope.START, Scope.READ))
@@ -98,3 +99,36 @@ def test_a_boundary_that_stands_in_is_told_of_in_the_first_turn(how: str) -> Non
     name, fault = asyncio.run(began(Policies(find, otherwise=lambda principal: OPEN, wait_ms_max=5)))
     assert name == "open"
     assert why in fault
+
+
+@pytest.mark.parametrize("otherwise", [OPEN, lambda principal: OPEN])
+def test_a_boundary_stands_in_by_itself_or_by_a_function(otherwise: Boundary) -> None:
+    assert asyncio.run(began(Policies(gone, otherwise=otherwise))) == ("open", "ConnectionError: 503")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"find": 7}, {"find": found, "otherwise": "open"}, {"find": found, "wait_ms_max": 0}, {"find": None}]
+)
+def test_policies_that_could_never_be_read_are_refused_when_they_are_made(wrong: dict[str, object]) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        Policies(**wrong)  # type: ignore[arg-type]
+    assert refused.value.code == POLICY_INVALID
+
+
+def test_whoever_opens_a_system_says_which_policies_hold_on_it() -> None:
+    async def whole() -> None:
+        async with remit.open(memory=True, policies=Policies(found)) as system:
+            ada = system.acting_for(ADA)
+            run = await ada.run(request(), scripted({"text": "ok"}))
+            began = (await ada.archive.history(run.run_id)).turns[0].arrival
+            assert began.manifest.boundary.name == "found"  # type: ignore[union-attr]
+            assert await ada.guard().answer({"op": "start", "run": "r", "prompt": "x", "tools": []}) == {"ok": True}
+            guarded = next(entry for entry in await ada.archive.runs() if entry.listing.name == "r")
+            judged = (await ada.archive.history(guarded.run_id)).turns[0].arrival
+            assert judged.manifest.boundary.name == "found"  # type: ignore[union-attr]
+        with pytest.raises(RequestRejected) as refused:
+            async with remit.open(memory=True, policies=FOUND):  # type: ignore[arg-type]
+                raise AssertionError
+        assert refused.value.code == POLICY_INVALID
+
+    asyncio.run(whole())

@@ -155,7 +155,7 @@ def test_all_four_patterns_hand_over_runs_that_can_be_followed_and_give_their_ow
             for run in runs:
                 assert 0 in [event.seq async for event in run]
             kinds = [type(await run.result()).__name__ for run in runs]
-            assert kinds == ["SystemResponse", "SystemResponse", "RedundantResult", "PlanResult"]
+            assert kinds == ["SystemResponse", "StructuredResponse", "RedundantResult", "PlanResult"]
 
     play(story())
 

@@ -41,6 +41,8 @@ def snapshot(gate: Gate) -> JsonObject:
         "waiting": [_call_json(call) for call in ledger.waiting.values()],
         "approvals": dict(ledger.approvals),
         "rejected": dict(ledger.rejected),
+        "again": sorted(ledger.again),
+        "retries": sorted(ledger.retries),
         "uses": {tool: [uses.calls, dict(uses.targets)] for tool, uses in ledger.uses.items() if uses.calls},
     }
 
@@ -77,6 +79,7 @@ def _restored(state: Any) -> Gate:
     ledger.open = {call.call_id: call for call in map(_call, state["open"])}
     ledger.waiting = {call.call_id: call for call in map(_call, state["waiting"])}
     ledger.approvals, ledger.rejected = dict(state["approvals"]), dict(state["rejected"])
+    ledger.again, ledger.retries = set(state["again"]), set(state["retries"])
     ledger.uses = {tool: Uses(calls, dict(targets)) for tool, (calls, targets) in state["uses"].items()}
     return gate
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from remit.constraint.grammar.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID, read_gbnf
 from remit.core.failure import RequestRejected
+from remit.core.installing import install_command
 from remit.core.regex import regex
 
 # Hazards: what a grammar of llguidance must not hold, because reading it would end the process.
@@ -155,7 +156,8 @@ def llguidance() -> ModuleType:
     try:
         import llguidance as package
     except ImportError as error:
-        message = "grammars of llguidance cannot be checked without the package llguidance; pip install 'remit[local]'"
+        wanted = install_command("local")
+        message = f"grammars of llguidance cannot be checked without the package llguidance; install it with: {wanted}"
         raise RequestRejected(GRAMMAR_UNCHECKABLE, message) from error
     return package
 

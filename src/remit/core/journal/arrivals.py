@@ -17,6 +17,10 @@ from remit.core.run.manifest import Manifest, Source
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_schema import Violation
 
+# Why a call is turned away that a person said no to, or that nobody answered for while there was time.
+SAID_NO = "a person said no to exactly this call"
+NOBODY_ANSWERED = "the question about exactly this call expired without an answer, which is a no"
+
 
 class Provenance(StrEnum):
     """Where the control arguments of a call were found to come from."""
@@ -429,12 +433,14 @@ class TextShown(Record, tag=True):
     """An agent that runs elsewhere was shown a text as a result of this tool, and no single open call brought it.
 
     `is_shared` says that one of several open calls did. One that is lost could not be taken in: its words are unknown.
+    `made` is the call that it is the result of, where that changes something and was not allowed.
     """
 
     tool: str = ""
     text: Text = ""
     is_shared: bool = False
     is_lost: bool = False
+    made: ProposedCall | None = None
 
 
 class HostFinished(Record, tag=True):

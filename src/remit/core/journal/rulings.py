@@ -73,6 +73,10 @@ ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
 LEFT_BY_CHILD = "LEFT_BY_CHILD"
 # Of one that a child run was refused for want of authority, or by a person.
 REFUSED_IN_CHILD = "REFUSED_IN_CHILD"
+# Of one that an agent elsewhere made without being allowed to, and told afterwards.
+UNALLOWED = "EFFECT_UNALLOWED"
+# Of one that a person approved, and that the agent elsewhere never came for.
+NOT_TAKEN = "CALL_NOT_TAKEN"
 
 
 class CallSettled(Record, tag=True):
@@ -352,6 +356,18 @@ class CallTaken(Record, tag=True):
     command_id: str
 
 
+class EffectUnallowed(Record, tag=True):
+    """An agent that runs elsewhere has made a call that changes something and that nobody allowed: it counts at its worst.
+
+    `id` names it among the calls of the run; no command ordered it.
+    """
+
+    id: str
+    tool: str
+    reason: str
+    charged: Charges = ()
+
+
 class RunEnded(Record, tag=True):
     """The run is over, with this code. Every resource it held is released by the commands beside this ruling.
 
@@ -400,6 +416,7 @@ Ruling: TypeAlias = (
     | SourcesReplaced
     | AddendumNoted
     | CallTaken
+    | EffectUnallowed
     | RunEnded
     | ChildReleased
 )

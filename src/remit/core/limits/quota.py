@@ -15,6 +15,7 @@ from remit.core.failure import RequestRejected
 from remit.core.limits.budget import COUNTERS, FIELDS, LEASABLE, UNCHARGED, Budget, Caps, Charges, uncharged_caps
 from remit.core.record import Record, replace
 from remit.core.run.envelope import ID_CHARS_MAX
+from remit.core.run.principal import tenant_problem
 
 QUOTA_INVALID = "QUOTA_INVALID"
 QUOTA_EXHAUSTED = "QUOTA_EXHAUSTED"
@@ -217,6 +218,8 @@ def _checked(quota: Quota) -> Quota:
     said = str(quota.period)
     if not isinstance(tenant, str) or not tenant.isprintable() or not 1 <= len(tenant) <= ID_CHARS_MAX:
         raise _invalid(tenant, f"is no name of 1 to {ID_CHARS_MAX} printable characters; `*` stands for every tenant")
+    if tenant != ANYONE and (problem := tenant_problem(tenant)):
+        raise _invalid(tenant, problem)
     if said not in set(Period):
         raise _invalid(tenant, f"has the period {said[:_SHOWN_CHARS_MAX]!r}; known are {', '.join(Period)}")
     caps = {name: amount for name in FIELDS if (amount := getattr(quota.caps, name)) is not None}

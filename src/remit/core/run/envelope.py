@@ -15,6 +15,7 @@ from remit.core.record import BlobRef
 from remit.core.run.contract import Mode, SystemRequest
 from remit.core.run.messages import Role, check_message
 from remit.core.run.person import check_no_secret, check_person
+from remit.core.run.principal import tenant_problem
 
 # Fifty times the default: far beyond use, near enough that a slip of the keyboard is noticed.
 ITERATIONS_MAX = 1_000
@@ -96,6 +97,9 @@ def _check_ids(request: SystemRequest) -> None:
                 {"field": field, "limit": ID_CHARS_MAX},
             )
         check_no_secret(field, value)
+    if problem := tenant_problem(request.tenant_id):
+        message = f"tenant_id={request.tenant_id[:80]!r} {problem}"
+        raise RequestRejected(REQUEST_ID_INVALID, message, {"field": "tenant_id"})
     if request.user_id:
         check_person(request.user_id, "user_id")
 

@@ -122,10 +122,14 @@ class SessionLink(Record):
 
 
 class Host(Record):
-    """The agent elsewhere whose calls a run judges: how it names the run, and how often its model thinks tools are asked for."""
+    """The agent elsewhere whose calls a run judges: how it names the run.
+
+    `plan` says how often its model thinks tools are asked for, `model` which one that is, where the agent says so.
+    """
 
     name: str
     plan: tuple[tuple[str, int], ...] | None = None
+    model: str = ""
 
 
 class Manifest(Record):

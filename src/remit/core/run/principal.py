@@ -27,6 +27,8 @@ EVERY_SCOPE = "*"
 SCOPES_MAX = 1_000
 # Room for an address of mail, a channel or the name of an agent.
 NAME_CHARS_MAX = 256
+# What stands for more than one name where tenants are looked up or subscribed to, and what ends a name there.
+_NO_NAME = frozenset("*>? \t")
 # The people who use a deployment within an hour or so.
 PRINCIPALS_KEPT_MAX = 4096
 
@@ -61,6 +63,13 @@ class Principal(Record):
 LOCAL = Principal(EVERY_TENANT, "", (EVERY_SCOPE,))
 
 
+def tenant_problem(name: str) -> str:
+    """Why no tenant may have this name: it would stand for several, or for another, in a list or at a broker."""
+    if any(sign in name for sign in _NO_NAME) or name != name.strip():
+        return "has a sign that stands for many names (*, >, ?), or a blank; name one tenant"
+    return ""
+
+
 def check_principal(principal: Principal) -> Principal:
     """The principal, if a caller can act for it; raises RequestRejected naming what is wrong."""
     # Python does not check what a record is given, and only texts can be looked up below.
@@ -91,6 +100,8 @@ def _checked(principal: Principal) -> Principal:
     check_person(principal.user_id, "user_id")
     if principal.tenant_id == EVERY_TENANT and not may(principal, Scope.OPERATE):
         raise _invalid("tenant_id", EVERY_TENANT, f"is every tenant, which takes the scope {Scope.OPERATE}; name one")
+    if principal.tenant_id != EVERY_TENANT and (problem := tenant_problem(principal.tenant_id)):
+        raise _invalid("tenant_id", principal.tenant_id, problem)
     return replace(principal, scopes=tuple(dict.fromkeys(principal.scopes)))
 
 

@@ -81,6 +81,9 @@ class RunEvent(Record):
     text: str = ""
     reasoning: str = ""
     cursor: str = ""
+    # Of what is said beneath the run that is followed: the number of the replica, the name of the step, or the tool that
+    # delegated it.
+    part: str = ""
 
 
 class Piece(Record):
@@ -106,7 +109,7 @@ def whose_of(manifest: Manifest) -> Whose:
 
 def turn_event(run_id: str, turn: Turn) -> RunEvent:
     """A turn as an event of its run."""
-    return RunEvent(run_id, EventKind.TURN, turn.seq, turn, cursor=f"{_TURN}{turn.seq}")
+    return RunEvent(run_id, EventKind.TURN, turn.seq, turn, cursor=f"{_TURN}{run_id}:{turn.seq}")
 
 
 def placed(event: RunEvent, place: Place) -> RunEvent:
@@ -119,7 +122,7 @@ def place_of(subject: Subject, since: str | int | None) -> Place | None:
 
     -1 is before the first. Raises RequestRejected for a cursor of something else.
     """
-    mark = _TURN if subject.is_one_run else _PLACE
+    mark = f"{_TURN}{subject.run_id}:" if subject.is_one_run else _PLACE
     if since is None:
         return None
     if type(since) is int and (subject.is_one_run or since == START):
@@ -127,8 +130,13 @@ def place_of(subject: Subject, since: str | int | None) -> Place | None:
     number = since.removeprefix(mark) if isinstance(since, str) and since.startswith(mark) else ""
     if number.isascii() and number.isdecimal() and len(number) <= _DIGITS_MAX:
         return int(number)
+    raise cursor_invalid(subject, since)
+
+
+def cursor_invalid(subject: Subject, since: object) -> RequestRejected:
+    """The refusal of a cursor of something else, or of one beyond all that was written."""
     wanted = "the number of a turn or a cursor of an event of the run" if subject.is_one_run else "a cursor of an event"
     message = (
         f"since={since!r:.80} is nowhere in what was subscribed to; give {wanted}, -1 for everything, or leave it out"
     )
-    raise RequestRejected(CURSOR_INVALID, message, {"since": str(since)[:80]})
+    return RequestRejected(CURSOR_INVALID, message, {"since": str(since)[:80]})

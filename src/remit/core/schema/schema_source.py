@@ -4,17 +4,20 @@ Rule 1: what is a JSON Schema already is taken as it is; nothing is added to it.
 Rule 2: a type is read as what may be written for it, by its aliases; what has no schema is refused, with the reason.
 """
 
+import json
 import types
 from collections.abc import Callable
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from remit.core.failure import RequestRejected
 from remit.core.schema.json_schema import JsonSchema, Schema, compile_schema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+JsonValue: TypeAlias = Any
 
 SCHEMA_SOURCE_INVALID = "SCHEMA_SOURCE_INVALID"
 
@@ -38,6 +41,28 @@ def schema_of(source: Any) -> JsonSchema:
         raise _refused(source, str(error).partition("\n")[0]) from error
     compile_schema(schema)
     return schema
+
+
+def reader_of(source: Any) -> Callable[[JsonValue], Any]:
+    """What makes of a JSON value that fits a source an instance of it; raises ValueError for one that does not.
+
+    For a JSON Schema that is the JSON value itself, and for a TypedDict of `typing` before Python 3.12 as well.
+    """
+    if isinstance(source, dict | bool | Schema):
+        return _as_it_is
+    from pydantic import TypeAdapter
+    from pydantic.errors import PydanticUserError
+
+    try:
+        adapter = TypeAdapter(source)
+    except PydanticUserError:
+        return _as_it_is
+    # As JSON, and not as Python: a date and a tuple are written as a text and a list.
+    return lambda value: adapter.validate_json(json.dumps(value))
+
+
+def _as_it_is(value: JsonValue) -> JsonValue:
+    return value
 
 
 def _carried(hint: Any, levels_left: int) -> Any:

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.installing import install_command
 from remit.core.record import JsonObject
 from remit.core.run.inference import ModelResult
 from remit.inference.answers.streamed_answer import ServerFailed, StreamedAnswer
@@ -128,7 +129,7 @@ def _package(place: Place) -> ModuleType:
         import httpx2
     except ImportError:
         extra = place.api.extra
-        message = f"engines of the kind {extra!r} need a package that is not here; pip install 'remit[{extra}]'"
+        message = f"engines of the kind {extra!r} need the package httpx2; install it with: {install_command(extra)}"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from None
     return httpx2
 

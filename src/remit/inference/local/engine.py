@@ -14,6 +14,7 @@ import importlib.util
 from pathlib import Path
 
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.installing import install_command
 from remit.core.record import JsonObject
 from remit.core.run.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price
 from remit.inference.engine import StreamChunk, StreamHandler
@@ -108,6 +109,9 @@ class _Call:
 def open_local(wanted: str, base: Path, *, models: Path | None, loaded: LoadedModels = _LOADED) -> LocalEngine:
     """The engine of a model: a path, a name, or the model that is there when nothing is named."""
     if importlib.util.find_spec(RUNTIME_MODULE) is None:
-        message = "the local engine is not installed; install it with `pip install 'remit[local]'`"
+        message = (
+            "the local engine is not installed; install it and a small model with: remit models add smollm2, "
+            f"or the engine alone with: {install_command('local')}"
+        )
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     return LocalEngine(find_model(wanted, base=base, folder=models), loaded=loaded)

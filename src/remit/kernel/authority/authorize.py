@@ -16,7 +16,7 @@ Rule 6: a check that looks at nothing but the tool and the manifest says the sam
 from collections.abc import Callable, Mapping
 
 from remit.core.failure import ErrorCode, Refusal
-from remit.core.journal.arrivals import OVER_RATE, ProposedCall, Provenance
+from remit.core.journal.arrivals import NOBODY_ANSWERED, OVER_RATE, SAID_NO, ProposedCall, Provenance
 from remit.core.journal.rulings import CallNoted
 from remit.core.limits.boundary import BoundaryMode
 from remit.core.limits.budget import FIELDS, Charges, Dimension
@@ -277,7 +277,8 @@ def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
     if call.provenance is _BOUND:
         return ALLOWED
     if call.provenance is Provenance.REFUSED:
-        return refuse(Refusal.APPROVAL_REJECTED, "; ".join(call.reasons) or "a person said no to exactly this call")
+        code = Refusal.APPROVAL_EXPIRED if NOBODY_ANSWERED in call.reasons[:1] else Refusal.APPROVAL_REJECTED
+        return refuse(code, "; ".join(call.reasons) or SAID_NO)
     if call.provenance is Provenance.UNBOUND:
         return ask("; ".join(call.reasons) or call.objection, call.objection)
     return _trusted(tally.state.derived.tools[call.tool])

@@ -43,6 +43,12 @@ def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Ch
     return ((_INPUT, input_tokens), (_OUTPUT, output_tokens))
 
 
+# What a call of a tool that is not declared may have cost.
+WORST_CHARGES: Charges = charges_of(
+    ((Dimension.TOOL_CALLS, 1), (Dimension.EXTERNAL_API_CALLS, 1), (Dimension.SIDE_EFFECTS, 1))
+)
+
+
 def tool_charges(tool: ToolDefinition) -> Charges:
     """What one call of a tool reserves."""
     leaves_the_machine = tool.network or tool.effect is Effect.EXTERNAL

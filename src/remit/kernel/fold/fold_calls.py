@@ -6,8 +6,16 @@ Rule 2: whatever came of a call is told to the model, in the words of the tool o
 
 from remit.core.failure import Refusal
 from remit.core.journal import arrivals, commands, rulings
-from remit.core.journal.arrivals import Arrival, OutcomeJudged, Provenance, ToolFailed, ToolReconciled, ToolReturned
-from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallSettled, Rung
+from remit.core.journal.arrivals import (
+    Arrival,
+    OutcomeJudged,
+    Provenance,
+    TextShown,
+    ToolFailed,
+    ToolReconciled,
+    ToolReturned,
+)
+from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNALLOWED, UNVERIFIED, CallSettled, Rung
 from remit.core.limits.budget import Charges
 from remit.core.limits.queue import QUEUE_MARK
 from remit.core.record import replace
@@ -279,6 +287,28 @@ def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Ar
     for flag in ruling.raised:
         state.calls.flags.setdefault(flag, trace.tool)
     state.counts.last_error = ruling.reason
+
+
+def effect_unallowed(state: RunState, ruling: rulings.EffectUnallowed, arrival: Arrival) -> None:
+    """A call was made that nobody had allowed: it happened as far as anybody knows, and is counted like one that was."""
+    assert isinstance(arrival, TextShown), "an agent elsewhere tells of it"
+    assert arrival.made is not None, "it says which call it made"
+    call = arrival.made
+    recount(state.spending.left, (), ruling.charged)
+    state.calls.made[ruling.id] = CallTrace(
+        call.call_id,
+        call.tool,
+        call.arguments_hash,
+        Rung.OBSERVED,
+        mutating=True,
+        arguments=call.arguments,
+        content=arrival.text,
+        code=UNALLOWED,
+        seq=state.seq,
+        reason=ruling.reason,
+    )
+    state.effects.uncommitted[call.tool, call.arguments_hash] = UNALLOWED
+    count_call(state, call.tool, call.arguments_hash)
 
 
 def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:

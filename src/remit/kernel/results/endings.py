@@ -20,6 +20,7 @@ from remit.core.journal.commands import (
     StartChild,
 )
 from remit.core.journal.rulings import (
+    NOT_TAKEN,
     OUTCOME_UNKNOWN,
     UNVERIFIED,
     Answer,
@@ -269,10 +270,19 @@ def _cancel(tally: Tally, command: Command) -> None:
     elif command.id in tally.unbegun:
         # It is known not to have happened, and cost nothing.
         tally.rule(CallSettled(command.id, Rung.OBSERVED, code=ErrorCode.CANCELLED_SIGNAL))
+    elif tally.manifest.host is not None and command.id in tally.state.commands.withheld:
+        leave_untaken(tally, command)
     elif not command.mutating or command.id in tally.state.commands.withheld:
         tally.rule(CallSettled(command.id, Rung.ATTEMPTED, command.reserved, code=ErrorCode.CANCELLED_SIGNAL))
     elif not _is_doubted(tally, command.id):
         tally.rule(OutcomeDoubted(command.id, ErrorCode.CANCELLED_SIGNAL))
+
+
+def leave_untaken(tally: Tally, command: CallTool) -> None:
+    """Settle a call that a person approved and the agent elsewhere never came for: it was not made, and costs nothing."""
+    tally.blocking -= 1
+    tally.rule(CallSettled(command.id, Rung.INTENDED, code=NOT_TAKEN))
+    tally.claim(command.tool, command.arguments_hash, NOT_TAKEN)
 
 
 def _is_doubted(tally: Tally, command_id: str) -> bool:

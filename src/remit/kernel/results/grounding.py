@@ -22,6 +22,7 @@ from remit.core.journal.commands import CallTool, StartChild
 from remit.core.journal.rulings import (
     ARGUMENTS_INVALID,
     LEFT_BY_CHILD,
+    NOT_TAKEN,
     OUTCOME_UNKNOWN,
     REFUSED_IN_CHILD,
     UNVERIFIED,
@@ -36,7 +37,11 @@ from remit.kernel.tally import Tally
 
 # Why no call was made of a proposed effect, in words.
 NEVER_CALLED: Mapping[str, str] = MappingProxyType(
-    {ErrorCode.TOOL_NOT_FOUND: "no such tool", ARGUMENTS_INVALID: "invalid arguments"}
+    {
+        ErrorCode.TOOL_NOT_FOUND: "no such tool",
+        ARGUMENTS_INVALID: "invalid arguments",
+        NOT_TAKEN: "approved and never made",
+    }
 )
 # What a later call can make good.
 MENDABLE = frozenset({*NEVER_CALLED, LEFT_BY_CHILD})

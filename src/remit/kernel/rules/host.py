@@ -6,18 +6,23 @@ Rule 1: a proposed call is judged by the same checks as any other; it is ordered
 Rule 2: a call that a person approved while no agent waited for the answer is withheld until exactly it is proposed again; then
         it is made, once.
 Rule 3: who said no to a call has said it for the rest of the run, whatever the call does.
+Rule 4: an effect that was made without being allowed is a fact: it is counted at its worst, and the run ends as unsafe.
+Rule 5: the agent's word that it is done ends a paused run, too. What it was allowed by a person and never came for was not
+        made, and costs nothing.
 """
 
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, Refusal
-from remit.core.journal.arrivals import CallProposed, HostFinished, Provenance, TextShown
+from remit.core.journal.arrivals import CallProposed, HostFinished, ProposedCall, Provenance, TextShown
 from remit.core.journal.commands import CallTool
-from remit.core.journal.rulings import CallTaken
+from remit.core.journal.rulings import CallTaken, EffectUnallowed
 from remit.core.record import replace
 from remit.core.work.graph import Node, NodeKind, NodeOutcome
 from remit.kernel.authority.authorize import CHECKS, authorize
 from remit.kernel.authority.proposed_calls import hold_call, order_call, refuse_call
 from remit.kernel.authority.verdict import ALLOWED, Judgement
-from remit.kernel.results.endings import head_for
+from remit.kernel.budget.spend import WORST_CHARGES
+from remit.kernel.results.endings import head_for, leave_untaken
+from remit.kernel.rules.signal import unpark
 from remit.kernel.tally import Tally
 
 
@@ -66,15 +71,34 @@ def _take(tally: Tally, arrival: CallProposed) -> None:
     tally.rule(CallTaken(arrival.takes))
 
 
-def on_shown(tally: Tally, arrival: TextShown) -> None:
-    """Decide nothing: what was read counts when the next call is judged."""
+def on_shown(tally: Tally, arrival: TextShown) -> str | None:
+    """End the run over an effect that nobody allowed; any other text counts when the next call is judged."""
     _expect_host(tally)
+    if arrival.made is None:
+        return None
+    return head_for(tally, Ending.UNSAFE_DETECTION, message=note_unallowed(tally, arrival.made))
+
+
+def note_unallowed(tally: Tally, made: ProposedCall) -> str:
+    """Count an effect that nobody allowed, and say so in words."""
+    tool = tally.state.derived.tools.get(made.tool)
+    charged = WORST_CHARGES if tool is None else tally.state.derived.charges[made.tool]
+    for dimension, amount in charged:
+        tally.left[dimension] -= amount
+    reason = f"{made.tool} was made by the agent elsewhere without being allowed"
+    tally.rule(EffectUnallowed(tally.next_id(), made.tool, reason, charged))
+    return reason
 
 
 def on_finished(tally: Tally, arrival: HostFinished) -> str:
     """End the run; what is still open is told by its ending."""
     _expect_host(tally)
-    return NodeOutcome.ANSWERED
+    for command in map(tally.state.commands.open.__getitem__, tally.state.commands.withheld):
+        assert isinstance(command, CallTool), "an agent elsewhere makes calls and nothing else"
+        leave_untaken(tally, command)
+    # Nobody is left whom a pause could keep from anything.
+    tally.paused = False
+    return unpark(tally) or NodeOutcome.ANSWERED
 
 
 def _expect_host(tally: Tally) -> None:

@@ -20,6 +20,7 @@ from remit.core.journal.rulings import (
     ChildHeld,
     ChildReleased,
     CommandSettled,
+    EffectUnallowed,
     OutcomeDoubted,
     QuestionSettled,
     RunEnded,
@@ -40,7 +41,7 @@ FINDINGS_MAX = 100
 _SHOWN_CHARS_MAX = 80
 
 # What an ended run may still decide: to note what came late, to keep an entry for its session, to fork itself.
-_AFTER_THE_ENDING = (AddendumNoted, SessionEntryKept, ForkRun)
+_AFTER_THE_ENDING = (AddendumNoted, EffectUnallowed, SessionEntryKept, ForkRun)
 _SETTLING = (CommandSettled, CallSettled, QuestionSettled, OutcomeDoubted, ChildHeld, ChildReleased)
 
 
@@ -79,7 +80,7 @@ def needs_a_head(turn: Turn) -> bool:
     if type(turn.arrival) not in ANSWERED_BY_THE_WORLD:
         return True
     for decision in turn.decisions:
-        if isinstance(decision, AskHuman | QuestionSettled | CallTaken | RunEnded):
+        if isinstance(decision, AskHuman | QuestionSettled | CallTaken | EffectUnallowed | RunEnded):
             return True
         if isinstance(decision, CallTool) and decision.mutating:
             return True
@@ -263,9 +264,11 @@ class Verifier:
                 self.find(Fault.COMMAND_UNKNOWN, message, seq)
 
     def _check_ending(self, seq: int, turn: Turn) -> None:
-        """After its ending a run only hears late outcomes, retries and session entries, and notes them."""
+        """After its ending a run only hears late outcomes, effects, retries and session entries, and notes them."""
         if self._ending:
-            is_heard = type(turn.arrival) in ANSWERS or isinstance(turn.arrival, HEARD_LATE)
+            arrival = turn.arrival
+            is_effect = isinstance(arrival, TextShown) and arrival.made is not None
+            is_heard = is_effect or type(arrival) in ANSWERS or isinstance(arrival, HEARD_LATE)
             if not is_heard or not all(isinstance(decision, _AFTER_THE_ENDING) for decision in turn.decisions):
                 message = f"turn {seq} goes on with a run that ended as {self._ending} with turn {self._ended_seq}"
                 self.find(Fault.TURN_AFTER_ENDING, message, seq)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from remit.core.failure import ErrorCode
 from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.codec import arguments_in
-from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
+from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNALLOWED, UNVERIFIED, Rung
 from remit.core.record import BlobRef, Text
 from remit.core.run.contract import CallStatus, ToolCallMade
 from remit.kernel.authority.attempts import is_done_unseen
@@ -76,6 +76,12 @@ def long_texts(state: RunState) -> Iterator[BlobRef]:
     yield from (late.content for late in state.end.late.values() if isinstance(late.content, BlobRef))
     if state.calls.refused:
         yield from (text for text in _proposed(state).values() if isinstance(text, BlobRef))
+
+
+def unallowed(state: RunState) -> tuple[str, ...]:
+    """What is told of the effects that an agent elsewhere made without being allowed."""
+    made = [trace for trace in state.calls.made.values() if trace.code == UNALLOWED]
+    return tuple([f"{trace.reason}: find out what it changed" for trace in made])
 
 
 def children_of(state: RunState) -> tuple[str, ...]:
@@ -166,7 +172,7 @@ def _call_made(
     is_cut_off = trace.rung is Rung.ATTEMPTED and command_id not in state.commands.open
     if is_cut_off or command_id in state.commands.doubted or trace.code == OUTCOME_UNKNOWN:
         status = CallStatus.OUTCOME_UNKNOWN
-    elif trace.rung is Rung.OBSERVED and trace.code and trace.code != UNVERIFIED:
+    elif trace.rung is Rung.OBSERVED and trace.code and trace.code not in (UNVERIFIED, UNALLOWED):
         status = CallStatus.FAILED
     why = trace.reason or (_WHY_UNKNOWN.get(trace.code, "") if status is CallStatus.OUTCOME_UNKNOWN else "")
     # What failed left no result; the caller is told what the model was told, its code and the tool's own words.

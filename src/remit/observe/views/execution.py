@@ -45,7 +45,7 @@ from remit.core.work.values import ValueKind
 from remit.kernel.results.feasible import why_disallowed
 from remit.kernel.results.votes import in_order
 from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
-from remit.observe.views.calls_made import calls_made, place_of
+from remit.observe.views.calls_made import calls_made, place_of, unallowed
 from remit.observe.views.late_outcomes import NOTHING_BELOW, Below, in_doubt
 
 _PPM = 1_000_000
@@ -261,8 +261,8 @@ def _is_retryable(state: RunState, failure: Failure) -> bool:
     """Submitting again is safe for a tool's failure only when every tool that was called may be called again."""
     if failure.retryable is not Retryable.IF_IDEMPOTENT:
         return failure.retryable is Retryable.YES
-    called = (state.derived.tools[trace.tool] for trace in state.calls.made.values())
-    return all(tool.idempotent or not tool.effect.is_mutating for tool in called)
+    called = (state.derived.tools.get(trace.tool) for trace in state.calls.made.values())
+    return all(tool is not None and (tool.idempotent or not tool.effect.is_mutating) for tool in called)
 
 
 def _waiting_for(state: RunState) -> WaitingFor | None:
@@ -291,7 +291,7 @@ def _warnings(state: RunState, below: Below) -> tuple[str, ...]:
     left_open = ((state.end.message,) if state.end.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(
         state.result.warnings
     )
-    left_open += (*in_doubt(state, below), *repaired(state), *_voteless(state))
+    left_open += (*in_doubt(state, below), *unallowed(state), *repaired(state), *_voteless(state))
     if not state.result.violations or _is_withheld(state):
         return left_open
     return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.result.violations))

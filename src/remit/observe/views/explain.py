@@ -32,7 +32,7 @@ from remit.kernel.state import RunState, pinned, questions, standing_at, waiting
 from remit.observe.cost.like_runs import Need, Stopped, needs_of, stopped_by
 from remit.observe.reading import Reading
 from remit.observe.steps import CANCEL, FAILED, LOST, Step, StepKind
-from remit.observe.views.calls_made import calls_made
+from remit.observe.views.calls_made import calls_made, unallowed
 from remit.observe.views.execution import selected_tools
 from remit.observe.views.late_outcomes import NOTHING_BELOW, Below, in_doubt
 from remit.observe.views.plans_and_votes import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
@@ -200,7 +200,7 @@ def explain(state: RunState, reading: Reading, below: Below = NOTHING_BELOW) -> 
         noted=tuple([(note.tool, note.code or note.judgement, note.reason) for note in reading.noted]),
         needs=needs_of(state),
         task=task_of(manifest),
-        warnings=(*state.result.warnings, *in_doubt(state, below)),
+        warnings=(*state.result.warnings, *in_doubt(state, below), *unallowed(state)),
         unverified=tuple(
             dict.fromkeys(tool for (tool, _), code in state.effects.uncommitted.items() if code == UNVERIFIED)
         ),

@@ -24,7 +24,9 @@ from uuid import uuid4
 from weakref import WeakSet
 
 from remit.core.failure import RemitError
+from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.codec import decode_record, decode_turn, encode_record
+from remit.core.journal.commands import StartChild
 from remit.core.journal.storage import START, Place, Topic, WrittenTurn
 from remit.core.journal.turn import Turn
 from remit.core.record import replace
@@ -42,9 +44,10 @@ from remit.core.run.run_events import (
     whose_of,
 )
 from remit.inference.engine import Restarted, StreamChunk
+from remit.kernel.results.votes import place_in_journal
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
-from remit.orchestrate.bus.subscription import Delivered, Subscription
+from remit.orchestrate.bus.subscription import Cursors, Delivered, Expect, Subscription
 from remit.orchestrate.ports import Store
 
 # Turns that are kept at hand for all subscribers together; one that is further behind reads the store.
@@ -80,6 +83,7 @@ class Bus:
 
     def __init__(self, store: Store) -> None:
         self._journal, self._feed, self._catalogue, self._bell = store.journal, store.feed, store.catalogue, store.bell
+        self._cursors = Cursors(store.key)
         self._listeners: dict[Listener, Subject] = {}
         self._ears: WeakSet[Subscription] = WeakSet()
         self._known: OrderedDict[str, Whose] = OrderedDict()
@@ -109,9 +113,24 @@ class Bus:
 
         return end
 
-    def subscribe(self, subject: Subject, since: str | int | None = None, *, chunks: bool = False) -> "Subscription":
-        """What happens in runs from now on, or from a cursor on, whichever process drives them; raises CURSOR_INVALID."""
-        ear = Subscription(self, subject, place_of(subject, since), chunks=chunks)
+    def subscribe(
+        self,
+        subject: Subject,
+        since: str | int | None = None,
+        *,
+        chunks: bool = False,
+        beneath: bool = False,
+        expect: Expect | None = None,
+        whose: str = "",
+    ) -> "Subscription":
+        """What happens in runs from now on, or from a cursor on, whichever process drives them; raises CURSOR_INVALID.
+
+        `whose` is the tenant that is told; its cursors tell nothing of others.
+        """
+        is_sealed = bool(whose) and not subject.is_one_run
+        at = self._cursors.opened(whose, since) if is_sealed else place_of(subject, since)
+        told = whose if is_sealed else ""
+        ear = Subscription(self, subject, at, chunks=chunks, beneath=beneath, expect=expect, whose=told)
         self._ears.add(ear)
         if self._follower is None or self._follower.done():
             self._follower = asyncio.create_task(self._follow())
@@ -180,12 +199,30 @@ class Bus:
             self._follower.cancel()
             await asyncio.gather(self._follower, return_exceptions=True)
 
+    def sealed(self, event: RunEvent, place: Place, whose: str) -> RunEvent:
+        """An event with the cursor of a tenant."""
+        return replace(event, cursor=self._cursors.sealed(whose, place))
+
     async def standing(self, subject: Subject) -> Place:
         """Where a listener begins that wants to hear of what comes from now on."""
         if not subject.is_one_run:
             return await self._feed.end()
         entry = await self._catalogue.entry(subject.run_id) if await self._covers(subject) else None
         return START if entry is None else entry.turns - 1
+
+    async def part_of(self, run_id: str, child_id: str) -> str:
+        """Which part of a run a child of it is: the number of a replica, the name of a step, or the tool that delegated it."""
+        arrival = decode_turn((await self._journal.read(child_id))[0]).arrival
+        if not isinstance(arrival, RunStarted) or arrival.manifest.parent is None:
+            return ""
+        if arrival.manifest.replica:
+            return str(arrival.manifest.replica)
+        ordered = arrival.manifest.parent.command_id
+        for stored in await self._journal.read(run_id, after=place_in_journal(ordered)[0] - 1):
+            for decision in decode_turn(stored).decisions:
+                if isinstance(decision, StartChild) and decision.id == ordered:
+                    return decision.tool or decision.node
+        return ""
 
     async def of_run(self, subject: Subject, after: int) -> list[RunEvent]:
         """The next turns of one run: from memory where they are recent, else from its journal; none of another's run."""
@@ -251,7 +288,7 @@ class Bus:
             self._recent.popitem(last=False)
         for ear in tuple(self._ears):
             if ear.subject.run_id == event.run_id:
-                ear.wake()
+                ear.tell_of(event.seq)
 
     def _wake_all(self) -> None:
         for ear in tuple(self._ears):

@@ -74,6 +74,9 @@ class Post:
         self._bell = bell
         self.check_answer = check_answer
         self._rounds: asyncio.Task[None] | None = None
+        # Who drives runs beside the hub, and what wakes everybody here who looks into the inbox.
+        self._attending: set[asyncio.Task[None]] = set()
+        self._ears: set[asyncio.Event] = set()
 
     async def deliver(self, signal: UserSignal) -> tuple[str, str]:
         """Have a run hear a signal: here, or through its holder.
@@ -99,12 +102,21 @@ class Post:
             return answer_of(turn), why
         except RunHeld:
             number = await self._inbox.put(signal.run_id, encode_signal(signal))
+            for rung in self._ears:
+                rung.set()  # The bell of a store need not ring in the process that rings it.
         return await self._wait(signal, number)
 
     def keep_watch(self) -> None:
         """Look into the inbox for as long as runs are driven here."""
         if self._rounds is None or self._rounds.done():
             self._rounds = asyncio.create_task(self._go_round())
+
+    def attend(self, hear: Callable[[], Awaitable[None]], is_needed: Callable[[], bool]) -> asyncio.Task[None]:
+        """Call a function whenever something may have been left in the inbox, as long as it is needed."""
+        task = asyncio.create_task(self._attend(hear, is_needed))
+        self._attending.add(task)
+        task.add_done_callback(self._attending.discard)
+        return task
 
     async def hear_waiting(self, live: Live) -> None:
         """Let a run that was just taken up hear what was left for it while no process held it."""
@@ -118,9 +130,10 @@ class Post:
 
     async def close(self) -> None:
         """Stop looking."""
-        if self._rounds is not None:
-            self._rounds.cancel()
-            await asyncio.gather(self._rounds, return_exceptions=True)
+        looking = [*self._attending, *([] if self._rounds is None else [self._rounds])]
+        for task in looking:
+            task.cancel()
+        await asyncio.gather(*looking, return_exceptions=True)
 
     async def _say(self, signal: UserSignal) -> tuple[Turn, str]:
         hub, run_id = self.hub, signal.run_id
@@ -188,29 +201,34 @@ class Post:
             SIGNAL_UNHEARD,
             f"the process that drives run {run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "
             "it stays in the inbox and is heard when the run is resumed",
-            {"run_id": run_id, "entry": number},
+            {"run_id": run_id},
         )
 
     async def _go_round(self) -> None:
+        await self._attend(self._look, lambda: bool(self.hub.drivers))
+
+    async def _attend(self, hear: Callable[[], Awaitable[None]], is_needed: Callable[[], bool]) -> None:
         rung = asyncio.Event()
         hang_up = self._bell.listen(Topic.POST, lambda _: rung.set())
+        self._ears.add(rung)
         try:
-            while drivers := self.hub.drivers:
+            while is_needed():
                 # That a child has ended elsewhere rings for no process here, and is looked for as long as a caller waits for it.
-                is_awaiting = any(driver.live.state.children.held for driver in drivers.values())
+                is_awaiting = any(driver.live.state.children.held for driver in self.hub.drivers.values())
                 look_ms = min(INBOX_POLL_MS, self._bell.look_ms) if is_awaiting else self._bell.look_ms
                 with suppress(TimeoutError):
                     await asyncio.wait_for(rung.wait(), look_ms / 1000)
                 rung.clear()
                 try:
-                    self.hub.call_off()
-                    await self._look()
+                    await hear()
                 except RemitError as error:
                     _log.warning("the inbox could not be read: %s", error, extra=NO_RUN)
         finally:
+            self._ears.discard(rung)
             hang_up()
 
     async def _look(self) -> None:
+        self.hub.call_off()
         drivers = self.hub.drivers
         await self.hear_for(lambda run_id: drivers[run_id].live if run_id in drivers else None)
         # Children that were waiting may have been finished by another process.

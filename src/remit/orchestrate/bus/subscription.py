@@ -1,16 +1,39 @@
 """A subscription: what one listener has heard, and where it goes on."""
 
 import asyncio
+import hmac
+import os
 from collections import deque
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from remit.core.journal.storage import Place
-from remit.core.run.run_events import NOBODY, EventKind, Piece, RunEvent, Subject, Whose
+from remit.core.failure import RequestRejected
+from remit.core.journal.storage import START, Place
+from remit.core.record import replace
+from remit.core.run.run_events import (
+    CURSOR_INVALID,
+    NOBODY,
+    EventKind,
+    Piece,
+    RunEvent,
+    Subject,
+    Whose,
+    cursor_invalid,
+)
+from remit.orchestrate.ports import Key
 
 if TYPE_CHECKING:
     from remit.orchestrate.bus.bus import Bus
 
+_MARK = "at:"
+_PLACE_BYTES, _PROOF_BYTES, _SECRET_BYTES = 8, 16, 32
+# What the key of the store signs so that the key of its cursors can be made from the signature, which nobody else has.
+_PURPOSE = b"remit cursors 1"
+
+# Raises where what is followed does not exist for the subscriber.
+Expect: TypeAlias = Callable[[], Awaitable[object]]
 # Letters of answers that wait for one slow subscriber.
 LETTERS_MAX = 64 << 10
 
@@ -23,17 +46,45 @@ class Delivered(NamedTuple):
     whose: Whose
 
 
+class _Waiting(NamedTuple):
+    """A piece of an answer that waits to be told, and the child of the run followed through which it came."""
+
+    event: RunEvent
+    # The turn of the run that it follows; where many runs are followed, the look at the feed that it waits for.
+    behind: int
+    through: str
+
+
 class Subscription:
     """What happens in the runs of a subject, one event after the other, without gap and without duplicate."""
 
-    def __init__(self, bus: "Bus", subject: Subject, at: Place | None, *, chunks: bool) -> None:
+    def __init__(
+        self,
+        bus: "Bus",
+        subject: Subject,
+        at: Place | None,
+        *,
+        chunks: bool,
+        beneath: bool = False,
+        expect: Expect | None = None,
+        whose: str = "",
+    ) -> None:
         self.subject = subject
+        # What is said beneath a run belongs to it where its children do its work.
+        self._voices = replace(subject, children=subject.children or beneath)
+        self._expect = expect
         self._bus = bus
         # Behind which turn of the run, or which place of the feed, everything was heard; None: from now on.
         self._at = at
         self._wants_chunks = chunks
+        # The tenant whose cursors are given; empty where places may be seen.
+        self._whose = whose
+        self._is_standing = False
         # Pieces of answers, each with the look at the feed that it waits for where many runs are followed.
-        self._pieces: deque[tuple[RunEvent, int]] = deque()
+        self._pieces: deque[_Waiting] = deque()
+        # Which part of the run its children are, as far as they were heard; and its last turn that was told of here.
+        self._parts: dict[str, str] = {}
+        self._newest = START
         self._letters = 0
         # Runs of whose answers more came than there was room for.
         self._overfull: set[str] = set()
@@ -74,13 +125,18 @@ class Subscription:
         """Whether nothing is told any more."""
         return self._bus.is_closed
 
+    def tell_of(self, seq: int) -> None:
+        """Say that a turn of the run followed was written."""
+        self._newest = max(self._newest, seq)
+        self.wake()
+
     def wake(self) -> None:
         """Say that there may be news."""
         self._woken.set()
 
     def hears(self, whose: Whose) -> bool:
         """Whether what a model says in a run is wanted."""
-        return self._wants_chunks and self.subject.covers(whose)
+        return self._wants_chunks and self._voices.covers(whose)
 
     def offer(self, piece: Piece, look: int) -> None:
         """Take a piece of an answer, as long as there is room."""
@@ -92,14 +148,12 @@ class Subscription:
             return
         self._letters += letters
         kind = EventKind.RESTARTED if piece.is_restart else EventKind.SAID
-        self._pieces.append(
-            (
-                RunEvent(
-                    run_id=run_id, kind=kind, seq=piece.seq, turn=None, text=piece.text, reasoning=piece.reasoning
-                ),
-                look,
-            )
-        )
+        event = RunEvent(run_id=run_id, kind=kind, seq=piece.seq, turn=None, text=piece.text, reasoning=piece.reasoning)
+        root, lineage = self.subject.run_id, (*piece.whose.lineage, run_id)
+        through = lineage[lineage.index(root) + 1] if root in lineage[:-1] else ""
+        # What a child says follows no turn of the run but the last one that was told of.
+        behind = look if not self.subject.is_one_run else self._newest if through else piece.seq
+        self._pieces.append(_Waiting(event, behind, through))
         self.wake()
 
     async def more(self, wait_s: float | None = None) -> bool:
@@ -124,13 +178,21 @@ class Subscription:
 
     async def _standing(self) -> Place:
         """Behind which place everything was heard; for one that begins now, that is found out when it is first asked."""
-        if self._at is None:
-            self._at = await self._bus.standing(self.subject)
+        if not self._is_standing:
+            if self._expect is not None:
+                await self._expect()
+            if self._at != START:
+                end = await self._bus.standing(self.subject)
+                if self._at is not None and self._at > end:
+                    raise cursor_invalid(self.subject, self._at)
+                self._at = end if self._at is None else self._at
+            self._is_standing = True
+        assert self._at is not None, "it was just found out"
         return self._at
 
     async def _next_of_run(self, after: int) -> RunEvent | None:
-        if self._pieces and self._pieces[0][0].seq <= after:
-            return self._piece(0)
+        if self._pieces and self._pieces[0].behind <= after:
+            return await self._piece(0)
         if not self._read:
             events = await self._bus.of_run(self.subject, after)
             self._read.extend(Delivered(event.seq, event, NOBODY) for event in events)
@@ -144,19 +206,76 @@ class Subscription:
             if not self._read:
                 self._read.extend(await self._bus.of_many(place))
             if not self._read:
-                return self._piece(0) if self._pieces and self._pieces[0][1] <= self._bus.looks else None
+                is_due = bool(self._pieces) and self._pieces[0].behind <= self._bus.looks
+                return await self._piece(0) if is_due else None
             event = self._read[0].event if self.subject.covers(self._read[0].whose) else None
             if event is not None:
-                for number, (piece, _) in enumerate(self._pieces):
+                for number, (piece, _, _) in enumerate(self._pieces):
                     if piece.run_id == event.run_id and piece.seq < event.seq:
-                        return self._piece(number)
+                        return await self._piece(number)
             self._at = place = self._read.popleft().place
             if event is not None:
-                return event
+                return self._bus.sealed(event, place, self._whose) if self._whose else event
 
-    def _piece(self, number: int) -> RunEvent:
+    async def _piece(self, number: int) -> RunEvent:
         """Take a piece out."""
-        piece, _ = self._pieces[number]
+        event, _, through = self._pieces[number]
+        if through and through not in self._parts:
+            self._parts[through] = await self._bus.part_of(self.subject.run_id, through)
         del self._pieces[number]
-        self._letters -= len(piece.text) + len(piece.reasoning)
-        return piece
+        self._letters -= len(event.text) + len(event.reasoning)
+        return replace(event, part=self._parts[through]) if through else event
+
+
+class Cursors:
+    """Cursors of a tenant, in a form that tells nothing of other tenants.
+
+    The place of a turn counts the turns of all tenants, so it is sealed: encrypted and vouched for, for one tenant, with a key
+    that is made from the store's; a store without one has cursors for as long as its process lives.
+    """
+
+    def __init__(self, key: Key | None) -> None:
+        self._store_key = key
+        self._secret = b""
+
+    def sealed(self, tenant_id: str, place: Place) -> str:
+        """The cursor of a tenant behind a place."""
+        plain = place.to_bytes(_PLACE_BYTES)
+        proof = self._mac(b"proof", tenant_id.encode(), plain)[:_PROOF_BYTES]
+        return f"{_MARK}{(proof + self._masked(proof, plain)).hex()}"
+
+    def opened(self, tenant_id: str, since: str | int | None) -> Place | None:
+        """Behind which place a cursor of a tenant stands; None stands for now. Raises CURSOR_INVALID for any other."""
+        if since is None:
+            return None
+        if type(since) is int and since == START:
+            return START
+        data = _bytes_in(since)
+        proof, plain = data[:_PROOF_BYTES], self._masked(data[:_PROOF_BYTES], data[_PROOF_BYTES:])
+        if not hmac.compare_digest(proof, self._mac(b"proof", tenant_id.encode(), plain)[:_PROOF_BYTES]):
+            message = "since is no cursor of an event here; give one of an event, -1 for everything, or leave it out"
+            raise RequestRejected(CURSOR_INVALID, message)
+        return int.from_bytes(plain)
+
+    def _masked(self, proof: bytes, data: bytes) -> bytes:
+        return bytes(one ^ other for one, other in zip(data, self._mac(b"mask", proof), strict=False))
+
+    def _mac(self, *parts: bytes) -> bytes:
+        # A length before each part: no two lists of them are written alike.
+        return hmac.digest(self._key(), b"".join([b"%d:%b" % (len(part), part) for part in parts]), "sha256")
+
+    def _key(self) -> bytes:
+        if not self._secret:
+            key = self._store_key
+            self._secret = os.urandom(_SECRET_BYTES) if key is None else sha256(key.signer.sign(_PURPOSE)).digest()
+        return self._secret
+
+
+def _bytes_in(since: str | int) -> bytes:
+    """What a cursor is made of; nothing where it cannot be one."""
+    said = since if isinstance(since, str) else ""
+    try:
+        data = bytes.fromhex(said.removeprefix(_MARK)) if said.startswith(_MARK) else b""
+    except ValueError:
+        data = b""
+    return data if len(data) == _PROOF_BYTES + _PLACE_BYTES else bytes(_PROOF_BYTES + _PLACE_BYTES)

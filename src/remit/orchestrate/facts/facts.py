@@ -466,7 +466,9 @@ def _spoken(state: RunState, arrival: Arrival, kept: Kept) -> Arrival:
 
 def _shown(state: RunState, arrival: arrivals.TextShown, kept: Kept) -> Arrival:
     text = stored(clean(arrival.text), kept) if isinstance(arrival.text, str) else arrival.text
-    return replace(arrival, tool=name(arrival.tool), text=text)
+    made = arrival.made
+    made = None if made is None else replace(made, call_id=name(made.call_id), tool=name(made.tool))
+    return replace(arrival, tool=name(arrival.tool), text=text, made=made)
 
 
 def _model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) -> Arrival:

@@ -31,15 +31,16 @@ from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Role
 from remit.core.work.goal import JUDGE_MARK
+from remit.kernel.rules.tool import leaves_open
 from remit.orchestrate.facts.gate_facts import declared, found
 from remit.orchestrate.facts.proposals import Ordered, Proposals
 from remit.provenance.call_log import Call
 from remit.provenance.gate import Gate, start
-from remit.provenance.gate_verdict import Decision, Objection, Verdict
+from remit.provenance.gate_verdict import SILENCE, Decision, Objection, Verdict
 from remit.provenance.handles import resolve
 
 # Who answers where no person does.
-_AUDIT, _SILENCE = "audit", "silence"
+_AUDIT = "audit"
 _DELEGATED = "a child of this run may have done it already; approve the call, or let one run do both"
 # Where a boundary traces nothing: reads that may be outside are judged, and a call that waits for a person stops none.
 READS_ALONE = Authority(tripwire=False)
@@ -242,13 +243,13 @@ class Tracer:
     def _note_no(self, held: Call, arrival: Arrival) -> None:
         """A call that was held is not to be made. Only a person's answer re-arms the wire: silence and a full queue do not."""
         ledger = self._gate.ledger
-        by = arrival.by if isinstance(arrival, arrivals.ApprovalRefused) else _SILENCE
+        by = arrival.by if isinstance(arrival, arrivals.ApprovalRefused) else SILENCE
         tripped = ledger.tripped
         if by.startswith(QUEUE_MARK):
             ledger.take_back(held.call_id, is_counted=held.call_id in self._let and self._is_mutating(held.tool))
         else:
             ledger.reject(held, by)
-        if by == _SILENCE or by.startswith(QUEUE_MARK):
+        if by == SILENCE or by.startswith(QUEUE_MARK):
             ledger.tripped = tripped
 
     def _note_changed(self, question_id: str, call: ProposedCall, turn: Turn, read: Read) -> None:
@@ -290,6 +291,8 @@ class Tracer:
         is_denied = isinstance(arrival, arrivals.ToolReconciled) and arrival.happened is not Happened.YES
         is_promised = not (arrival.violations or is_refuted or is_denied)
         self._show(name if is_promised else "", tool, read(arrival.whole or arrival.content))
+        if isinstance(arrival, arrivals.ToolReconciled):
+            self._note_outcome(name, tool, arrival.happened)
 
     def hear_failure(self, arrival: arrivals.ToolFailed, read: Read) -> None:
         """Note the error of a tool, which may tell what was read; that was asked for if the call was."""
@@ -298,6 +301,22 @@ class Tracer:
         name, tool = self._proposals.ordered(arrival.command_id)
         made = self._gate.ledger.open.get(name)
         self._show("", "" if made is not None and made.asked else tool, read(arrival.error))
+        if not leaves_open(arrival):
+            self._note_outcome(name, tool, Happened.NO)
+        elif made is not None and self._is_idempotent(tool):
+            self._gate.ledger.let_again(name)
+
+    def hear_judged(self, arrival: arrivals.OutcomeJudged, read: Read) -> None:
+        """Note what a person says became of a call."""
+        self._note_outcome(*self._proposals.ordered(arrival.command_id), arrival.happened)
+
+    def _note_outcome(self, name: str, tool: str, happened: Happened) -> None:
+        """A call that did nothing was not used: to make it again repeats nothing."""
+        if happened is Happened.NO and name and self._is_mutating(tool):
+            self._gate.ledger.undo(name)
+
+    def _is_idempotent(self, tool: str) -> bool:
+        return any(one.name == tool and one.idempotent for one in self._manifest.tools)
 
     def hear_child(self, arrival: arrivals.ChildEnded, read: Read) -> None:
         """Note what a child said: text, and as private as anything it could have read."""
@@ -385,6 +404,7 @@ HEARD: dict[type[Arrival], Callable[[Tracer, Any, Read], None]] = {
     arrivals.ContextFound: lambda tracer, arrival, read: tracer.hear_text(arrival.text, read),
     arrivals.CodeReturned: lambda tracer, arrival, read: tracer.hear_text(arrival.value, read),
     arrivals.QuestionAnswered: Tracer.hear_answer,
+    arrivals.OutcomeJudged: Tracer.hear_judged,
     arrivals.TextShown: Tracer.hear_shown,
     arrivals.FeedbackGiven: lambda tracer, arrival, read: tracer.hear_person(arrival.text, read),
 }

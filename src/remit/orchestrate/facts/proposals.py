@@ -62,6 +62,8 @@ class Proposals:
                 answered = self._again(decision)
             elif isinstance(decision, ReconcileTool):
                 self._ordered[decision.id] = self.ordered(decision.about)
+            elif isinstance(decision, AskHuman) and decision.packet is not None and decision.packet.about:
+                self._ordered[decision.id] = self.ordered(decision.packet.about)
             elif (about := _about_a_call(decision)) is not None:
                 found = answered if answered is not None and _is_alike(answered, about) else self._next(about)
                 answered = None if found is answered else answered

@@ -6,6 +6,7 @@ Rule 3: a run is gone on with by who declares exactly the same, and by one proce
 Rule 4: whatever the guard knows of a run beyond its state is read off its turns again.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,14 +23,16 @@ from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.halt import Standing
-from remit.core.run.manifest import Host, Manifest, make_manifest
+from remit.core.run.manifest import Host, Manifest, acting_for, make_manifest
 from remit.core.run.messages import user_message
+from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
 from remit.core.run.signals import UserSignal
 from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.kernel.state import RunState, pinned
+from remit.orchestrate.bus.post import Post
 from remit.orchestrate.facts.first_arrival import started
 from remit.orchestrate.guard.open_run import Room
-from remit.orchestrate.guard.protocol import asker_in, plan_in, read_in
+from remit.orchestrate.guard.protocol import asker_in, model_in, plan_in, read_in
 from remit.orchestrate.guard.shown_verdicts import verdict_of
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.holdings import Holdings
@@ -37,6 +40,8 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.recover import recover
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Catalogue
+from remit.orchestrate.setup.manifests import Manifests
+from remit.orchestrate.tenants.policies import Policies
 from remit.provenance.gate import prompts_of
 from remit.tool.secrets.vault import NO_SECRETS
 
@@ -57,9 +62,9 @@ _SHOWN_CHARS_MAX = 80
 def boundary_of(said: Any) -> Boundary:
     """The boundary that a start names or writes out, always with a gate; raises RequestRejected for what is none."""
     if said is None:
-        return _gated(GUARDED)
+        return gated(GUARDED)
     if isinstance(said, str):
-        return _gated(boundary_named(said))
+        return gated(boundary_named(said))
     if not isinstance(said, dict):
         shown = repr(said)[:_SHOWN_CHARS_MAX]
         message = f"boundary={shown} cannot be used; use a name or a JSON object"
@@ -72,10 +77,11 @@ def boundary_of(said: Any) -> Boundary:
     authority_of(said.get("authority"))
     # Null counts as absent, as everywhere in the protocol.
     present = {key: value for key, value in said.items() if value is not None}
-    return _gated(boundary_from(present, base=GUARDED, code=GUARD_BOUNDARY_INVALID, flat=FLAT))
+    return gated(boundary_from(present, base=GUARDED, code=GUARD_BOUNDARY_INVALID, flat=FLAT))
 
 
-def _gated(boundary: Boundary) -> Boundary:
+def gated(boundary: Boundary) -> Boundary:
+    """The boundary with a gate, which the guard is."""
     return boundary if boundary.authority is not None else replace(boundary, authority=Authority())
 
 
@@ -113,23 +119,56 @@ class Ground:
     check_answer: Callable[[RunState, UserSignal], Awaitable[None]] | None = None
     # Lets runs hear what was left for them in the inbox.
     hear: Callable[[Callable[[str], Live | None]], Awaitable[None]] | None = None
+    # Calls somebody whenever something may have been left there, as long as that is wanted.
+    attend: Callable[[Callable[[], Awaitable[None]], Callable[[], bool]], asyncio.Task[None]] | None = None
     check_name: Callable[[str, str], None] = NO_SECRETS.check_name
     custody: Custody | None = None
     owner: str = ""
+    # For whom runs are guarded, and what says which boundary holds for them.
+    principal: Principal = LOCAL
+    policies: Policies | None = None
 
 
-def manifest_of(
+def ground_beside(
+    post: Post, manifests: Manifests, halts: Callable[[], Standing], begin: Begin, principal: Principal
+) -> Ground:
+    """The ground of runs that are held, listed, told and vouched for like those of the hub that a post delivers to."""
+    hub = post.hub
+    return Ground(
+        runner=hub.runner,
+        holdings=hub.holdings,
+        new_id=manifests.new_id,
+        halts=halts,
+        catalogue=post.catalogue,
+        begin=begin,
+        check_answer=post.check_answer,
+        hear=post.hear_for,
+        attend=post.attend,
+        check_name=manifests.vault.check_name,
+        custody=hub.custody,
+        owner=manifests.owner,
+        principal=principal,
+        policies=manifests.policies,
+    )
+
+
+async def manifest_of(
     ground: Ground, name: str, prompt: str | list[JsonObject], tools: tuple[ToolDefinition, ...], operation: JsonObject
 ) -> Manifest:
     """What a conversation is started with; raises RequestRejected for what no run could be made of."""
-    asker, plan = asker_in(operation), plan_in(operation.get("plan"))
+    asker, plan, principal = asker_in(operation), plan_in(operation.get("plan")), ground.principal
     for key in ("user", "tenant"):
         ground.check_name(key, getattr(asker, key))
+    tenant, user = tenant_for(principal, asker.tenant), person_for(principal, asker.user, "user")
+    boundary, fault = boundary_of(operation.get("boundary")), ""
+    if principal is not LOCAL and ground.policies is not None:
+        found, fault = await ground.policies.of(principal)
+        boundary = gated(found)
     messages = tuple([user_message(said) for said in prompts_of(prompt)])
     manifest = make_manifest(
         run_id=ground.new_id(),
-        request=SystemRequest(messages, user_id=asker.user, tenant_id=asker.tenant),
-        boundary=boundary_of(operation.get("boundary")),
+        request=SystemRequest(messages, user_id=user, tenant_id=tenant),
+        boundary=boundary,
         graph=HOST_GRAPH,
         models=(),
         tools=tools,
@@ -138,7 +177,8 @@ def manifest_of(
     )
     caps = list(manifest.caps)
     caps[Dimension.WALL_CLOCK_MS], caps[Dimension.STEPS] = _WALL_CLOCK_MS, max(caps[Dimension.STEPS], 1)
-    host = Host(name, None if plan is None else tuple(plan.items()))
+    host = Host(name, None if plan is None else tuple(plan.items()), model_in(operation))
+    manifest = manifest if principal is LOCAL else acting_for(manifest, principal, fault)
     return replace(manifest, caps=tuple(caps), host=host, read=read_in(operation.get("read")))
 
 

@@ -6,14 +6,19 @@ Rule 3: every verdict, result and answer is a turn of a run, written by the runn
         of it. The same operations at the same moments make the same turns, and a host may say what time it is.
 Rule 4: a result that cannot be taken in leaves its run without unattended effects, since it is unknown what was read.
 Rule 5: runs, calls and bytes have limits; what a run holds is given back when it ends.
-Rule 6: what is halted on the store begins and calls nothing: the operation is answered with HALTED and changes nothing,
-        so that it can be asked again once the halt is lifted.
+Rule 6: what is halted on the store begins and calls nothing, and no yes lets it be called: the operation is answered with
+        HALTED and changes nothing, so that it can be asked again once the halt is lifted.
 Rule 7: a run that met a bug of the house is over for its host: all it gets is the code of it.
 Rule 8: a host that starts a run again under the name of one that is open and driven by no process goes on with that one, if it
         declares the same; calls that were allowed and have no result are in doubt then, as in any run.
 Rule 9: a yes that did not come through the protocol lets exactly its call be made once, when the host proposes it again.
+Rule 10: what people have told a run is heard before every operation, and while no operation comes.
+Rule 11: the result of a change that nobody allowed is a fact of the run, and ends it.
+Rule 12: the result of a call that was open when its run ended is added to that run.
 """
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -26,18 +31,19 @@ from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject
 from remit.core.run.envelope import ID_CHARS_MAX
-from remit.core.run.halt import Standing
-from remit.core.run.manifest import family_of
+from remit.core.run.halt import HaltScope
+from remit.core.run.manifest import Manifest, family_of
 from remit.core.run.person import check_person
+from remit.core.run.principal import Scope as MayDo
+from remit.core.run.principal import expect_scope, person_for
 from remit.core.run.signals import Signal, UserSignal, packet_id
 from remit.kernel.authority.authorize import authorize, has_valid_arguments, is_registered
 from remit.kernel.authority.intake import check_intake
 from remit.kernel.authority.verdict import ALLOWED
 from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
-from remit.orchestrate.bus.post import Post
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
-from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Begin, Ground, begun, go_on, manifest_of, open_again
+from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Ground, begun, go_on, manifest_of, open_again
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.open_run import Held, Room
 from remit.orchestrate.guard.protocol import (
@@ -51,16 +57,18 @@ from remit.orchestrate.guard.protocol import (
     prompt_in,
     read_line,
     size_of,
+    tenant_in,
     text_in,
     told,
     unfit,
     written,
 )
 from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, verdict_of
-from remit.orchestrate.loop.halt_switch import refusal, scope_of
+from remit.orchestrate.loop.halt_switch import model_scopes, refusal, scope_of, scopes_over, tool_scope
 from remit.provenance.call_log import Scope
 
 GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
+GUARD_RUN_AMBIGUOUS = "GUARD_RUN_AMBIGUOUS"
 GUARD_RUN_BROKEN = "GUARD_RUN_BROKEN"
 GUARD_RUNS_FULL = "GUARD_RUNS_FULL"
 GUARD_CALLS_FULL = "GUARD_CALLS_FULL"
@@ -68,6 +76,8 @@ GUARD_BYTES_FULL = "GUARD_BYTES_FULL"
 
 # One process guards the agents of a busy service; a caller with more has forgotten to end them.
 RUNS_MAX = 1_000
+# Runs that ended over a call without a result: whoever tells one later than a thousand others is not waited for.
+ENDED_MAX = 1_000
 # Ten times what the largest tasks need. Each call leaves a trace that the next ones are judged by.
 CALLS_MAX = 10_000
 # Calls without a result and questions without an answer (a question is two of these, with its timer).
@@ -93,11 +103,14 @@ class Guard:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._runner = ground.runner
-        self._rooms: dict[str, Room] = {}
+        # By their tenant and the name that their host gives them; and those that ended over a call without a result.
+        self._rooms: dict[tuple[str, str], Room] = {}
+        self._ended: OrderedDict[tuple[str, str], Room] = OrderedDict()
         self._toolsets = Toolsets()
         self._size_bytes = 0
-        self._operations: Mapping[str, Callable[[str, JsonObject], Awaitable[JsonObject | None]]] = {
-            "start": self._start,
+        self._one_at_a_time = asyncio.Lock()
+        self._attending: asyncio.Task[None] | None = None
+        self._operations: Mapping[str, Callable[[Room, str, JsonObject], Awaitable[JsonObject | None]]] = {
             "call": self._call,
             RESULT: self._result,
             "answer": self._answer,
@@ -107,87 +120,110 @@ class Guard:
     @property
     def runs(self) -> tuple[str, ...]:
         """The runs that are open, as their hosts name them."""
-        return tuple(self._rooms)
+        return tuple([name for _, name in self._rooms])
 
-    def run_id_of(self, name: str) -> str:
-        """The id of the run that a host names so; it must be open."""
-        return self._room(name).live.run_id
+    def run_id_of(self, name: str, tenant: str | None = None) -> str:
+        """The id of the run that a host names so; it must be open. Whose it is need be said where several tenants have one."""
+        return self._room(name, tenant).live.run_id
 
     async def answer(self, operation: JsonObject) -> JsonObject | None:
-        """The answer to one operation of the protocol; None where it has none."""
-        try:
-            op, name = addressed(operation)
-            return await self._performed(op, name, operation)
-        except RemitError as error:
-            await self._lose(operation)
-            return _wrong(error, operation)
+        """The answer to one operation of the protocol; None where it has none. Operations wait for each other."""
+        async with self._one_at_a_time:
+            return await self._answered(operation)
 
     async def line(self, data: bytes) -> JsonObject | None:
         """The answer to one line of the protocol; None where it has none."""
-        try:
-            operation = read_line(data)
-        except RequestRejected as error:
-            op, name = told(data)
-            await self._lose(operation := {"op": op, "run": name})
-            return _wrong(error, operation)
-        return await self.answer(operation)
+        async with self._one_at_a_time:
+            try:
+                operation = read_line(data)
+            except RequestRejected as error:
+                op, name = told(data)
+                await self._lose(operation := {"op": op, "run": name})
+                return _wrong(error, operation)
+            return await self._answered(operation)
 
     async def too_long(self, beginning: bytes) -> JsonObject:
         """The answer to a line that is longer than the limit. It may have been a result, of whichever run."""
         op, name = told(beginning)
         if op in ("", RESULT):
-            for each in list(self._rooms) if not name else [name]:
-                await self._lose({"op": RESULT, "run": each})
+            async with self._one_at_a_time:
+                for each in dict.fromkeys(self.runs) if not name else [name]:
+                    await self._lose({"op": RESULT, "run": each})
         message = f"the line has more than line_bytes_max={LINE_BYTES_MAX}; shorten what it carries"
         return _wrong(RequestRejected(GUARD_LINE_TOO_LONG, message), {"op": op, "run": name})
 
     async def hear(self) -> None:
-        """Let the open runs hear what people have told them through the store."""
+        """Let the open runs hear what people have told them through the store; nobody need ask for that."""
+        async with self._one_at_a_time:
+            await self._hear()
+
+    async def close(self) -> None:
+        """Let go of every run that is open; each rests, and can be gone on with."""
+        if self._attending is not None:
+            self._attending.cancel()
+            await asyncio.gather(self._attending, return_exceptions=True)
+        async with self._one_at_a_time:
+            for room in self._rooms.values():
+                await self._ground.holdings.let_go(room.live.run_id, room.live.warrant)
+            self._rooms.clear()
+            self._ended.clear()
+
+    async def _answered(self, operation: JsonObject) -> JsonObject | None:
+        try:
+            op, name = addressed(operation)
+            await self._hear()
+            return await self._performed(op, name, operation)
+        except RemitError as error:
+            await self._lose(operation)
+            return _wrong(error, operation)
+
+    async def _hear(self) -> None:
         if self._ground.hear is not None and self._rooms:
             lives = {room.live.run_id: room.live for room in self._rooms.values()}
             await self._ground.hear(lives.get)
 
-    async def close(self) -> None:
-        """Let go of every run that is open; each rests, and can be gone on with."""
-        for room in self._rooms.values():
-            await self._ground.holdings.let_go(room.live.run_id, room.live.warrant)
-        self._rooms.clear()
+    def _attend(self) -> None:
+        """Hear what people say from now on, as soon as they say it, as long as a run is open."""
+        if self._ground.attend is not None and (self._attending is None or self._attending.done()):
+            self._attending = self._ground.attend(self.hear, lambda: bool(self._rooms))
 
     async def _lose(self, operation: Any) -> None:
         """Note that what was not taken in may have been a result of an open run."""
         if not isinstance(operation, dict) or operation.get("op") != RESULT:
             return
-        name = operation.get("run")
-        room = self._rooms.get(str(name)) if isinstance(name, (str, int)) else None
-        if room is None or room.is_lost or room.is_broken or room.state.end.ending is not None:
+        name, tenant = operation.get("run"), operation.get("tenant")
+        if not isinstance(name, (str, int)):
             return
-        try:
-            await self._runner.rule_on(room.live, TextShown(is_lost=True))
-        except RemitError:
-            room.is_broken = True  # That something unknown was read could not be written down either.
+        for room in self._named(str(name), tenant if isinstance(tenant, str) else None):
+            if room.is_lost or room.is_broken or room.state.end.ending is not None:
+                continue
+            try:
+                await self._runner.rule_on(room.live, TextShown(is_lost=True))
+            except RemitError:
+                room.is_broken = True  # That something was read that nobody knows could not be written down either.
 
     async def _performed(self, op: str, name: str, operation: JsonObject) -> JsonObject | None:
-        room = self._rooms.get(name)
+        tenant = tenant_in(operation, self._ground.principal)
+        if op == RESULT and (ended := self._ended_with(name, tenant, operation)) is not None:
+            await self._add(ended, operation)
+            return None
+        room = None if op == "start" else self._room(name, tenant)
         if room is not None and room.is_broken and op != "end":
             raise RequestRejected(GUARD_RUN_BROKEN, f"run {name!r} met a bug and is over; end it and start another")
         try:
-            return await self._operations[op](name, operation)
-        except InvariantBroken as error:
-            raise self._broke(op, name, error) from error
-        except RemitError:
+            if room is None:
+                return await self._start(name, operation)
+            return await self._operations[op](room, name, operation)
+        except RemitError as error:
+            if isinstance(error, InvariantBroken):
+                raise _broke(op, name, error, room) from error
             raise
         except Exception as error:
-            raise self._broke(op, name, error) from error
-
-    def _broke(self, op: str, name: str, error: Exception) -> RequestRejected:
-        """A bug stops its run and no other: what it left half done must not be judged by."""
-        if (room := self._rooms.get(name)) is not None:
-            room.is_broken = True
-        message = f"{op} of run {name!r} met a bug, {type(error).__name__}; end the run and report it"
-        return RequestRejected(GUARD_RUN_BROKEN, message)
+            raise _broke(op, name, error, room) from error
 
     async def _start(self, name: str, operation: JsonObject) -> JsonObject:
-        if name in self._rooms:
+        key = (tenant_in(operation, self._ground.principal) or "", name)
+        if key in self._rooms:
             raise RequestRejected(GUARD_RUN_OPEN, f"run {name!r} is open already; end it, or use another id")
         if len(self._rooms) >= RUNS_MAX:
             message = f"{len(self._rooms)} runs are open, runs_max={RUNS_MAX}; end those that are over"
@@ -195,23 +231,24 @@ class Guard:
         prompt, tools = prompt_in(operation["prompt"]), self._toolsets.of(operation["tools"])
         size_bytes, moment_ms = tools.size_bytes + len(to_json(prompt)), moment_in(operation)
         self._check_bytes(name, 0, size_bytes)
-        manifest = manifest_of(self._ground, name, prompt, tools.definitions, operation)
+        manifest = await manifest_of(self._ground, name, prompt, tools.definitions, operation)
         check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
-        self._check_halts(name, manifest.run_id, manifest.request.tenant_id)
+        self._check_halts(manifest, name, f"run {name!r} was not begun")
         live = await open_again(self._ground, manifest, moment_ms)
+        is_new = live is None
         if live is None:
             live = await self._ground.begin(manifest, lambda assigned: begun(self._ground, assigned, moment_ms))
-            self._rooms[name] = Room(live, manifest.request.tenant_id, size_bytes)
-            self._size_bytes += size_bytes
-            return dict(_DONE)
-        room = self._rooms[name] = Room(live, manifest.request.tenant_id, size_bytes)
-        room.size_bytes += await go_on(self._ground, room)
+        room = self._rooms[key] = Room(live, manifest.request.tenant_id, size_bytes)
+        if not is_new:
+            room.size_bytes += await go_on(self._ground, room)
         self._size_bytes += room.size_bytes
-        await self.hear()
+        self._attend()
+        if is_new:
+            return dict(_DONE)
+        await self._hear()
         return {**_DONE, "resumed": True}
 
-    async def _call(self, name: str, operation: JsonObject) -> JsonObject:
-        room = self._room(name)
+    async def _call(self, room: Room, name: str, operation: JsonObject) -> JsonObject:
         call_id, tool, arguments = id_in(operation, "id"), text_in(operation, "tool"), operation["args"]
         if room.calls >= CALLS_MAX or room.open_count >= OPEN_MAX:
             message = (
@@ -219,10 +256,11 @@ class Guard:
                 f"an outcome, open_max={OPEN_MAX}; report results and answers, or start another run"
             )
             raise RequestRejected(GUARD_CALLS_FULL, message)
-        self._check_halts(name, room.live.run_id, room.tenant, tool)
         moment_ms = moment_in(operation)
+        self._check_call_halts(room, name, tool)
         self._charge(name, room, size_of(arguments) + _CALL_BYTES)
         await self._pass_time(room, moment_ms)
+        self._check_call_halts(room, name, tool)
         return await self._judged(room, call_id or room.next_id(), tool, arguments)
 
     async def _judged(self, room: Room, call_id: str, tool: str, arguments: Any) -> JsonObject:
@@ -260,8 +298,7 @@ class Guard:
         assert room.live.tracer is not None, "a guarded run is traced"
         return {**found_json(None, room.live.tracer.gate), **refused(code, [reason])}
 
-    async def _result(self, name: str, operation: JsonObject) -> None:
-        room = self._room(name)
+    async def _result(self, room: Room, name: str, operation: JsonObject) -> None:
         call_id, tool, moment_ms = id_in(operation, "id"), text_in(operation, "tool"), moment_in(operation)
         try:
             content, data = written(operation["content"])
@@ -273,20 +310,42 @@ class Guard:
         await self._pass_time(room, moment_ms)
         answered = room.answered(call_id, tool)
         is_shared, is_error = len(answered) > 1, operation.get("error") is True
+        is_done = not (is_error and operation.get("not_done") is True)
         for command in answered:
             report: Report = ToolSaid(command.id, ToolResult(command.call_id, tool, text), is_shared=is_shared)
             if is_error:
-                is_unknown = operation.get("not_done") is not True
                 code = ErrorCode.TOOL_EXECUTION_FAILED
-                report = ToolBroke(command.id, code, text, is_unknown=is_unknown, is_shared=is_shared)
+                report = ToolBroke(command.id, code, text, is_unknown=is_done, is_shared=is_shared)
             with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
                 await self._runner.rule_on(room.live, report, insists=command.mutating)
-        if len(answered) != 1 and room.state.end.ending is None:
-            # Of several calls that could be meant it is unknown which; of none, it is text.
-            await self._runner.rule_on(room.live, TextShown(tool, text, is_shared and not is_error))
+        made = None if answered or not is_done else room.unallowed(call_id, tool)
+        if made is not None or (len(answered) != 1 and room.state.end.ending is None):
+            # Of several calls that could be meant nobody knows which; of none, it is text.
+            shown = TextShown(tool, text, is_shared and not is_error, made=made)
+            await self._runner.rule_on(room.live, shown, insists=made is not None)
 
-    async def _answer(self, name: str, operation: JsonObject) -> JsonObject:
-        room = self._room(name)
+    def _ended_with(self, name: str, tenant: str | None, operation: JsonObject) -> Room | None:
+        """The run that ended while a call of this result was open, unless an open run of the name waits for it."""
+        if not self._ended:
+            return None
+        call_id, tool = id_in(operation, "id"), text_in(operation, "tool")
+        if any(call_id is None or room.answered(call_id, tool) for room in self._named(name, tenant)):
+            return None
+        ended = [room for (whose, known), room in self._ended.items() if known == name and tenant in (None, whose)]
+        return next((room for room in ended if room.answered(call_id, tool)), None)
+
+    async def _add(self, room: Room, operation: JsonObject) -> None:
+        """Add a result to a run that has ended."""
+        live, holdings = room.live, self._ground.holdings
+        live.warrant = await holdings.hold(live.run_id)
+        try:
+            await self._result(room, str(operation["run"]), operation)
+        finally:
+            await holdings.let_go(live.run_id, live.warrant)
+        if not room.is_waiting:
+            del self._ended[room.tenant, str(operation["run"])]
+
+    async def _answer(self, room: Room, name: str, operation: JsonObject) -> JsonObject:
         await self._pass_time(room, moment_in(operation))
         call_id, by = id_in(operation, "id") or room.only_held(), check_person(text_in(operation, "by"))
         approve, scope = operation["approve"], operation.get("scope", Scope.CALL.value)
@@ -295,6 +354,8 @@ class Guard:
         if not isinstance(scope, str) or scope not in list(Scope):
             raise unfit("scope", scope, f"one of {', '.join(Scope)}")
         self._ground.check_name("by", by)
+        expect_scope(self._ground.principal, MayDo.APPROVE, "answer")
+        by = person_for(self._ground.principal, by)
         held, state = room.held_as(call_id), room.state
         if state.end.ending is not None:
             return _answered_late(room, call_id, approve=approve)
@@ -305,6 +366,8 @@ class Guard:
         if not approve:
             await self._runner.rule_on(room.live, ApprovalRefused(held.question.id, by))
             return dict(_DONE)
+        assert held.question.packet is not None, "what is held is a call"
+        self._check_call_halts(room, name, held.question.packet.call.tool)
         return await self._approved(
             room, call_id, held, PersonApproved(held.question.id, by, for_values=scope == Scope.VALUE, is_awaited=True)
         )
@@ -325,17 +388,20 @@ class Guard:
         needed = 1 if packet is None else packet.approvals_needed
         return {**_DONE, "waiting_for": needed - len(room.state.people.approvals.get(held.question.id, ()))}
 
-    async def _end(self, name: str, operation: JsonObject) -> JsonObject:
-        room = self._room(name)
+    async def _end(self, room: Room, name: str, operation: JsonObject) -> JsonObject:
         if not room.is_broken:
             await self._pass_time(room, moment_in(operation))
         if not room.is_broken and room.state.end.ending is None:
             await self._runner.rule_on(room.live, HostFinished())
-        del self._rooms[name]
+        del self._rooms[room.tenant, name]
         self._size_bytes -= room.size_bytes
         await self._ground.holdings.let_go(room.live.run_id, room.live.warrant)
         if self._ground.forget is not None:
             await self._ground.forget(room.live.run_id)
+        elif room.is_waiting and not room.is_broken:
+            self._ended[room.tenant, name] = room
+            if len(self._ended) > ENDED_MAX:
+                self._ended.popitem(last=False)
         return dict(_DONE)
 
     async def _pass_time(self, room: Room, moment_ms: int | None) -> None:
@@ -346,20 +412,33 @@ class Guard:
             with suppress(IllegalArrival):  # The question before it has ended the run, and this one with it.
                 await self._runner.rule_on(room.live, TimerFired(timer_id))
 
-    def _check_halts(self, name: str, run_id: str, tenant: str, tool: str = "") -> None:
-        """Raise where something that stands in the way of this call is halted."""
+    def _check_call_halts(self, room: Room, name: str, tool: str) -> None:
+        """Raise where a call of a tool may not go out."""
+        self._check_halts(pinned(room.state), name, f"tool {tool!r} must not be called", tool_scope(tool))
+
+    def _check_halts(self, manifest: Manifest, name: str, what: str, *more: HaltScope) -> None:
         halts = self._ground.halts().halts
         if not halts:
             return
-        scopes = [scope_of(), scope_of(tenant=tenant), scope_of(run=run_id), scope_of(run=name), scope_of(tool=tool)]
-        if (halt := next((halts[scope] for scope in scopes if scope in halts), None)) is not None:
-            raise refusal(halt, f"tool {tool!r} must not be called" if tool else f"run {name!r} was not begun")
+        if (
+            halt := next((halts[scope] for scope in (*_scopes(manifest, name), *more) if scope in halts), None)
+        ) is not None:
+            raise refusal(halt, what)
 
-    def _room(self, name: str) -> Room:
-        room = self._rooms.get(name)
-        if room is None:
+    def _named(self, name: str, tenant: str | None) -> list[Room]:
+        """The open runs of this name."""
+        if tenant is not None:
+            return [self._rooms[tenant, name]] if (tenant, name) in self._rooms else []
+        return [room for (_, known), room in self._rooms.items() if known == name]
+
+    def _room(self, name: str, tenant: str | None = None) -> Room:
+        rooms = self._named(name, tenant)
+        if not rooms:
             raise RequestRejected(GUARD_RUN_UNKNOWN, f"run {name!r} is not open; start it first")
-        return room
+        if len(rooms) > 1:
+            message = f"{len(rooms)} tenants have a run {name!r} open; say whose you mean with `tenant`"
+            raise RequestRejected(GUARD_RUN_AMBIGUOUS, message)
+        return rooms[0]
 
     def _charge(self, name: str, room: Room, size_bytes: int) -> None:
         self._check_bytes(name, room.size_bytes, size_bytes)
@@ -375,30 +454,20 @@ class Guard:
             raise RequestRejected(GUARD_BYTES_FULL, f"{message}; end runs that are over")
 
 
-def guard_beside(
-    post: Post,
-    new_id: Callable[[], str],
-    halts: Callable[[], Standing],
-    begin: Begin,
-    check_name: Callable[[str, str], None],
-    owner: str,
-) -> Guard:
-    """A guard whose runs are held, listed, told and vouched for like those of the hub that a post delivers to."""
-    hub = post.hub
-    ground = Ground(
-        runner=hub.runner,
-        holdings=hub.holdings,
-        new_id=new_id,
-        halts=halts,
-        catalogue=post.catalogue,
-        begin=begin,
-        check_answer=post.check_answer,
-        hear=post.hear_for,
-        check_name=check_name,
-        custody=hub.custody,
-        owner=owner,
-    )
-    return Guard(ground)
+def _scopes(manifest: Manifest, name: str) -> tuple[HaltScope, ...]:
+    """The scopes that hold back a conversation: by the name that its host gives it, and by its host's model, too."""
+    host = manifest.host
+    assert host is not None, "a guarded run has a host"
+    models = model_scopes(host.model, host.model) if host.model else ()
+    return (*scopes_over(manifest), scope_of(run=name), *models)
+
+
+def _broke(op: str, name: str, error: Exception, room: Room | None) -> RequestRejected:
+    """A bug stops its run and no other: what it left half done must not be judged by."""
+    if room is not None:
+        room.is_broken = True
+    message = f"{op} of run {name!r} met a bug, {type(error).__name__}; end the run and report it"
+    return RequestRejected(GUARD_RUN_BROKEN, message)
 
 
 def _answered_late(room: Room, call_id: str, *, approve: bool) -> JsonObject:

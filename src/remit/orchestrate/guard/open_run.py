@@ -3,17 +3,27 @@
 Rule 1: it is read off the turns of the run, one after the other, and nothing else: a process that goes on with a run
         after a crash reads them again and knows the same.
 Rule 2: a result with an id settles the first open call of that id and tool; one without settles all open calls of its tool.
-Rule 3: the moment at which the next question expires is known, so that not all of them have to be looked at.
+Rule 3: a result that settles nothing is that of a call that was not allowed, where its tool changes something; unless a call
+        of its id and tool was settled before, and it is told once more.
+Rule 4: the moment at which the next question expires is known, so that not all of them have to be looked at.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from remit.core.failure import RequestRejected
-from remit.core.journal.arrivals import CallProposed, RunStarted, TextShown
+from remit.core.journal.arrivals import Arrival, CallProposed, ProposedCall, RunStarted, TextShown
 from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, SetTimer, TimerPurpose
-from remit.core.journal.rulings import CallSettled, CallTaken, QuestionSettled, RunEnded
-from remit.core.journal.turn import Turn
+from remit.core.journal.rulings import (
+    AddendumNoted,
+    CallSettled,
+    CallTaken,
+    QuestionSettled,
+    RunEnded,
+    ToolCallRefused,
+)
+from remit.core.journal.turn import Decision, Turn
 from remit.core.record import JsonObject
 from remit.kernel.state import RunState
 from remit.orchestrate.loop.live import Live
@@ -56,6 +66,9 @@ class Room:
         # By id, and by tool, the commands that wait, the oldest first.
         self._of_id: dict[str, list[str]] = {}
         self._of_tool: dict[str, dict[str, bool]] = {}
+        # By id and tool: calls that were settled, and those that were turned away.
+        self._settled: set[tuple[str, str]] = set()
+        self._refused: dict[tuple[str, str], ProposedCall] = {}
         self._due_ms = _NEVER_MS
         self._count = 0
         live.follow = self.follow
@@ -70,6 +83,11 @@ class Room:
         """How many calls and questions, each with its timer, have no outcome yet."""
         return len(self._waiting) + 2 * len(self.held)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call of it may yet have a result."""
+        return bool(self._waiting)
+
     def follow(self, turn: Turn) -> None:
         """Take in a turn of the run."""
         arrival, is_over = turn.arrival, False
@@ -80,19 +98,27 @@ class Room:
         elif isinstance(arrival, RunStarted):
             return
         for decision in turn.decisions:
-            if isinstance(decision, CallTool):
-                self._wait(decision.call_id, decision)
-            elif isinstance(decision, CallSettled):
-                self._drop(decision.command_id)
-            elif isinstance(decision, CallTaken) and isinstance(arrival, CallProposed):
-                self._wait(arrival.call.call_id, self._drop(decision.command_id).command)
-            elif isinstance(decision, AskHuman):
-                self._hold(decision)
+            self._take(decision, arrival)
             is_over = is_over or isinstance(decision, RunEnded)
         if not is_over:
-            settled = {one.command_id for one in turn.decisions if isinstance(one, QuestionSettled)}
-            for call_id in [name for name, held in self.held.items() if settled and held.question.id in settled]:
+            answered = {one.command_id for one in turn.decisions if isinstance(one, QuestionSettled)}
+            for call_id in [name for name, held in self.held.items() if answered and held.question.id in answered]:
                 del self.held[call_id]
+
+    def _take(self, decision: Decision, arrival: Arrival) -> None:
+        if isinstance(decision, CallTool):
+            self._wait(decision.call_id, decision)
+        elif isinstance(decision, CallSettled):
+            settled = self._drop(decision.command_id)
+            self._settled.add((settled.call_id, settled.command.tool))
+        elif isinstance(decision, AddendumNoted) and decision.about in self._waiting:
+            self._drop(decision.about)
+        elif isinstance(decision, ToolCallRefused):
+            self._refuse(decision, arrival)
+        elif isinstance(decision, CallTaken) and isinstance(arrival, CallProposed):
+            self._wait(arrival.call.call_id, self._drop(decision.command_id).command)
+        elif isinstance(decision, AskHuman):
+            self._hold(decision)
 
     def answered(self, call_id: str | None, tool: str) -> list[CallTool]:
         """The calls that a result settles."""
@@ -100,6 +126,20 @@ class Room:
             return [self._waiting[name].command for name in self._of_tool.get(tool, ())]
         commands = [self._waiting[name].command for name in self._of_id.get(call_id, ())]
         return [command for command in commands if command.tool == tool][:1]
+
+    def unallowed(self, call_id: str | None, tool: str) -> ProposedCall | None:
+        """The call of a result that settles nothing, where it changes something; a tool that nobody declared does."""
+        declared = self.state.derived.tools.get(tool)
+        if declared is not None and not declared.effect.is_mutating:
+            return None
+        asked = [held.question.packet.call for held in self.held.values() if held.question.packet is not None]
+        meant = [call for call in asked if call.tool == tool and call_id in (None, call.call_id)]
+        if meant:
+            return meant[0]
+        if call_id is not None and (call_id, tool) in self._settled:
+            return None
+        nobody_proposed = ProposedCall(call_id or "", tool, "", sha256(tool.encode()).digest())
+        return self._refused.get((call_id or "", tool), nobody_proposed)
 
     def held_as(self, call_id: str) -> Held:
         """The held call of this id; raises RequestRejected when there is none."""
@@ -140,6 +180,16 @@ class Room:
             known = self.held.get(call_id)
             # Where the next one is asked, the call and what was said of it stay the same.
             self.held[call_id] = Held(question, {} if known is None else known.shown)
+
+    def _refuse(self, refused: ToolCallRefused, arrival: Arrival) -> None:
+        """Remember a call that was turned away: as it was proposed, or as it was held."""
+        key, held = (refused.call_id, refused.tool), self.held.get(refused.call_id)
+        call = held.question.packet.call if held is not None and held.question.packet is not None else None
+        if isinstance(arrival, CallProposed):
+            call = arrival.call
+        if call is not None:
+            self._refused[key] = call
+            self._settled.discard(key)
 
     def _wait(self, call_id: str, command: CallTool) -> None:
         self._waiting[command.id] = Waiting(call_id, command)

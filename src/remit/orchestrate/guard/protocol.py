@@ -21,6 +21,7 @@ from remit.core.regex import regex
 from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.person import check_no_secret, check_person
+from remit.core.run.principal import EVERY_TENANT, Principal, tenant_for, tenant_problem
 from remit.core.schema.json_text import parse_with_oddities
 
 GUARD_LINE_INVALID = "GUARD_LINE_INVALID"
@@ -46,11 +47,11 @@ AT_MS = "at_ms"
 # What each operation must say, and what it may say besides.
 _KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
-        "start": (("run", "prompt", "tools"), ("boundary", "plan", "read", "user", "tenant", "role", AT_MS)),
-        "call": (("run", "tool", "args"), ("id", AT_MS)),
-        RESULT: (("run", "tool", "content"), ("id", "error", "not_done", AT_MS)),
-        "answer": (("run", "approve", "by"), ("id", "scope", AT_MS)),
-        "end": (("run",), (AT_MS,)),
+        "start": (("run", "prompt", "tools"), ("boundary", "plan", "read", "user", "tenant", "role", "model", AT_MS)),
+        "call": (("run", "tool", "args"), ("id", "tenant", AT_MS)),
+        RESULT: (("run", "tool", "content"), ("id", "error", "not_done", "tenant", AT_MS)),
+        "answer": (("run", "approve", "by"), ("id", "scope", "tenant", AT_MS)),
+        "end": (("run",), ("tenant", AT_MS)),
     }
 )
 _KNOWN = MappingProxyType({op: frozenset(("op", *required, *more)) for op, (required, more) in _KEYS.items()})
@@ -141,9 +142,22 @@ def asker_in(operation: JsonObject) -> Asker:
     if role is not None and (not isinstance(role, str) or role not in list(AgentRole)):
         raise unfit("role", role, f"one of {', '.join(AgentRole)}")
     named = {key: id_in(operation, key) or "" for key in ("user", "tenant")}
+    if problem := tenant_problem(named["tenant"]):
+        raise RequestRejected(GUARD_OP_INVALID, f"tenant={named['tenant'][:_SHOWN_CHARS_MAX]!r} {problem}")
     if named["user"]:
         check_person(named["user"], "user")
     return Asker(**named, role=AgentRole(role or AgentRole.GENERAL))
+
+
+def tenant_in(operation: JsonObject, principal: Principal) -> str | None:
+    """The tenant whose run is meant, within what the guard acts for; None where the operation leaves that open."""
+    said = id_in(operation, "tenant")
+    return said if said is None and principal.tenant_id == EVERY_TENANT else tenant_for(principal, said or "")
+
+
+def model_in(operation: JsonObject) -> str:
+    """The model of the agent, where it says which; so that a halt of the model holds back its calls."""
+    return id_in(operation, "model") or ""
 
 
 def moment_in(operation: JsonObject) -> int | None:

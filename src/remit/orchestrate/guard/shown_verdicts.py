@@ -93,7 +93,7 @@ def refused(code: str, reasons: Iterable[str]) -> JsonObject:
 
 
 def _refusal(ruling: ToolCallRefused, call: ProposedCall, finding: Finding | None) -> JsonObject:
-    if ruling.code == Refusal.APPROVAL_REJECTED:
+    if ruling.code in (Refusal.APPROVAL_REJECTED, Refusal.APPROVAL_EXPIRED):
         # The kernel knows who said no; where it does not, the gate says why first and what to do next.
         is_named = call.provenance is not Provenance.REFUSED or ruling.reason != "; ".join(call.reasons)
         return refused(ruling.code, [ruling.reason] if is_named else call.reasons[:1])

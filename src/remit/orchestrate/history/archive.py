@@ -14,6 +14,7 @@ from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import RunEntry
+from remit.core.page import check_limit, page_of
 from remit.core.record import BlobRef, replace
 from remit.core.run.halt import HALTED, HALTS, HaltScope
 from remit.core.run.manifest import Source
@@ -125,6 +126,7 @@ class Archive:
         `before` is the last run of the page before; raises RequestRejected where it is not there any more.
         """
         catalogue = self._shelf.catalogue
+        check_limit(limit)
         if before and await catalogue.entry(before) is None:
             raise await self.absent(before)
         found = await catalogue.entries(
@@ -213,15 +215,17 @@ class Archive:
             failed=failed,
         )
 
-    async def approvals(self, run_id: str = "") -> list[Approval]:
-        """What people are asked, newest run first: by one run and those beneath it, or by all.
+    async def approvals(self, run_id: str = "", *, before: str = "", limit: int = 0) -> list[Approval]:
+        """What people are asked, newest run first: by one run and those beneath it, or by all; `limit` 0 means all of it.
 
+        `before` is the last question of the page before; raises RequestRejected where it is not asked any more.
         What a run asks whose parent has ended, or of which turns are missing, is left out: no answer to it is taken.
         """
         asking = await self._asking(run_id)
         answerable = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
         whole = [entry for entry in answerable if not await self.in_doubt(entry)]
-        return [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
+        every = [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
+        return page_of(every, lambda approval: approval.id, before, limit)
 
     async def in_doubt(self, entry: RunEntry) -> str:
         """Why a run is not gone on with: turns of it are missing, or may be; empty where it is whole."""
@@ -356,7 +360,9 @@ class Archive:
         return audit(data, (await kept_texts(self._shelf.blobs, _readable(data))).get)
 
     async def export(self, run_id: str) -> Iterator[bytes]:
-        """A run as the lines of a file, signed at its end."""
+        """A run as the lines of a file, signed at its end; raises RequestRejected where there is none."""
+        if await self._shelf.catalogue.entry(run_id) is None:
+            raise await self.absent(run_id)
         if self._signer is None:
             message = f"run {run_id} cannot be exported: this store has no key to sign with"
             raise RequestRejected(EXPORT_UNSIGNED, message, {"run_id": run_id})

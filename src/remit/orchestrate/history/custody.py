@@ -9,6 +9,7 @@ Rule 2: what a run names (tools, engines, plans, rules, voters) is loaded only w
 Rule 3: whether a run is whole costs two lines of the log and one turn of the journal, however long both are.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -41,7 +42,8 @@ class Custody:
 
     async def expect_kept(self, state: RunState, run_id: str) -> None:
         """Raise where a run may not be gone on with: no accepted key vouches for it, or turns of it are missing."""
-        await self.expect_vouched(run_id)
+        if state.manifest is not None:  # What never began names nothing.
+            await self.expect_vouched(run_id)
         await self.expect_whole(state, run_id)
 
     async def expect_whole(self, state: RunState, run_id: str) -> None:
@@ -78,13 +80,15 @@ class Custody:
         head = await self._catalogue.last_head(run_id)
         if head is None:
             _refuse_unvouched(run_id, "no signed head vouches for it")
-        if head.signer not in self._signers():
+        # Who is accepted stands in files, and the loop does not wait for a disk.
+        accepted = await asyncio.to_thread(self._signers)
+        if head.signer not in accepted:
             _refuse_unvouched(run_id, f"its turns are signed by {head.signer}, a signer that you have not accepted")
         turns = await self._journal.read(run_id)
         if head.seq >= len(turns) or hash_turn(turns[head.seq]) != head.head or not is_head_signed(head):
             _refuse_unvouched(run_id, f"the head of turn {head.seq} is not what was signed")
         # A redacted turn keeps the hash that it had, and says in the name of its own signer what stands in its place.
-        if any(redacted.signer not in self._signers() for stored in turns if (redacted := redacted_in(stored))):
+        if any(redacted.signer not in accepted for stored in turns if (redacted := redacted_in(stored))):
             _refuse_unvouched(run_id, "a turn of it was redacted by a signer that you have not accepted")
         if any(isinstance(decode_turn(stored).arrival, SourcesAccepted) for stored in turns[head.seq + 1 :]):
             _refuse_unvouched(run_id, "changed code was accepted in a turn that was not signed")

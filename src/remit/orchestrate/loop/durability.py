@@ -17,6 +17,7 @@ from remit.core.journal.rulings import (
     CallTaken,
     ChildHeld,
     ChildReleased,
+    EffectUnallowed,
     QuestionSettled,
     RunEnded,
     RunPaused,
@@ -39,7 +40,7 @@ HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
 GUARD_MODE = "guard"
 # Decisions after which a process or a person acts, so that they make their turn a barrier; of calls, the mutating ones.
 WEIGHTY: frozenset[type[Decision]] = frozenset(
-    {CallTool, AskHuman, QuestionSettled, ChildHeld, ChildReleased, CallTaken, RunEnded}
+    {CallTool, AskHuman, QuestionSettled, ChildHeld, ChildReleased, CallTaken, EffectUnallowed, RunEnded}
 )
 
 

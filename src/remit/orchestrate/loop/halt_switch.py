@@ -40,7 +40,16 @@ from remit.core.run.halt import (
 )
 from remit.core.run.manifest import Manifest, lineage_of
 from remit.core.run.person import check_no_secret, check_person
-from remit.core.run.principal import EVERY_TENANT, LOCAL, Principal, Scope, expect_scope, sees, tenant_for
+from remit.core.run.principal import (
+    EVERY_TENANT,
+    LOCAL,
+    Principal,
+    Scope,
+    expect_scope,
+    sees,
+    tenant_for,
+    tenant_problem,
+)
 from remit.core.secrets.secret_search import covered
 from remit.inference.model_name import names_of
 from remit.kernel.state import RunState, pinned
@@ -192,6 +201,8 @@ class Halts:
         _check(scope, by, why)
         self._check_name("by", by)
         if not is_lift:
+            if scope.kind is HaltKind.TENANT and (problem := tenant_problem(scope.name)):
+                raise RequestRejected(HALT_INVALID, f"tenant {scope.name[:80]!r} {problem}")
             check_no_secret(scope.kind.value, scope.name)
             self._check_name(scope.kind.value, scope.name)
         for _ in range(_CONFLICTS_MAX + self._log.signed()[0]):
@@ -329,12 +340,16 @@ def refusal(halt: Halt, what: str) -> RequestRejected:
 
 def run_scopes(state: RunState) -> Iterable[HaltScope]:
     """The scopes that hold back all of a run."""
-    manifest = pinned(state)
+    yield from scopes_over(pinned(state))
+
+
+def scopes_over(manifest: Manifest) -> Iterable[HaltScope]:
+    """The scopes that hold back all of a run that begins with this manifest."""
     yield _EVERYTHING
     if manifest.request.tenant_id:
         yield HaltScope(HaltKind.TENANT, manifest.request.tenant_id)
     # What holds back a run holds back all that came from it.
-    for run_id in (state.run_id, *reversed(lineage_of(manifest))):
+    for run_id in (manifest.run_id, *reversed(lineage_of(manifest))):
         yield HaltScope(HaltKind.RUN, run_id)
 
 

@@ -256,7 +256,8 @@ class Runner:
         began_with = manifest.read if manifest.session is None else (*manifest.read, *manifest.session.read)
         if state.derived.is_traced and manifest.boundary.authority is not None:
             return (await self.tracer(Live(state.run_id, state))).labels
-        reads = {trace.tool: state.derived.tools[trace.tool].trust.reads for trace in state.calls.made.values()}
+        called = {trace.tool for trace in state.calls.made.values()}
+        reads = {name: tool.trust.reads for name, tool in state.derived.tools.items() if name in called}
         return tuple(sorted({*began_with, *(read for read in reads.values() if read is not Reads.PUBLIC)}))
 
     async def tracer(self, live: Live) -> Tracer:

@@ -21,7 +21,6 @@ from remit.core.work.values import ValueKind
 from remit.inference.engine import Engine
 from remit.orchestrate.executors.user_code import called
 from remit.orchestrate.setup.kit import Code, ContextProvider, ToolCallFilter
-from remit.tool.declare.decorator import Function, Tool
 from remit.tool.registry import Registry
 
 PLAN_HANDLER_INVALID = "PLAN_HANDLER_INVALID"
@@ -32,7 +31,7 @@ StepFunction: TypeAlias = Callable[[Step], Any]
 Find: TypeAlias = Callable[[str], Any]
 # A function of a query and candidates, giving those that remain, best first; perhaps awaited.
 Rerank: TypeAlias = Callable[[str, Sequence[Candidate]], Any]
-Tools: TypeAlias = Registry | Iterable[Tool | Function]
+Tools: TypeAlias = Registry | Iterable[object]
 
 
 class HandlerUnusable(ValueError):

@@ -22,6 +22,7 @@ from remit.core.journal.commands import AskHuman
 from remit.core.journal.storage import RunEntry
 from remit.core.limits.escalation import TRIGGER_OF
 from remit.core.limits.queue import QueueLimits, Receipt, ReceiptKind, check_limits
+from remit.core.page import page_of
 from remit.core.record import replace
 from remit.core.regular_file import open_regular
 from remit.core.run.person import check_person, is_among, look_alike
@@ -122,6 +123,7 @@ class Queues:
         limits: Iterable[QueueLimits] = (),
         check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
         principal: Principal = LOCAL,
+        behind: QueuePorts | None = None,
     ) -> None:
         self.limits = check_limits(limits)
         self._shelf = shelf
@@ -129,20 +131,27 @@ class Queues:
         # Refuses a name that is a secret.
         self._check_name = check_name
         self._principal = principal
+        # The same shelf, for verbs that take another scope than reading.
+        self._behind = behind or shelf
 
-    def acting_for(self, principal: Principal, shelf: QueuePorts) -> "Queues":
-        """The same queues for a principal, who finds there what is on this shelf."""
-        return Queues(shelf, self._clock, self.limits, self._check_name, principal)
+    def acting_for(self, principal: Principal, shelf: QueuePorts, behind: QueuePorts) -> "Queues":
+        """The same queues for a principal, who finds there what is on this shelf; `behind` asks for no scope to read."""
+        return Queues(shelf, self._clock, self.limits, self._check_name, principal, behind)
 
     def limits_of(self, name: str) -> QueueLimits:
         """The limits of a queue; none where none are set."""
         return next((one for one in self.limits if one.name == name), QueueLimits(name))
 
-    async def items(self, name: str = "", *, tenant_id: str | None = None) -> list[QueueItem]:
-        """What a queue holds, or what all hold, as people should look at it; of one tenant, or of all."""
+    async def items(
+        self, name: str = "", *, tenant_id: str | None = None, after: str = "", limit: int = 0
+    ) -> list[QueueItem]:
+        """What a queue holds, or what all hold, as people should look at it; of one tenant, or of all.
+
+        A page of `limit` items begins behind the item `after`; raises RequestRejected where that is gone.
+        """
         every = [*await self._asked(tenant_id), *await self._ended(tenant_id)]
         found = [item for item in every if not name or item.queue == name]
-        return aged(found, self.limits, self._clock.now_ms())
+        return page_of(aged(found, self.limits, self._clock.now_ms()), lambda item: item.id, after, limit)
 
     async def overview(self) -> list[QueueShown]:
         """Every queue at a glance."""
@@ -156,16 +165,16 @@ class Queues:
         expect_scope(self._principal, Scope.APPROVE, "acknowledging")
         by = person_for(self._principal, by)
         self._check_name("by", check_person(by))
-        entry = await self._shelf.catalogue.entry(run_id)
-        item = None if entry is None or not entry.ending else await self._ending(entry)
+        entry, behind = await self._behind.catalogue.entry(run_id), Queues(self._behind, self._clock, self.limits)
+        item = None if entry is None or not entry.ending else await behind._ending(entry)
         if item is None:
             how = "does not exist" if entry is None else f"ended as {entry.ending}" if entry.ending else "is open"
             message = f"run {run_id} {how}, which hands nothing on; `remit queues` lists what waits for people"
             raise RequestRejected(NOTHING_HANDED_ON, message, {"run_id": run_id})
         self._check_person(item.queue, by)
         receipt = Receipt(ReceiptKind.ACKNOWLEDGED, item.id, run_id, by, self._clock.now_ms())
-        await self._shelf.receipts.keep(receipt)
-        kept = await self._shelf.receipts.kept(ReceiptKind.ACKNOWLEDGED)
+        await self._behind.receipts.keep(receipt)
+        kept = await self._behind.receipts.kept(ReceiptKind.ACKNOWLEDGED)
         return next(one for one in kept if one.item == item.id)
 
     async def check_answer(self, state: RunState, signal: UserSignal) -> None:

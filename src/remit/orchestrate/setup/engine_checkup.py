@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remit.core.failure import RemitError
+from remit.core.installing import install_command
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import user_message
 from remit.inference.specs import EngineSettings, open_engine
@@ -27,7 +28,7 @@ _MODELS_NAMED_MAX = 3
 
 def check_models(engines: EngineSettings, models: "Sequence[KnownModel]") -> list[Check]:
     """How the engines are: packages, weights on this machine, and keys of vendors; a key itself is never shown."""
-    local = "pip install 'remit[local]'"
+    local = install_command("local")
     kept = [f"{model.name}, {model.size_bytes / 1e6:.0f} MB, at {model.path}" for model in models]
     weighed = Check("local.model", CheckState.MISSING, "no weights on this machine", "remit models add smollm2")
     if kept:
@@ -44,7 +45,7 @@ def check_models(engines: EngineSettings, models: "Sequence[KnownModel]") -> lis
 
 def _check_vendor(name: str, variable: str, key: str) -> list[Check]:
     """Whether the package is there that asks a vendor, and a key; the key itself is never shown."""
-    way_out = f"pip install 'remit[{name}]'"
+    way_out = install_command(name)
     keyed = Check(f"{name}.key", CheckState.OK, f"{variable} is set")
     if not key:
         keyed = Check(f"{name}.key", CheckState.MISSING, f"{variable} is not set", f"set {variable} to use that vendor")

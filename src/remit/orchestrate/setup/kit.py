@@ -29,7 +29,6 @@ from remit.tool.registry import Registry
 
 if TYPE_CHECKING:
     from remit.orchestrate.patterns.handlers import Handler
-    from remit.tool.declare.decorator import Function, Tool
 
 # Named code of the user. A validator gets a text and says what is wrong with it (several texts), gives a value (one text)
 # or is content (None); a step of a plan gets a Step; a voter is a strategy.
@@ -96,7 +95,7 @@ class Kit:
         return {**self.filters, **self.step_filters}
 
 
-def kit_of(engine: Engine, tools: "Registry | Iterable[Tool | Function]" = ()) -> Kit:
+def kit_of(engine: Engine, tools: "Registry | Iterable[object]" = ()) -> Kit:
     """A kit with one engine, and these tools and plain functions."""
     return Kit({engine.model_info().name: engine}, tools if isinstance(tools, Registry) else Registry(tools))
 

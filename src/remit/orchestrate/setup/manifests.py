@@ -58,12 +58,12 @@ class Manifests:
     ) -> None:
         self._runner = runner
         self._halts = halts
-        self._vault = vault
+        self.vault = vault
         self._catalogue = catalogue
-        self._new_id = new_id
-        self._owner = owner
+        self.new_id = new_id
+        self.owner = owner
         self._custody = custody
-        self._policies = policies
+        self.policies = policies
         self._foreseer = Foreseer(catalogue, runner.journal)
 
     async def of(
@@ -78,7 +78,7 @@ class Manifests:
         entered = _identified(check_request(_signed_by(request, principal)))
         terms, fault = await self._policed(terms, principal)
         for field in ID_FIELDS:
-            self._vault.check_name(field, getattr(entered, field))
+            self.vault.check_name(field, getattr(entered, field))
         first = next(iter(kit.engines.values()), None)
         asked = ("", "") if first is None else (first.model_info().name, engine_spec(first))
         entered = replace(entered, messages=instructed(terms.role, entered.messages))
@@ -88,7 +88,7 @@ class Manifests:
         self._halts.check_start(entered.tenant_id, *asked)
         for tool in kit.tools.definitions:
             if tool.secrets:
-                self._vault.check_usable(tool.name, [name for _, name in tool.secrets])
+                self.vault.check_usable(tool.name, [name for _, name in tool.secrets])
         plan = None
         if entered.mode is Mode.PLAN and terms.graph is None:
             check_planning(terms.boundary, has_plan=terms.plan is not None)
@@ -99,7 +99,7 @@ class Manifests:
         check_routing(terms.router)
         entered, session = await self._linked(entered, entries)
         manifest = make_manifest(
-            run_id=self._new_id(),
+            run_id=self.new_id(),
             request=entered,
             boundary=terms.boundary,
             budget=terms.budget,
@@ -116,7 +116,7 @@ class Manifests:
             plan=None if plan is None else plan.trace,
             filters=tuple(kit.filters),
             cheaper=kit.cheaper,
-            owner=self._owner,
+            owner=self.owner,
         )
         manifest = manifest if principal is LOCAL else acting_for(manifest, principal, fault)
         check_tier(manifest)
@@ -128,9 +128,9 @@ class Manifests:
 
     async def _policed(self, terms: Terms, principal: Principal) -> tuple[Terms, str]:
         """The terms with the boundary that holds for the principal, and why its policy could not be read, if so."""
-        if principal is LOCAL or self._policies is None:
+        if principal is LOCAL or self.policies is None:
             return terms, ""
-        boundary, fault = await self._policies.of(principal)
+        boundary, fault = await self.policies.of(principal)
         return dataclasses.replace(terms, boundary=boundary), fault
 
     async def _linked(

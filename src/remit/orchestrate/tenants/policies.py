@@ -13,6 +13,7 @@ from remit.core.limits.boundary import Boundary
 from remit.core.run.principal import Principal
 
 POLICY_UNREADABLE = "POLICY_UNREADABLE"
+POLICY_INVALID = "POLICY_INVALID"
 # A caller that starts a run waits for this long at most before it has begun.
 POLICY_WAIT_MS_MAX = 5_000
 _SHOWN_CHARS_MAX = 200
@@ -21,16 +22,23 @@ FindBoundary = Callable[[Principal], Awaitable[Boundary]]
 StandIn = Callable[[Principal], Boundary | None]
 
 
-def _nothing(principal: Principal) -> None:
-    return None
-
-
 class Policies:
-    """Finds the boundary for a principal; `otherwise` gives the one that stands in where none can be read."""
+    """Finds the boundary for a principal; `otherwise` is the one that stands in where none can be read, or gives it."""
 
     def __init__(
-        self, find: FindBoundary, *, otherwise: StandIn = _nothing, wait_ms_max: int = POLICY_WAIT_MS_MAX
+        self,
+        find: FindBoundary,
+        *,
+        otherwise: Boundary | StandIn | None = None,
+        wait_ms_max: int = POLICY_WAIT_MS_MAX,
     ) -> None:
+        said: object = otherwise
+        if not callable(find):
+            raise _invalid("find", find, "a function that is given a principal and awaited")
+        if not (said is None or isinstance(said, Boundary) or callable(said)):
+            raise _invalid("otherwise", said, "a boundary, or a function that is given a principal")
+        if type(wait_ms_max) is not int or wait_ms_max < 1:
+            raise _invalid("wait_ms_max", wait_ms_max, "a whole number of milliseconds above 0")
         self._find = find
         self._otherwise = otherwise
         self._wait_ms_max = wait_ms_max
@@ -47,11 +55,23 @@ class Policies:
             if isinstance(found, Boundary):
                 return found, ""
             why = f"{type(found).__name__} was found, which is no boundary"
-        stand_in = self._otherwise(principal)
-        if stand_in is None:
+        stand_in = self._otherwise(principal) if callable(self._otherwise) else self._otherwise
+        if not isinstance(stand_in, Boundary):
             message = (
                 f"the policy for user {principal.user_id!r} of tenant {principal.tenant_id!r} cannot be read ({why}), so "
                 "nothing begins; mend what keeps the policies, then submit again"
             )
             raise RequestRejected(POLICY_UNREADABLE, message)
         return stand_in, why
+
+
+def check_policies(policies: Policies | None) -> Policies | None:
+    """The policies of a system, if they are any; refuses what is none before anything is asked of it."""
+    given: object = policies
+    if given is not None and not isinstance(given, Policies):
+        raise _invalid("policies", given, "made by Policies(find)")
+    return policies
+
+
+def _invalid(field: str, value: object, wanted: str) -> RequestRejected:
+    return RequestRejected(POLICY_INVALID, f"{field}={value!r:.80} is not {wanted}", {"field": field})

@@ -38,6 +38,7 @@ from remit.core.limits.quota import (
     period_start_ms,
     standing,
 )
+from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.regular_file import open_regular
 from remit.core.run.manifest import Manifest, Origin
@@ -114,10 +115,13 @@ class Quotas:
         limits, committed = await self._looked_up(tenant_id, self.of(tenant_id))
         return [standing(tenant_id, limit, count) for limit, count in zip(limits, committed, strict=True)]
 
-    async def tenants(self) -> list[str]:
-        """Every tenant that has a quota: those that are named, and every one that has runs where a quota is for all."""
+    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+        """Every tenant that has a quota: those that are named, and every one that has runs where a quota is for all.
+
+        They are in the order of their names; a page of `limit` begins behind the name `after`.
+        """
         found = set(await self._shelf.ledger.tenants()) if self._anyone else set()
-        return sorted(found | set(self._named))
+        return [name for name in sorted(found | set(self._named)) if name > after][: check_limit(limit) or None]
 
     async def rebuild(self) -> int:
         """Count every run anew from its turns, quota or not; gives how many. What deleted runs left stays counted.

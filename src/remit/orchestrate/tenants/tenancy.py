@@ -7,6 +7,8 @@ Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is 
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
 from typing import Protocol
 
 from remit.core.failure import RequestRejected
@@ -14,11 +16,19 @@ from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import QuotaStanding
+from remit.core.page import check_limit
 from remit.core.record import replace
+from remit.core.run.contract import Mode
 from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, person_for, sees, tenant_for
 from remit.core.run.run_events import Subject
+from remit.orchestrate.bus.bus import Bus
+from remit.orchestrate.bus.subscription import Subscription
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
+from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
+
+# Runs whose answer is made of what children of them say.
+WORKS_BENEATH = frozenset({Mode.PLAN, Mode.REDUNDANT})
 
 
 class Standings(Protocol):
@@ -27,8 +37,8 @@ class Standings(Protocol):
     async def standings(self, tenant_id: str) -> list[QuotaStanding]:
         """How a tenant stands in each of its quotas."""
 
-    async def tenants(self) -> list[str]:
-        """Every tenant that has a quota."""
+    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+        """Every tenant that has a quota, behind a name, so many at most."""
 
 
 class Seen:
@@ -36,6 +46,7 @@ class Seen:
 
     def __init__(self, store: Store, principal: Principal) -> None:
         self._principal = principal
+        self._takes_scope = True
         self._blobs = store.blobs
         # For those who look on behalf of a verb that takes another scope.
         self.runs: Catalogue = store.catalogue
@@ -49,6 +60,13 @@ class Seen:
             self._log = TenantHeadLog(store.log, runs)
             self._halts = NoHalts()
             self._receipts = TenantReceipts(store.receipts, runs)
+
+    @property
+    def behind(self) -> "Seen":
+        """The same for verbs that take another scope: what exists is the same, and reading it takes none."""
+        behind = copy(self)
+        behind._takes_scope = False  # noqa: SLF001 - a copy of its own
+        return behind
 
     def custody(self, signers: Signers | None) -> Custody:
         """Who looks after the runs that are seen."""
@@ -95,7 +113,8 @@ class Seen:
         return self._receipts
 
     def _expect_reader(self) -> None:
-        expect_scope(self._principal, Scope.READ, "reading")
+        if self._takes_scope:
+            expect_scope(self._principal, Scope.READ, "reading")
 
 
 class TenantCatalogue:
@@ -238,10 +257,11 @@ class TenantStandings:
         self._expect_reader()
         return await self._every.standings(tenant_for(self._principal, tenant_id))
 
-    async def tenants(self) -> list[str]:
-        """The tenant, if it has a quota."""
+    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+        """The tenant, if it has a quota; for whoever sees them all, every one."""
         self._expect_reader()
-        return [name for name in await self._every.tenants() if sees(self._principal, name)]
+        seen = [name for name in await self._every.tenants(after=after) if sees(self._principal, name)]
+        return seen[: check_limit(limit) or None]
 
     def _expect_reader(self) -> None:
         expect_scope(self._principal, Scope.READ, "reading quotas")
@@ -254,6 +274,30 @@ class Acting:
     principal: Principal
     _seen: Seen
     _check_name: Callable[[str, str], None]
+    _bus: Bus
+
+    def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
+        """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
+
+        Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
+        A run that is not there, or a cursor beyond what was written, is refused when the first event is asked for.
+        """
+        return self._subscribed(subject, since, chunks=chunks)
+
+    async def follow(self, run_id: str, *, since: str | int | None, chunks: bool) -> Subscription:
+        """What happens in one run; with `chunks`, what is said in it, in a vote and a plan by those who do its work."""
+        entry = await self._expect(run_id, Scope.READ, "find")
+        return self._followed(run_id, since, entry.listing.mode, chunks=chunks)
+
+    def _followed(self, run_id: str, since: str | int | None, mode: str, *, chunks: bool) -> Subscription:
+        return self._subscribed(Subject(run_id), since, chunks=chunks, beneath=mode in WORKS_BENEATH)
+
+    def _subscribed(
+        self, subject: Subject, since: str | int | None, *, chunks: bool, beneath: bool = False
+    ) -> Subscription:
+        run_id, own = subject.run_id, self._subject(subject, "subscribe")
+        expect = partial(self._expect, run_id, Scope.READ, "subscribe") if run_id else None
+        return self._bus.subscribe(own, since, chunks=chunks, beneath=beneath, expect=expect, whose=self._whose)
 
     def _expect_scope(self, scope: Scope, verb: str) -> None:
         expect_scope(self.principal, scope, verb)
@@ -266,6 +310,16 @@ class Acting:
         if entry is None or not entry.turns:
             raise await self._seen.absent(run_id)
         return entry
+
+    @property
+    def _whose(self) -> str:
+        """The tenant that is told what happens; empty where all of them are seen."""
+        return tenant_for(self.principal, "")
+
+    async def is_guarded(self, run_id: str) -> bool:
+        """Whether a run is driven by an agent elsewhere, which goes on when it likes."""
+        entry = await self._seen.runs.entry(run_id)
+        return entry is not None and entry.listing.mode == GUARD_MODE
 
     def _person(self, by: str) -> str:
         """In whose name something is done; no secret is one."""

@@ -2,12 +2,12 @@
 
 Rule 1: what is not declared counts as the worst: an external effect, untrusted output, not idempotent.
 Rule 2: a declaration that no run could use is refused at once, with the code TOOL_DEFINITION_INVALID.
-Rule 3: a tool is still its function: calling it calls the function, without the gate.
+Rule 3: a tool is still its function: calling it calls the function, without the gate, and type checkers know its signature.
 """
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, overload
 
 from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
 from remit.core.record import replace
@@ -27,11 +27,22 @@ from remit.tool.declare.docstrings import summary_of
 from remit.tool.declare.signature import Signature, invalid, read_signature
 from remit.tool.source import source_of
 
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec, TypeVar
+
+    # A tool of which nothing more is said takes anything and gives anything.
+    P = ParamSpec("P", default=...)
+    R = TypeVar("R", default=Any)
+else:
+    from typing import ParamSpec, TypeVar
+
+    P, R = ParamSpec("P"), TypeVar("R")
+
 Function: TypeAlias = Callable[..., Any]
 Companions: TypeAlias = tuple[Available | None, Verify | None, Reconcile | None]
 
 
-class Tool:
+class Tool(Generic[P, R]):
     """A function with its definition, its source and the functions that go with it."""
 
     __slots__ = (
@@ -51,7 +62,7 @@ class Tool:
 
     def __init__(
         self,
-        function: Function,
+        function: Callable[P, R],
         definition: ToolDefinition,
         signature: Signature,
         source: Source,
@@ -72,7 +83,7 @@ class Tool:
         self.available, self.verify, self.reconcile = companions
 
     @property
-    def function(self) -> Function:
+    def function(self) -> Callable[P, R]:
         """The function as it was written."""
         return self.__wrapped__
 
@@ -82,7 +93,7 @@ class Tool:
         return self.definition.name
 
     @property
-    def __call__(self) -> Function:
+    def __call__(self) -> Callable[P, R]:
         """The function itself; a property, so that a call has exactly its signature."""
         return self.__wrapped__
 
@@ -91,11 +102,11 @@ class Tool:
 
 
 @overload
-def tool(function: Function, /) -> Tool: ...
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 
 
 @overload
-def tool(**declared: Unpack[Declared]) -> Callable[[Function], Tool]: ...
+def tool(**declared: Unpack[Declared]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
 def tool(function: Function | None = None, /, **declared: Unpack[Declared]) -> Tool | Callable[[Function], Tool]:

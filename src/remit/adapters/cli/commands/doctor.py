@@ -2,7 +2,8 @@
 
 Rule 1: each line says what was looked at, how it is, what was seen, and where it is not fine the way out.
 Rule 2: what is optional and not there is no failure; only a problem is.
-Rule 3: a key of a vendor is never shown, only whether there is one.
+Rule 3: what stops the next step comes first: what is broken, or that no model can be asked.
+Rule 4: a key of a vendor is never shown, only whether there is one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, LOCAL, Common
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines
 from remit.adapters.cli.screen.terminal import Terminal, wants_colour
 from remit.core.failure import EXIT_FAILED, EXIT_OK
@@ -24,6 +25,12 @@ _INKS = {
     CheckState.MISSING: Ink.FAINT,
     CheckState.DOUBTFUL: Ink.WAITS,
     CheckState.PROBLEM: Ink.BAD,
+}
+# What has to be there before an engine can be asked.
+_ENGINES = {
+    LOCAL: ("local.engine", "local.model"),
+    "openai": ("openai", "openai.key"),
+    "anthropic": ("anthropic", "anthropic.key"),
 }
 _SEEN_CHARS_MAX = 400
 _INDENT = (" " * 24, Ink.PLAIN)
@@ -45,11 +52,35 @@ def doctor(
     if speed:
         checks.append(in_loop(measure_model(settings)))
     is_well = not any(check.state is CheckState.PROBLEM for check in checks)
+    first = next_step(checks)
     if terminal.is_json:
-        terminal.values({"ok": is_well, "checks": checks})
+        terminal.values({"ok": is_well, "next": first, "checks": checks})
     else:
+        print_lines(terminal, [((f"next: {first}", Ink.BOLD),)])
         print_lines(terminal, _lines(checks, columns_of(terminal)))
     return EXIT_OK if is_well else EXIT_FAILED
+
+
+def next_step(checks: Sequence[Check]) -> str:
+    """What stops a user from going on, with the way out; or what they can do now."""
+    broken = [check for check in checks if check.state is CheckState.PROBLEM]
+    if broken:
+        way_out = f"; {broken[0].way_out}" if broken[0].way_out else ""
+        return f"{broken[0].name} is broken: {plain(broken[0].seen, _SEEN_CHARS_MAX)}{way_out}"
+    found = {check.name: check for check in checks}
+    lacking = {name: [found[part] for part in parts if not _is_ok(found[part])] for name, parts in _ENGINES.items()}
+    if not lacking[LOCAL]:
+        return "everything is here; watch it with: remit demo"
+    for vendor in ("openai", "anthropic"):
+        if not lacking[vendor]:
+            return f'everything is here to ask {vendor}; try: remit run "Hello" --engine {vendor}:MODEL'
+        if _is_ok(found[f"{vendor}.key"]):
+            return f"{vendor} has a key, and its package is missing: {lacking[vendor][0].way_out}"
+    return "no model can be asked yet: remit models add smollm2 (on this machine), or set OPENAI_API_KEY or ANTHROPIC_API_KEY"
+
+
+def _is_ok(check: Check) -> bool:
+    return check.state is CheckState.OK
 
 
 def _of_terminal(terminal: Terminal) -> Check:

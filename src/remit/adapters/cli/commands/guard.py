@@ -9,7 +9,6 @@ import asyncio
 import os
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from cyclopts import Parameter
@@ -18,7 +17,7 @@ from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import stdin_bytes
 from remit.adapters.cli.options import COMMON, Common
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.core.failure import EXIT_OK, RemitError
+from remit.core.failure import EXIT_OK
 
 if TYPE_CHECKING:
     from remit.orchestrate.guard.guard import Guard
@@ -27,8 +26,6 @@ STREAM_UNREADABLE = "STREAM_UNREADABLE"
 
 # As much as a pipe holds.
 _CHUNK_BYTES = 65_536
-# How often runs hear what people have told them: promised are 200 ms, and a busy machine may need half of that.
-_HEAR_MS = 100
 
 
 def guard(
@@ -64,29 +61,15 @@ def guard(
 
 async def _talk(judge: "Guard", stream: BinaryIO, terminal: Terminal) -> None:
     """Answer line by line until there is no line more, or no reader of the answers."""
-    one_at_a_time = asyncio.Lock()
-    hearing = asyncio.create_task(_hear(judge, one_at_a_time))
     try:
         async for line, is_whole in _lines(stream, judge.line_bytes_max):
-            async with one_at_a_time:
-                answer = await judge.line(line) if is_whole else await judge.too_long(line)
+            answer = await judge.line(line) if is_whole else await judge.too_long(line)
             if answer is not None:
                 terminal.values(answer)
             if not terminal.is_heard:
                 break
     finally:
-        hearing.cancel()
-        await asyncio.gather(hearing, return_exceptions=True)
         await judge.close()
-
-
-async def _hear(judge: "Guard", one_at_a_time: asyncio.Lock) -> None:
-    while True:
-        await asyncio.sleep(_HEAR_MS / 1000)
-        # A store that cannot be read just now is read the next time.
-        with suppress(RemitError):
-            async with one_at_a_time:
-                await judge.hear()
 
 
 async def _lines(stream: BinaryIO, bytes_max: int) -> AsyncIterator[tuple[bytes, bool]]:

@@ -41,8 +41,7 @@ BEGIN = shlex.split("run --file ticket.txt --graph desk.graph.yaml --tools desk.
 
 ABOUT_MODEL = (
     "The model is SmolLM2-135M-Instruct, on this machine's processor, with no network and no key.",
-    "It is small (98 MB) so that it comes with the packages and answers within seconds; a grammar",
-    "holds it to the shapes that it is asked for.",
+    "It is small (98 MB) and answers within seconds; a grammar holds it to the shapes that it is asked for.",
 )
 ABOUT_RUN = ("It may look orders up by itself, and pay money back only when a person approves.",)
 
@@ -63,6 +62,10 @@ def demo(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Watch a real model handle a ticket: stopped for an approval, verified and replayed."""
+    from remit.assemble import kit_for
+
+    # A model that cannot be asked is said at once, before anything is made or told.
+    kit_for(engine, base=folder.absolute(), settings=common.settings())
     desk = Desk(terminal, set_up(folder), common.home, shown=str(folder))
     for line in (*(ABOUT_MODEL if engine == LOCAL else [f"The model is {engine}."]), *ABOUT_RUN):
         desk.say(line)

@@ -154,6 +154,10 @@ def standing_in_words(entry: RunEntry, standing: Standing) -> str:
     return f"waits: {entry.waiting_for}{where}" if entry.waiting_for else f"{standing.status}{where}"
 
 
+# How a run is listed whose calls an agent elsewhere proposes and makes.
+GUARDED = "guard"
+
+
 def next_commands(entry: RunEntry, standing: Standing, response: SystemResponse) -> Iterator[str]:
     """What can be typed next to get on with a run."""
     run_id = plain(entry.run_id, NAME_CHARS_MAX)
@@ -167,6 +171,10 @@ def next_commands(entry: RunEntry, standing: Standing, response: SystemResponse)
             yield f"remit signal {plain(paused, NAME_CHARS_MAX)} resume"
     elif standing.status == PAUSED:
         yield f"remit signal {run_id} resume"
+    elif entry.listing.mode == GUARDED:
+        # Only the agent elsewhere goes on with its conversation; others may end it.
+        if standing.status == OPEN:
+            yield f"remit signal {run_id} cancel"
     elif standing.status == OPEN:
         yield f"remit resume {run_id}"
     elif response.error is not None and response.error.retryable:

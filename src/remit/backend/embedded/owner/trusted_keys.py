@@ -33,8 +33,8 @@ TRUST_LIST_UNUSABLE = "TRUST_LIST_UNUSABLE"
 
 # How the fingerprint of a key begins.
 FINGERPRINT = "did:key:z"
-# No user has a million stores; a longer file is not the list.
-_LIST_BYTES_MAX = 256 << 20
+# No user has a hundred thousand stores; a longer file is not the list.
+_LIST_BYTES_MAX = 64 << 20
 _WRITABLE_BY_OTHERS = 0o022
 
 
@@ -95,7 +95,10 @@ class TrustList:
                 raise self._unusable(
                     f"may be written by others (owner {seen.st_uid}, mode {mode:o}); look what it says, then chmod 600"
                 )
-            return file.read(_LIST_BYTES_MAX).decode(errors="replace").splitlines()
+            if seen.st_size > _LIST_BYTES_MAX:
+                raise self._unusable(f"has {seen.st_size} bytes, more than {_LIST_BYTES_MAX}")
+            # Room is made for what is asked for, and not for what is there.
+            return file.read(seen.st_size).decode(errors="replace").splitlines()
 
     def _unusable(self, what: str) -> RequestRejected:
         message = f"{str(self.path)!r}, the list of the stores that are yours, {what}; REMIT_TRUST names another"
@@ -144,11 +147,12 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
             return Ownership(is_ours=False, why_not="it has no key, so it is unknown who made it")
     fingerprint = fingerprint_in(home)
     owners = owners_of(home)
-    if fingerprint in trusted.named or trusted.entries(fingerprint):
+    is_named = fingerprint in trusted.named
+    entries = () if is_named else trusted.entries(fingerprint)
+    if is_named or entries:
         load_signer(home)  # A key of ours that others may read is refused with its own code.
-    if fingerprint in trusted.named:
+    if is_named:
         return Ownership(is_ours=True, fingerprint=fingerprint, signers=trusted.named)
-    entries = trusted.entries(fingerprint)
     if not entries:
         why_not = f"the fingerprint of its key, {fingerprint}, is not in {trusted.path}"
         return Ownership(is_ours=False, fingerprint=fingerprint, why_not=why_not)

@@ -1,0 +1,79 @@
+"""What a user's type checker must know of remit: this file is read by type checkers and never run."""
+
+from dataclasses import dataclass
+from typing import Any, TypedDict, assert_type
+
+from pydantic import BaseModel
+
+from remit import AgentLoop, RedundantLoop, ScriptedEngine, SpecializedLoop, StructuredResponse, SystemResponse, tool
+
+
+class Model(BaseModel):
+    """A pydantic model."""
+
+    item: str
+
+
+@dataclass
+class Plain:
+    """A dataclass."""
+
+    item: str
+
+
+class Keys(TypedDict):
+    """A typed dict."""
+
+    item: str
+
+
+SCHEMA: dict[str, Any] = {"type": "object"}
+
+
+@tool
+def stock(item: str, *, fast: bool = False) -> int:
+    """How many there are."""
+    return len(item) if fast else 0
+
+
+@tool(effect="read", network=False)
+async def look_up(number: int) -> str:
+    """Look an order up."""
+    return str(number)
+
+
+def plain(number: int) -> str:
+    """A function without a declaration."""
+    return str(number)
+
+
+async def tools_keep_their_signatures() -> None:
+    assert_type(stock("lamp", fast=True), int)
+    assert_type(await look_up(3), str)
+    several = [stock, look_up, plain]
+    AgentLoop("local", tools=several)
+    SpecializedLoop("local", schema=Model, tools=[stock, plain])
+
+
+async def results_are_typed() -> None:
+    engine = ScriptedEngine([])
+    agent = AgentLoop(engine)
+    assert_type(await agent.chat("hi"), SystemResponse)
+    assert_type(await agent.chat_structured("hi", schema=Model), StructuredResponse[Model])
+    assert_type((await agent.produce("hi", Plain)).value, Plain)
+    assert_type((await agent.chat_structured("hi", SCHEMA)).value, Any)
+    loop = SpecializedLoop(engine, schema=Model)
+    assert_type(loop, SpecializedLoop[Model])
+    assert_type((await loop.call("hi")).value, Model)
+    assert_type((await (await loop.start("hi")).result()).value, Model)
+    assert_type((await loop.approve("run/1.2", by="ada")).value.item, str)
+    assert_type(SpecializedLoop(engine, schema=Keys).call_sync("hi").value["item"], str)
+    assert_type(SpecializedLoop(engine, schema=list[int]).call_sync("hi").value, list[int])
+    vote = await RedundantLoop(engine, schema=Plain).call("hi")
+    assert_type(vote.value, Plain)
+    assert_type(vote.response.value, Plain)
+    stream = loop.stream("hi")
+    assert_type([piece.text async for piece in stream], list[str])
+    assert_type((await stream).value, Model)
+    untyped = SpecializedLoop(engine, schema=SCHEMA)
+    assert_type((await untyped.call("hi")).value, Any)
