@@ -5,6 +5,7 @@ import json
 
 from benchmarks.authorization import authorization_lines, authorization_values, measure_authorization
 from benchmarks.constrain import constrain_in_rounds, constrain_lines
+from benchmarks.doors import door_lines, doors_in_rounds
 from benchmarks.local import local_lines, local_values, measure_local
 from benchmarks.measure import FULL
 from benchmarks.report import as_text, as_values, measure
@@ -18,14 +19,23 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
     report, votes, constrained = measure(FULL), votes_in_rounds(FULL), constrain_in_rounds(FULL)
-    authorized, local = measure_authorization(), measure_local()
+    doors, authorized, local = doors_in_rounds(FULL), measure_authorization(), measure_local()
     if options.json:
         voted = [figure_values(figure) for figure in votes]
         shaped = [figure_values(figure) for figure in constrained]
         more = {"votes": voted, "structured": shaped, "authorization": authorization_values(authorized)}
-        print(json.dumps({**as_values(report), **more, "local": local_values(local)}))
+        told = {"doors": [figure_values(figure) for figure in doors], "local": local_values(local)}
+        print(json.dumps({**as_values(report), **more, **told}))
     else:
-        shown = (*constrain_lines(constrained), "", *vote_lines(votes), "", *authorization_lines(authorized))
+        shown = (
+            *door_lines(doors),
+            "",
+            *constrain_lines(constrained),
+            "",
+            *vote_lines(votes),
+            "",
+            *authorization_lines(authorized),
+        )
         parts = (*shown, "", *local_lines(local))
         print(as_text(report), "", *parts, sep="\n")
 

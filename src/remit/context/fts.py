@@ -8,7 +8,6 @@ Rule 5: one connection, one lock; the index may be used from any thread, and blo
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
@@ -195,6 +194,8 @@ class DocumentIndex:
         self._name = str(path) if path is not None else ":memory:"
         self._chunk_chars_max, self._overlap_chars = chunk_chars_max, overlap_chars
         self._lock = Lock()
+        import sqlite3
+
         with self._readable():
             self._connection = sqlite3.connect(self._name, check_same_thread=False, isolation_level=None)
         try:
@@ -319,6 +320,8 @@ class DocumentIndex:
     @contextmanager
     def _readable(self) -> Iterator[None]:
         """Say what is wrong with the file instead of raising what SQLite raises."""
+        import sqlite3
+
         try:
             yield
         except sqlite3.Error as error:

@@ -20,5 +20,8 @@ class _Late(Generic[AnyStr]):
 
 
 def regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """As `re.compile`, and compiled when it is first used. Call its methods; the functions of `re` do not take it."""
+    """As `re.compile`, and compiled when it is first used.
+
+    Call its methods where they are needed: one that is taken at once compiles it. The functions of `re` do not take it.
+    """
     return cast(re.Pattern[AnyStr], _Late(pattern, flags))

@@ -37,7 +37,7 @@ DESCRIPTION_CHARS_MAX = 1000
 VECTORS_MAX = 4096
 
 # Sentences, lines, and what `and` or `then` joins.
-_joints = regex(r"(?<=[.?!;])\s+|[\n;]+|,?\s+(?:and|then)\s+(?:then\s+|also\s+)?", re.IGNORECASE).split
+_joints = regex(r"(?<=[.?!;])\s+|[\n;]+|,?\s+(?:and|then)\s+(?:then\s+|also\s+)?", re.IGNORECASE)
 # Courtesies that many requests share with many descriptions ("Tell me", "Show me") and that say nothing of the tool.
 _courtesies = regex(
     r"\b(?:please|(?:tell|show|give) me|let me know|(?:can|could|would|will) you|i (?:want|would like|need) (?:you )?to)\b",
@@ -119,7 +119,7 @@ def embedding_router() -> EmbeddingRouter:
 def clauses_of(words: str) -> list[str]:
     """The parts of a request that may each ask for something, and last the request as a whole."""
     whole = words[:WORDS_CHARS_MAX].strip()
-    parts = [part for part in _joints(whole) if part and part.strip()]
+    parts = [part for part in _joints.split(whole) if part and part.strip()]
     return [_bare(clause) for clause in (*parts[:CLAUSES_MAX], whole)] if whole else []
 
 

@@ -27,7 +27,7 @@ SCORED_BEFORE = "scored_before"
 # How soon repetitions stop counting, and how far length counts: the usual figures of BM25.
 _SATURATION, _LENGTH_SHARE = 1.2, 0.75
 
-_words = regex(r"[^\W_]+").findall
+_words = regex(r"[^\W_]+")
 
 
 def rerank(
@@ -46,7 +46,7 @@ def rerank(
 
 
 def _scores(query: str, texts: Sequence[Mapping[str, int]]) -> list[float]:
-    asked = dict.fromkeys(word.casefold() for word in _words(query[:QUERY_CHARS_MAX]))
+    asked = dict.fromkeys(word.casefold() for word in _words.findall(query[:QUERY_CHARS_MAX]))
     weights = {word: _rarity(sum(word in text for text in texts), len(texts)) for word in asked}
     total = sum(weights.values())
     lengths = [sum(text.values()) for text in texts]
@@ -73,7 +73,7 @@ def _counted(candidate: Candidate) -> Counter[str]:
     if not isinstance(candidate.content, str):
         message = f"candidate from {candidate.source[:80]!r} is named by its digest; read its text before reranking"
         raise RequestRejected(RERANK_INVALID, message)
-    return Counter(word.casefold() for word in _words(candidate.content[:CANDIDATE_CHARS_MAX]))
+    return Counter(word.casefold() for word in _words.findall(candidate.content[:CANDIDATE_CHARS_MAX]))
 
 
 def _rescored(candidate: Candidate, score: float) -> Candidate:

@@ -35,7 +35,7 @@ LIMIT_REFUSED = "LIMIT_REFUSED"
 # Lists of words, fields and values are written by people.
 LIST_ENTRIES_MAX = 500
 # Citations stand in brackets, one or several: [1], [2, 3].
-_citations = regex(r"\[(\d{1,4}(?:\s?,\s?\d{1,4}){0,20})\]").finditer
+_citations = regex(r"\[(\d{1,4}(?:\s?,\s?\d{1,4}){0,20})\]")
 
 
 class Said(NamedTuple):
@@ -154,10 +154,10 @@ def _must_not_mention(words: tuple[str, ...]) -> Judge:
 
 def _folded(text: str) -> str:
     """A text without case, as words between single blanks, so that a word is not found inside another."""
-    return f" {' '.join(_spoken(text.casefold()))} "
+    return f" {' '.join(_spoken.findall(text.casefold()))} "
 
 
-_spoken = regex(r"\w+").findall
+_spoken = regex(r"\w+")
 
 
 def _required_fields(fields: tuple[str, ...]) -> Judge:
@@ -219,7 +219,7 @@ def _citing(check: Citations) -> Judge:
         raise _refused(f"citations_min={check.citations_min} must be 0 or more")
 
     def judge(text: str, sources: int) -> Iterator[Said]:
-        cited = {int(number) for found in _citations(text) for number in found[1].split(",")}
+        cited = {int(number) for found in _citations.finditer(text) for number in found[1].split(",")}
         if len(cited) < check.citations_min:
             limit = f"citations_min={check.citations_min}"
             yield Said(f"cites {len(cited)} sources; cite them by number, as in [1]", "", limit)

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from remit.core.failure import RequestRejected
-from remit.core.schema import strict_yaml
+from remit.core.schema import yaml_values
 from remit.core.schema.strict_yaml import YAML_BYTES_MAX, YAML_DEPTH_MAX, YamlFault, parse_yaml, read_yaml, write_yaml
 
 
@@ -14,7 +14,7 @@ from remit.core.schema.strict_yaml import YAML_BYTES_MAX, YAML_DEPTH_MAX, YamlFa
 def _loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything holds for both loaders of the package; which one is there depends on how it was built."""
     if request.param == "in Python":
-        monkeypatch.setattr(strict_yaml, "_LOADER", yaml.SafeLoader)
+        monkeypatch.setattr(yaml_values, "_LOADER", yaml.SafeLoader)
 
 
 def rejection_of(text: str) -> RequestRejected:

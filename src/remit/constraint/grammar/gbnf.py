@@ -47,8 +47,8 @@ _TOKEN = regex(
 )
 # An end for programs that read texts as C does, and halves of characters, which no text holds. Behind a backslash that stands
 # for itself, a u begins nothing.
-_no_character = regex(r"(?P<raw>[\0\ud800-\udfff])|(?<!\\)(?:\\\\)*(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})").search
-_char = regex(rf"{_CHAR}|.", re.DOTALL).findall
+_no_character = regex(r"(?P<raw>[\0\ud800-\udfff])|(?<!\\)(?:\\\\)*(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})")
+_char = regex(rf"{_CHAR}|.", re.DOTALL)
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -141,7 +141,9 @@ class _Reader:
         token = self._token
         match token.kind, token.text:
             case "literal", _:
-                found: Sequence = tuple([Chars(((ord(c), ord(c)),)) for c in map(_decoded, _char(token.text[1:-1]))])
+                found: Sequence = tuple(
+                    [Chars(((ord(c), ord(c)),)) for c in map(_decoded, _char.findall(token.text[1:-1]))]
+                )
             case "chars", _:
                 found = (self._chars(token),)
             case "mark", ".":
@@ -214,7 +216,7 @@ class _Reader:
     def _chars(self, token: _Token) -> Chars:
         inner = token.text[1:-1]
         is_negated = inner.startswith("^")
-        raw = _char(inner[1:] if is_negated else inner)
+        raw = _char.findall(inner[1:] if is_negated else inner)
         ranges: list[tuple[int, int]] = []
         place = 0
         while place < len(raw):
@@ -254,7 +256,7 @@ class _Reader:
         at = 0
         while at < len(self._text):
             found = _TOKEN.match(self._text, at)
-            if found is not None and (odd := _no_character(found[0])) is not None:
+            if found is not None and (odd := _no_character.search(found[0])) is not None:
                 kind = odd.lastgroup or ""
                 self._refuse(at + odd.start(kind), f"{odd[kind]!r} is no character, or half of one; leave it out")
             if found is None or found.lastgroup is None:

@@ -28,10 +28,10 @@ LEVELS_MAX = 800
 ENTRIES_MAX = 100_000
 
 _COUNTS = ("minItems", "maxItems")
-_json_at = regex(r"%json\s*").finditer
+_json_at = regex(r"%json\s*")
 # Texts and regular expressions; what opens in them is no group.
-_terminals = regex(r""""(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/""").sub
-_openings = regex(r"[(\[]").findall
+_terminals = regex(r""""(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/""")
+_openings = regex(r"[(\[]")
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -39,7 +39,7 @@ def hazard_in(lark: str) -> str:
     """What in a grammar would be too much; empty when nothing is."""
     rules, schemas = _parted(lark)
     # Every rule may lead to the next, and each of its groups is a level of its own.
-    levels = sum(1 + len(_openings(_terminals("", line))) for line in rules)
+    levels = sum(1 + len(_openings.findall(_terminals.sub("", line))) for line in rules)
     if levels > LEVELS_MAX:
         return f"its rules and groups are {levels}, levels_max={LEVELS_MAX}; write fewer"
     for schema in schemas:
@@ -56,7 +56,7 @@ def _parted(lark: str) -> tuple[list[str], list[Any]]:
     """The lines of a grammar without its schemas, and the schemas."""
     schemas: list[Any] = []
     rest, at = "", 0
-    for found in _json_at(lark):
+    for found in _json_at.finditer(lark):
         try:
             schema, end = _decode(lark, found.end())
         except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ MARK = "%llguidance"
 # What a library says about a grammar may be as long as the grammar.
 _PROBLEM_CHARS_MAX = 300
 # llguidance begins its errors with line and column: `2(14): lexer error`, or `at 1(8): unknown name`.
-_place = regex(r"(?:at )?(\d+)\((\d+)\): (.*)", re.DOTALL).match
+_place = regex(r"(?:at )?(\d+)\((\d+)\): (.*)", re.DOTALL)
 
 
 def is_gbnf(grammar: str) -> bool:
@@ -163,7 +163,7 @@ def llguidance() -> ModuleType:
 
 
 def _refused(problem: str) -> RequestRejected:
-    found = _place(problem)
+    found = _place.match(problem)
     if found is None:
         return RequestRejected(GRAMMAR_INVALID, f"the grammar is refused: {_first_line(problem)}")
     line, column = int(found[1]), int(found[2])

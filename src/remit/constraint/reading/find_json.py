@@ -26,24 +26,22 @@ REPAIR_CHARS_MAX = 1_048_576
 VALUES_MAX = 1_000
 
 BOM = "\ufeff"
-_reasoning = regex(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL).match
-_open_reasoning = regex(r"\s*+<(?:think|thinking|reasoning)>").match
+_reasoning = regex(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_open_reasoning = regex(r"\s*+<(?:think|thinking|reasoning)>")
 # What looks ahead is never tried otherwise, so the body is read once. A group that repeats possessively would do the same,
 # and before 3.11.5 Python matches such a group wrongly.
-_fenced = regex(
-    r"\s*+(```|~~~)[\w+-]*+[ \t]*+\r?\n(?=(?P<body>(?:(?!\1).)*))(?P=body)(?P<close>\1)?\s*+\Z", re.DOTALL
-).match
-_number_last = regex(r"[+-]?\.?[0-9][\w.+-]*+\Z").match
+_fenced = regex(r"\s*+(```|~~~)[\w+-]*+[ \t]*+\r?\n(?=(?P<body>(?:(?!\1).)*))(?P=body)(?P<close>\1)?\s*+\Z", re.DOTALL)
+_number_last = regex(r"[+-]?\.?[0-9][\w.+-]*+\Z")
 _fence_marks = regex(r"(?:```|~~~)[\w+-]*")
-_fence_line = regex(r"^[ \t]*+(?:```|~~~)([\w+-]*+)[ \t]*+\r?$", re.MULTILINE).finditer
-_structural = regex(r"[{}\[\]\"]").search
-_member_first = regex(r'"[^"\n]{1,200}"\s*:').match
-_bracket = regex(r"[{\[]").search
-_prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}').match
-_suspect = regex(r"[\"':{}\[\]]").search
-_only_closers = regex(r"[\s\]}]+").fullmatch
+_fence_line = regex(r"^[ \t]*+(?:```|~~~)([\w+-]*+)[ \t]*+\r?$", re.MULTILINE)
+_structural = regex(r"[{}\[\]\"]")
+_member_first = regex(r'"[^"\n]{1,200}"\s*:')
+_bracket = regex(r"[{\[]")
+_prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}')
+_suspect = regex(r"[\"':{}\[\]]")
+_only_closers = regex(r"[\s\]}]+")
 
-_footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]").match
+_footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]")
 _VALUE_FIRST = "\"'{[0123456789-"
 
 _KINDS: dict[type, str] = {dict: "object", list: "array"}
@@ -85,9 +83,9 @@ def find_json(text: str, log: RepairLog, *, kinds: Collection[str], words: Colle
         return whole
     if body[begin] == "{" and body.startswith('\\"', begin + 1):
         return _unescaped(body, begin, log)
-    if _member_first(body, begin):
+    if _member_first.match(body, begin):
         return _opened(body, begin, log, len(text))
-    if _bracket(body, begin) is None:
+    if _bracket.search(body, begin) is None:
         word = _worded(body[begin:], words)
         if word is None:
             return _alone(body, begin, log)
@@ -102,18 +100,18 @@ def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
     if text.startswith(BOM):
         log.note(RepairCode.BOM_REMOVED, 0, BOM)
         begin = 1
-    if (found := _reasoning(text, begin)) is not None:
+    if (found := _reasoning.match(text, begin)) is not None:
         log.note(RepairCode.REASONING_REMOVED, begin, found[0].strip())
         begin = found.end()
-    elif _open_reasoning(text, begin):
+    elif _open_reasoning.match(text, begin):
         raise Unreadable(Reason.CUT_OFF, begin, "the text ends within the reasoning")
-    if (fenced := _fenced(text, begin)) is not None:
+    if (fenced := _fenced.match(text, begin)) is not None:
         log.note(RepairCode.FENCE_REMOVED, begin, fenced[1])
         begin, end = fenced.start("body"), fenced.end("body")
         end -= len(fenced["body"]) - len(fenced["body"].rstrip())
     while begin < end and text[begin].isspace():
         begin += 1
-    if fenced is not None and not fenced["close"] and _number_last(text, begin):
+    if fenced is not None and not fenced["close"] and _number_last.match(text, begin):
         raise Unreadable(Reason.CUT_OFF, begin, "the text ends within its fence, with a number that may go on")
     return begin, end
 
@@ -121,7 +119,7 @@ def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
 def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) -> Found | None:
     """The value of the fence that is whole, where the model had begun it in others before and broken off."""
     fences = _fences(body, begin)
-    if len(fences) < 2 or _structural(_around(body, begin, fences)):
+    if len(fences) < 2 or _structural.search(_around(body, begin, fences)):
         return None
     pieces = [body[start:end].strip() for start, end in fences]
     cut = [piece for piece in pieces[:-1] if _is_cut(piece)]
@@ -143,7 +141,7 @@ def _fences(body: str, begin: int) -> list[tuple[int, int]]:
     """Where the fences of a text begin and end; none where the last has no end. A mark with a word ends one and begins one."""
     found: list[tuple[int, int]] = []
     opened = -1
-    for mark in _fence_line(body, begin):
+    for mark in _fence_line.finditer(body, begin):
         if opened >= 0:
             found.append((opened, mark.start()))
         opened = mark.end() if mark[1] or opened < 0 else -1
@@ -243,9 +241,9 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tu
     strong: list[_Candidate] = []
     weak: list[_Candidate] = []
     at = begin
-    while (bracket := _bracket(body, at)) is not None:
+    while (bracket := _bracket.search(body, at)) is not None:
         start = bracket.start()
-        prose = _prose_bracket(body, start)
+        prose = _prose_bracket.match(body, start)
         log = RepairLog()
         reader = Reader(body, start, log, chars=chars)
         try:
@@ -259,7 +257,7 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tu
             continue
         at = reader.at
         found = _Candidate(value, start, at, log, reader.bare_words)
-        may_be_prose = reader.bare_words or (_footnote(body, start) is not None and "array" not in kinds)
+        may_be_prose = reader.bare_words or (_footnote.match(body, start) is not None and "array" not in kinds)
         (weak if prose is not None and may_be_prose else strong).append(found)
         if len(strong) + len(weak) > VALUES_MAX:
             raise Unreadable(Reason.SEVERAL_VALUES, start, f"the text holds more than values_max={VALUES_MAX} values")
@@ -281,9 +279,9 @@ def _check_rest(body: str, end: int, log: RepairLog) -> None:
     rest = body[end:].strip()
     if not rest:
         return
-    if _only_closers(rest):
+    if _only_closers.fullmatch(rest):
         log.note(RepairCode.CLOSER_DROPPED, end, rest)
-    elif rest[0] in ",:\"'" and _suspect(rest, 1):
+    elif rest[0] in ",:\"'" and _suspect.search(rest, 1):
         raise Unreadable(Reason.UNEXPECTED, end, f"{rest[:10]!r} follows the value and may belong to it")
     else:
         _note_removed(rest, end, log)

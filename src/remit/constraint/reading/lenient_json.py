@@ -30,26 +30,26 @@ from remit.core.regex import regex
 # More digits than any quantity has; reading very many takes long, and Python refuses to.
 DIGITS_MAX = 1000
 
-_is_json = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
-_is_hex = regex(r"-?0[xX][0-9a-fA-F]+").fullmatch
-_is_grouped = regex(r"-?[1-9][0-9]{0,2}(?:_[0-9]{3})+").fullmatch
-_has_zeros = regex(r"-?0[0-9]").match
-_is_open = regex(r"-|-?[0-9]+(?:\.|(?:\.[0-9]+)?[eE][+-]?)").fullmatch
-_no_number = regex(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE).fullmatch
+_is_json = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_is_hex = regex(r"-?0[xX][0-9a-fA-F]+")
+_is_grouped = regex(r"-?[1-9][0-9]{0,2}(?:_[0-9]{3})+")
+_has_zeros = regex(r"-?0[0-9]")
+_is_open = regex(r"-|-?[0-9]+(?:\.|(?:\.[0-9]+)?[eE][+-]?)")
+_no_number = regex(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 
 
 def is_unfinished(token: str) -> bool:
     """Whether something must follow for a token to be a number."""
-    return _is_open(token) is not None
+    return _is_open.fullmatch(token) is not None
 
 
 def read_numeral(token: str, at: int, log: RepairLog) -> int | float:
     """The number that a token means."""
     if len(token) > DIGITS_MAX:
         raise Unreadable(Reason.TOO_LONG, at, f"a number has {len(token)} characters, digits_max={DIGITS_MAX}")
-    if _no_number(token):
+    if _no_number.fullmatch(token):
         raise Unreadable(Reason.NO_NUMBER, at, f"{token} is no number of JSON; it may stand for null or for a mistake")
-    if (found := _is_json(token)) is not None:
+    if (found := _is_json.fullmatch(token)) is not None:
         return _number(token, at, is_fraction=bool(found[1] or found[2]))
     plain = _plain(token, at)
     log.note(RepairCode.NUMBER_REWRITTEN, at, token, str(plain))
@@ -58,17 +58,17 @@ def read_numeral(token: str, at: int, log: RepairLog) -> int | float:
 
 def _plain(token: str, at: int) -> int | float:
     bare = token.removeprefix("+")
-    if _is_hex(bare):
+    if _is_hex.fullmatch(bare):
         return int(bare, 16)
-    if _is_grouped(bare):
+    if _is_grouped.fullmatch(bare):
         return int(bare)
-    if _has_zeros(bare):
+    if _has_zeros.match(bare):
         message = f"{token} begins with a zero: it may be decimal, octal, or a text of digits"
         raise Unreadable(Reason.NUMBER_UNCLEAR, at, message)
     sign, digits = ("-", bare[1:]) if bare.startswith("-") else ("", bare)
     filled = f"{sign}0{digits}" if digits.startswith(".") else bare
     filled = f"{filled}0" if filled.endswith(".") else filled
-    if (found := _is_json(filled)) is None:
+    if (found := _is_json.fullmatch(filled)) is None:
         raise Unreadable(Reason.UNEXPECTED, at, f"{token:.40} is no number")
     return _number(filled, at, is_fraction=bool(found[1] or found[2]))
 
@@ -90,16 +90,16 @@ def _number(token: str, at: int, *, is_fraction: bool) -> int | float:
 _UNSEEN = "\u200b\u2060\ufeff"
 _ELLIPSIS = "\u2026"
 
-_space = regex(r"[ \t\n\r]*+").match
-_line_comment = regex(r"(?://|\#)[^\n]*+").match
-_block_comment = regex(r"/\*.*?\*/", re.DOTALL).match
-_structural = regex(r"[\"{}\[\]]").search
+_space = regex(r"[ \t\n\r]*+")
+_line_comment = regex(r"(?://|\#)[^\n]*+")
+_block_comment = regex(r"/\*.*?\*/", re.DOTALL)
+_structural = regex(r"[\"{}\[\]]")
 
 
 def skip(text: str, at: int, log: RepairLog) -> int:
     """Where the next token begins."""
     while True:
-        found = _space(text, at)
+        found = _space.match(text, at)
         assert found is not None, "nothing is space as well"
         at = found.end()
         character = text[at : at + 1]
@@ -119,14 +119,14 @@ def elided(at: int) -> Unreadable:
 
 def _behind_comment(text: str, at: int, log: RepairLog) -> int:
     if text.startswith("/*", at):
-        found = _block_comment(text, at)
+        found = _block_comment.match(text, at)
         if found is None:
             raise Unreadable(Reason.CUT_OFF, at, "a comment has no end")
     else:
-        found = _line_comment(text, at)
+        found = _line_comment.match(text, at)
         if found is None:
             raise Unreadable(Reason.UNEXPECTED, at, "a slash begins a comment only where another one follows")
-        if found.end() == len(text) and _structural(found[0]):
+        if found.end() == len(text) and _structural.search(found[0]):
             raise Unreadable(Reason.COMMENT_UNCLEAR, at, "a comment may end within the last line")
     if "..." in found[0] or _ELLIPSIS in found[0]:
         raise elided(at)
@@ -134,16 +134,16 @@ def _behind_comment(text: str, at: int, log: RepairLog) -> int:
     return found.end()
 
 
-_numeral = regex(r"[+-]?[0-9A-Za-z_.]++(?:(?<=[eE])[+-][0-9]*+)?").match
-_number_first = regex(r"-?[0-9]").match
-_word = regex(r"[^\W\d][\w$]*+").match
-_phrase = regex(r"[^\W\d][\w$ \t.-]*+").match
-_name = regex(rf"[^\W\d][\w$-]{{0,{KEY_CHARS_MAX}}}|\$[\w$-]{{1,{KEY_CHARS_MAX}}}|[0-9]{{1,20}}").match
-_colon = regex(r"\s*+[:=]").match
+_numeral = regex(r"[+-]?[0-9A-Za-z_.]++(?:(?<=[eE])[+-][0-9]*+)?")
+_number_first = regex(r"-?[0-9]")
+_word = regex(r"[^\W\d][\w$]*+")
+_phrase = regex(r"[^\W\d][\w$ \t.-]*+")
+_name = regex(rf"[^\W\d][\w$-]{{0,{KEY_CHARS_MAX}}}|\$[\w$-]{{1,{KEY_CHARS_MAX}}}|[0-9]{{1,20}}")
+_colon = regex(r"\s*+[:=]")
 _member_ahead = regex(
     rf"""(?:"[^"\n]{{0,{KEY_CHARS_MAX}}}"|'[^'\n]{{0,{KEY_CHARS_MAX}}}'|[^\W\d][\w$-]{{0,{KEY_CHARS_MAX}}})\s*+[:=]"""
-).match
-_only_closers_ahead = regex(r"[\s\]}]*+(?:\Z|```)").match
+)
+_only_closers_ahead = regex(r"[\s\]}]*+(?:\Z|```)")
 _CLOSES = {"}": dict, "]": list}
 
 
@@ -210,7 +210,7 @@ class Reader:
             return text
         if character.isdecimal() or character in ("-", "+", "."):
             return self._number()
-        if (found := _word(self._text, self.at)) is not None:
+        if (found := _word.match(self._text, self.at)) is not None:
             return self._worded(found[0])
         if not character:
             raise Unreadable(Reason.CUT_OFF, self.at, "the text ends where a value should stand")
@@ -255,8 +255,8 @@ class Reader:
             return key
         if character == "." or character == "\u2026":
             raise elided(self.at)
-        found = _name(self._text, self.at)
-        if found is None or not _colon(self._text, found.end()):
+        found = _name.match(self._text, self.at)
+        if found is None or not _colon.match(self._text, found.end()):
             if found is not None and found.end() == len(self._text):
                 raise Unreadable(Reason.CUT_OFF, self.at, "the text ends within a key")
             raise self._unexpected("a key")
@@ -309,7 +309,7 @@ class Reader:
             self._ledger.note(RepairCode.CLOSER_ADDED, self.at, "", closer)
         elif character in _CLOSES or character == "`":
             of_another = character == "`" or any(type(each) is _CLOSES[character] for each in self._open)
-            if not of_another or not _only_closers_ahead(self._text, self.at):
+            if not of_another or not _only_closers_ahead.match(self._text, self.at):
                 raise self._unexpected(f"{closer!r}")
             self._ledger.note(RepairCode.CLOSER_ADDED, self.at, "", closer)
         else:
@@ -339,7 +339,7 @@ class Reader:
 
     def _is_member_ahead(self, ended: int) -> bool:
         del ended
-        return _member_ahead(self._text, self.at) is not None
+        return _member_ahead.match(self._text, self.at) is not None
 
     def _is_item_ahead(self, ended: int) -> bool:
         character = self._text[self.at]
@@ -351,13 +351,13 @@ class Reader:
 
     def _is_plain_ahead(self) -> bool:
         """Whether a number or a literal follows."""
-        word = _word(self._text, self.at)
-        return _number_first(self._text, self.at) is not None if word is None else is_literal(word[0])
+        word = _word.match(self._text, self.at)
+        return _number_first.match(self._text, self.at) is not None if word is None else is_literal(word[0])
 
     def _number(self) -> int | float:
         if self._text.startswith("...", self.at):
             raise elided(self.at)
-        found = _numeral(self._text, self.at)
+        found = _numeral.match(self._text, self.at)
         token = found[0] if found is not None else self._text[self.at]
         end = self.at + len(token)
         # Within a bracket that is still open the text was cut, perhaps within the number.
@@ -380,7 +380,7 @@ class Reader:
         return self._bare()
 
     def _bare(self) -> BareWord:
-        found = _phrase(self._text, self.at)
+        found = _phrase.match(self._text, self.at)
         assert found is not None, "a word begins here"
         word = BareWord(found[0].rstrip())
         word.at = self.at

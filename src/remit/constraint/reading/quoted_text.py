@@ -63,11 +63,11 @@ _FOLLOWS = {
     ),
     Place.ROOT: regex(r"\s*+\Z"),
 }
-_plain = regex(r'"([^"\\\x00-\x1f]*+)"').match
-_colon_follows = regex(r"\s*+:").match
-_four_digits = regex(r"[0-9a-fA-F]{4}").match
-_two_digits = regex(r"[0-9a-fA-F]{2}").match
-_upto = {closers: regex(rf"[^{closers}\\\x00-\x1f]++").match for closers in set(CLOSERS.values())}
+_plain = regex(r'"([^"\\\x00-\x1f]*+)"')
+_colon_follows = regex(r"\s*+:")
+_four_digits = regex(r"[0-9a-fA-F]{4}")
+_two_digits = regex(r"[0-9a-fA-F]{2}")
+_upto = {closers: regex(rf"[^{closers}\\\x00-\x1f]++") for closers in set(CLOSERS.values())}
 
 
 class Quoted(NamedTuple):
@@ -79,7 +79,7 @@ class Quoted(NamedTuple):
 
 def read_quoted(source: str, at: int, place: Place, log: RepairLog) -> Quoted:
     """The text that begins with the quote at this place."""
-    found = _plain(source, at)
+    found = _plain.match(source, at)
     if found is not None and _FOLLOWS[place].match(source, found.end()):
         return Quoted(found[1], found.end())
     if place is not Place.KEY and source.startswith(TRIPLE, at):
@@ -116,7 +116,7 @@ class _Text:
         source = self._source
         if source[self._begin] != '"':
             self._ledger.note(RepairCode.QUOTES_REPLACED, self._begin, source[self._begin], '"')
-        upto = _upto[self._closers]
+        upto = _upto[self._closers].match
         while self._at < len(source):
             if (found := upto(source, self._at)) is not None:
                 self._parts.append(found[0])
@@ -151,7 +151,7 @@ class _Text:
             opens = self._inside % 2 == 0
             is_first = self._at == self._begin + 1
             fits = not after.isspace() and (is_first or not before.isalnum()) if opens else not before.isspace()
-            if not after or not fits or _colon_follows(self._source, self._at + 1):
+            if not after or not fits or _colon_follows.match(self._source, self._at + 1):
                 raise self._unclear()
             self._inside += 1
         self._ledger.note(RepairCode.QUOTE_ESCAPED, self._at, character, f"\\{character}")
@@ -164,9 +164,9 @@ class _Text:
         letter = self._source[self._at + 1 : self._at + 2]
         if letter in _ESCAPES and letter:
             self._take(_ESCAPES[letter], 2)
-        elif letter == "u" and (found := _four_digits(self._source, self._at + 2)):
+        elif letter == "u" and (found := _four_digits.match(self._source, self._at + 2)):
             self._take(chr(int(found[0], 16)), 6)
-        elif letter == "x" and (found := _two_digits(self._source, self._at + 2)):
+        elif letter == "x" and (found := _two_digits.match(self._source, self._at + 2)):
             self._ledger.note(RepairCode.ESCAPE_REPLACED, self._at, f"\\x{found[0]}", f"\\u00{found[0]}")
             self._take(chr(int(found[0], 16)), 4)
         elif letter and letter in self._closers + _APOSTROPHES:

@@ -32,7 +32,7 @@ DEPTH_MAX = 128
 FRACTION_MIN, FRACTION_MAX = 1e-4, 1e15
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_search_astral = regex(rb"[\xf0-\xf4]").search
+_search_astral = regex(rb"[\xf0-\xf4]")
 
 
 class CanonicalFault(StrEnum):
@@ -67,7 +67,7 @@ def canonical_json(value: Any) -> bytes:
     try:
         if _is_plain(value, DEPTH_MAX):
             data = _encode(value)
-            if data.isascii() or not _search_astral(data):
+            if data.isascii() or not _search_astral.search(data):
                 return data
         parts: list[str] = []
         _write(value, parts, DEPTH_MAX)

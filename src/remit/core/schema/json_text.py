@@ -21,16 +21,16 @@ from remit.core.regex import regex
 # Of a key that stands twice, an error shows as much.
 _KEY_CHARS_MAX = 80
 # The library says in these words that a key stands twice, and that a text nests deeper than its 200 levels.
-_REPEATED = regex(r'Detected duplicate key "(.*)"', re.DOTALL).fullmatch
+_REPEATED = regex(r'Detected duplicate key "(.*)"', re.DOTALL)
 _TOO_DEEP = "recursion limit exceeded"
-_place = regex(r"(.*) at line (\d+) column (\d+)", re.DOTALL).fullmatch
+_place = regex(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
 _AT_END = "EOF "
 # The bytes that go on with a character, so all others are one each.
 _CONTINUING = bytes(range(0x80, 0xC0))
 # No group repeats possessively here: before 3.11.5 Python matches such a group wrongly.
-_numbers = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|(?P<number>-?[0-9][0-9.eE+-]*+)', re.DOTALL).finditer
+_numbers = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|(?P<number>-?[0-9][0-9.eE+-]*+)', re.DOTALL)
 # A number has to be long, or to have an exponent of three digits, to be beyond a double.
-_may_be_infinite = regex(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}").search
+_may_be_infinite = regex(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
 
 _decode_kept = msgspec.json.Decoder().decode
 
@@ -58,7 +58,7 @@ def parse_json(text: str | bytes) -> Any:
         value = from_json(data, allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:
         raise _not_json(str(error), data) from None
-    if _may_be_infinite(data) is not None and not _is_finite(value):
+    if _may_be_infinite.search(data) is not None and not _is_finite(value):
         raise NotJson("a number is beyond what a double holds", _infinite_at(data))
     return value
 
@@ -96,7 +96,7 @@ def _repeated(key: str) -> str:
 
 def _not_json(said: str, data: bytes) -> NotJson:
     """What the library says, its line and its column, which it counts in bytes, made the number of a character."""
-    found = _place(said)
+    found = _place.fullmatch(said)
     if found is None:
         return NotJson(said, 0)
     line_begin = 0
@@ -105,14 +105,14 @@ def _not_json(said: str, data: bytes) -> NotJson:
     # A text that ends too early goes wrong behind its last character, whatever that is.
     end = len(data) if said.startswith(_AT_END) else max(line_begin + int(found[3]) - 1, 0)
     at = len(data[:end].translate(None, _CONTINUING))
-    if (repeated := _REPEATED(found[1])) is not None:
+    if (repeated := _REPEATED.fullmatch(found[1])) is not None:
         return KeyRepeated(f"{_repeated(repeated[1])} (at character {at})", at)
     return TooDeep("it nests too deep", at) if found[1] == _TOO_DEEP else NotJson(found[1], at)
 
 
 def _infinite_at(data: bytes) -> int:
     text = data.decode("utf-8", "surrogatepass")
-    numbers = (found for found in _numbers(text) if found["number"])
+    numbers = (found for found in _numbers.finditer(text) if found["number"])
     return next((found.start() for found in numbers if not isfinite(float(found[0]))), 0)
 
 

@@ -19,7 +19,7 @@ from remit.core.run.messages import Message
 # What OpenAI and Anthropic both take; the servers that speak like them take it as well.
 WIRE_NAME_CHARS_MAX = 64
 
-_is_safe = regex(rf"[A-Za-z0-9_-]{{1,{WIRE_NAME_CHARS_MAX}}}").fullmatch
+_is_safe = regex(rf"[A-Za-z0-9_-]{{1,{WIRE_NAME_CHARS_MAX}}}")
 _UNSAFE = regex(r"[^A-Za-z0-9_-]")
 _MARK_CHARS = 8
 
@@ -27,10 +27,10 @@ _MARK_CHARS = 8
 def wire_names(names: Iterable[str]) -> dict[str, str]:
     """By its own name, the name on the wire of each tool whose own no vendor takes; the others keep theirs."""
     known = frozenset(names)
-    strange = sorted(name for name in known if name and not _is_safe(name))
+    strange = sorted(name for name in known if name and not _is_safe.fullmatch(name))
     drafts = {name: _UNSAFE.sub("_", name) for name in strange}
     drawn = Counter(drafts.values())
-    taken = {name for name in known if _is_safe(name)}
+    taken = {name for name in known if _is_safe.fullmatch(name)}
     found: dict[str, str] = {}
     for name, draft in drafts.items():
         is_alone = drawn[draft] == 1 and draft not in taken and len(draft) <= WIRE_NAME_CHARS_MAX

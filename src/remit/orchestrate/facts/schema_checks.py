@@ -28,7 +28,7 @@ NO_JSON = "json"
 _TOO_DEEP = Violation("", "value", f"value is not JSON: it nests deeper than depth_max={DEPTH_MAX}")
 # Strings are skipped whole, the last one even without its end, so a text is read once from left to right.
 # No group repeats possessively here: before 3.11.5 Python matches such a group wrongly.
-_tokens = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*"?|[\[\]{}]', re.DOTALL).finditer
+_tokens = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*"?|[\[\]{}]', re.DOTALL)
 
 
 class Mended(NamedTuple):
@@ -126,7 +126,7 @@ def _parsed(text: str) -> tuple[Any, Violation | None]:
 
 def _is_deep(text: str) -> bool:
     depth = 0
-    for token in _tokens(text):
+    for token in _tokens.finditer(text):
         if token[0] in ("[", "{"):
             depth += 1
             if depth > DEPTH_MAX:

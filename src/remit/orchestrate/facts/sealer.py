@@ -47,6 +47,9 @@ _WITHOUT_VALUE = (MADE_UP_KIND, "redacted")
 KNOWN_CHARS_MIN = 8
 # Longer words of a list are no words of a command.
 WORD_CHARS_MAX = 400
+# No text stands in these.
+_WITHOUT_TEXT = frozenset({int, float, bool, bytes})
+_LISTS = (tuple, list)
 # For so many forms of values every text of a run is searched: those of some sixty. A run with more has read a list.
 FORMS_MAX = 1000
 # Of so many runs what is known is kept at hand.
@@ -193,7 +196,8 @@ class Sealer:
         scope = look.scope
         if look.has_all and HANDLE_MARK in text:
             text = _without_made_up(text, self._seals.values(scope.name), look.shown)
-        text = self._vault.redactor.without(text, lambda value: self._sealed(scope, VAULT_KIND, value))
+        if self._vault.redactor.names:
+            text = self._vault.redactor.without(text, lambda value: self._sealed(scope, VAULT_KIND, value))
         if scope.forms:
             # The longest first: a value may be the beginning of another one.
             found = sorted([form for form in scope.forms if form in text], key=len, reverse=True)
@@ -224,10 +228,14 @@ class Sealer:
         if type(value) is str:
             return self._named(look, name, value) if name else self._replaced(look, value)
         if isinstance(value, Record):
-            fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
-            changes = {name: new for name, old in fields if (new := self._changed(look, old)) is not old}
+            changes = {}
+            for field in value.__struct_fields__:
+                old = getattr(value, field)
+                # Most fields are empty or numbers, and every report comes by here.
+                if old and type(old) not in _WITHOUT_TEXT and (new := self._changed(look, old)) is not old:
+                    changes[field] = new
             return replace(value, **changes) if changes else value
-        if isinstance(value, tuple | list):
+        if isinstance(value, _LISTS):
             parts = [self._changed(look, part, name) for part in self._line(look, value)]
             return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)
         if isinstance(value, dict):

@@ -22,7 +22,7 @@ TEXT_CHARS_MAX = 20_000
 
 # Thai, Lao, Chinese and Japanese are written without spaces, so each character is a word.
 _UNSPACED = "\u0e00-\u0eff\u2e80-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
-_words = regex(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+").findall
+_words = regex(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 # What surrounds a word and does not change it. A sign or a dot inside a number is part of the number.
 _MARKS = ".,;:!?\"'()[]{}*_`\u2026\u201c\u201d\u2018\u2019\xab\xbb"
 
@@ -119,7 +119,7 @@ def _of_texts(one: str, other: str, bags: Bags) -> float:
 def _bag_of(text: str, bags: Bags) -> Bag:
     bag = bags.get(text)
     if bag is None:
-        words = [word.strip(_MARKS) or word for word in _words(_clipped(text).casefold())]
+        words = [word.strip(_MARKS) or word for word in _words.findall(_clipped(text).casefold())]
         # Neighbours make "dog bites man" differ from "man bites dog".
         features = Counter([*words, *pairwise(words)])
         bag = bags[text] = (features, features.total())

@@ -14,7 +14,6 @@ import inspect
 import os
 import stat
 import time
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import Lock
@@ -76,6 +75,8 @@ def _private_bytes(path: Path) -> bytes:
 
 
 def _parsed(path: Path, data: bytes) -> dict[str, Any]:
+    import tomllib
+
     kind = path.suffix[1:].upper()
     try:
         found = tomllib.loads(data.decode()) if path.suffix == ".toml" else parse_json(data)
