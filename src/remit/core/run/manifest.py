@@ -240,12 +240,11 @@ def make_manifest(
     for node in graph.nodes:
         check_charged(f"the lease of node {node.name!r}", node.lease)
     pinned = tuple([_versioned(tool) for tool in tools])
-    wanted = Budget(wall_clock_ms=request.hints.timeout_ms or None)
     return Manifest(
         run_id=run_id,
         request=request,
         boundary=boundary,
-        caps=assign(boundary.budget, budget, wanted),
+        caps=assign(boundary.budget, budget, Budget(wall_clock_ms=request.hints.timeout_ms or None)),
         graph=graph,
         versions=Versions(
             boundary=boundary_version(boundary),
