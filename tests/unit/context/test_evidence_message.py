@@ -28,8 +28,10 @@ def index_of(*texts: str) -> DocumentIndex:
 
 @pytest.mark.req("1.13")
 def test_evidence_is_numbered_and_named_by_source_and_origin() -> None:
-    provider: ContextProvider = ContextBuilder(index_of("Coffee is hot.", "Tea is cold.", "Milk.", "Water."))
-    (message,) = asyncio.run(provider.build("coffee or tea"))
+    builder = ContextBuilder(index_of("Coffee is hot.", "Tea is cold.", "Milk.", "Water."))
+    provider: ContextProvider = builder
+    assert provider is builder
+    (message,) = asyncio.run(builder.build("coffee or tea"))
     check_message(message)
     assert message.role is Role.SYSTEM
     assert str(message.content).splitlines()[2:] == [
