@@ -78,12 +78,14 @@ def test_a_vote_without_voters_is_refused() -> None:
         remit.RedundantLoop(ScriptedEngine([{"text": "Hello."}]), schema={"type": "string"}, n=0)
 
 
-def test_a_tool_without_a_docstring_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tool_without_a_docstring_is_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def stock(item: str) -> int:
         return len(item)
 
-    remit.tool(stock)
+    engine = ScriptedEngine([{"text": "Hello."}])
+    remit.AgentLoop(engine, tools=[remit.tool(stock)], home=tmp_path).chat_sync("Hi")
     assert "tool 'stock' has no docstring" in caplog.text
     caplog.clear()
-    remit.tool(description="How many there are.")(stock)
+    described = remit.tool(description="How many there are.")(stock)
+    remit.AgentLoop(engine, tools=[described], home=tmp_path).chat_sync("Hi")
     assert not caplog.text

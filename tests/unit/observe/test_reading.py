@@ -55,7 +55,7 @@ def test_a_step_says_what_was_asked_answered_reserved_and_charged_where_and_how_
 
 
 def test_every_kind_of_fact_is_told_of_some_run() -> None:
-    journals = [read_journal(path) for path in GOLDEN.glob("v3/*.journal")]
+    journals = [read_journal(path) for path in GOLDEN.glob("v4/*.journal")]
     runs = [tuple([decode_turn(data) for data in journal]) for journal in journals]
     assert {fact.kind for turns in runs for fact in told(turns)} == set(FactKind)
 

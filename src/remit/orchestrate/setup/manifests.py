@@ -4,6 +4,7 @@ Rule 1: ids that a request lacks are given here; whatever cannot become a run is
 """
 
 import dataclasses
+import logging
 from collections.abc import Callable, Mapping
 from os import urandom
 from uuid import uuid4
@@ -22,6 +23,7 @@ from remit.kernel.authority.graph_tier import check_tier
 from remit.kernel.authority.intake import check_intake, prompt_of, task_named
 from remit.kernel.authority.policy import check_tools
 from remit.kernel.results.feasible import check_named
+from remit.observe.logs import NO_RUN
 from remit.orchestrate.exchange.call_shape import check_shapes
 from remit.orchestrate.exchange.sessions import check_entries, last_run, linked
 from remit.orchestrate.facts.intent import intent_of
@@ -37,6 +39,8 @@ from remit.orchestrate.setup.kits import engine_sources
 from remit.orchestrate.tenants.policies import Policies
 from remit.rerank.router import check_routing
 from remit.tool.secrets.vault import NO_SECRETS, Vault
+
+_log = logging.getLogger(__name__)
 
 # What the headers that carry traces have room for.
 _TRACE_BYTES = 16
@@ -162,7 +166,11 @@ def _identified(request: SystemRequest) -> SystemRequest:
 
 
 def _check_tools(request: SystemRequest, kit: Kit, boundary: Boundary) -> None:
-    """Refuse a request that names tools which are not there, or not on the list of its boundary."""
+    """Refuse tools that are not there, or not on the list of the boundary; warn of tools that say nothing of themselves."""
+    for tool in kit.tools.definitions:
+        if not tool.description:
+            message = "tool %r has no docstring, so a model cannot know what it is for; write one"
+            _log.warning(message, tool.name, extra=NO_RUN)
     named = [*request.tools, *([request.tool_choice.function_name] if request.tool_choice.function_name else [])]
     allowed = boundary.allowed_tools
     known = [tool.name for tool in kit.tools.definitions if allowed is None or tool.name in allowed]

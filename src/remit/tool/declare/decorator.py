@@ -6,7 +6,6 @@ Rule 3: a tool is still its function: calling it calls the function, without the
 """
 
 import inspect
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, overload
 
@@ -39,7 +38,6 @@ else:
 
     P, R = ParamSpec("P"), TypeVar("R")
 
-_log = logging.getLogger(__name__)
 
 Function: TypeAlias = Callable[..., Any]
 Companions: TypeAlias = tuple[Available | None, Verify | None, Reconcile | None]
@@ -121,8 +119,6 @@ def tool(function: Function | None = None, /, **declared: Unpack[Declared]) -> T
         companions = (declared.get("available"), declared.get("verify"), declared.get("reconcile"))
         _check_companions(name, *companions)
         description = declared.get("description")
-        if description is None and not function.__doc__:
-            _log.warning("tool %r has no docstring, so a model cannot know what it is for; write one", name)
         fields = fields_of(name, declared)
         signature = read_signature(function, name, fields["secrets"])
         definition = ToolDefinition(
