@@ -30,7 +30,7 @@ KINDS = (
     "an error code",
     "a refusal",
     "an ending",
-    "a signal",
+    "a signal, with its arrival",
 )
 
 

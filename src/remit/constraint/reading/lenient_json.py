@@ -1,6 +1,6 @@
 """Reading: JSON as models write it, from left to right, once, with every change written down.
 
-Rule 1: a change is made only where the text then has one meaning (repairs.py); everything else is Unreadable.
+Rule 1: a change is made only where the text then has one meaning (repair_log.py); everything else is Unreadable.
 Rule 2: what is whole is kept: at the end of a text, open objects and arrays are closed. What was cut, or may have been,
         a text without its quote, a key without its value or a number whose digits may go on, is refused, and what was
         read before it goes along as a part.

@@ -1,6 +1,6 @@
 """The command that lists what runs ask people."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -12,9 +12,6 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.core.record import replace
 from remit.observe.people.packets import grouped
-
-if TYPE_CHECKING:
-    pass
 
 
 def approvals(

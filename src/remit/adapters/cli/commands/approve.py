@@ -1,20 +1,17 @@
 """The command that says yes to what a run asks."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import arguments_from, wrong_usage
 from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.packet_answers import SHOWN_CHARS_MAX, PacketAnswer, PacketName, PacketVersion, give_answer
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.record import JsonObject
 from remit.core.run.signals import Signal
 from remit.observe.people.packets import GROUP_MARK
-
-if TYPE_CHECKING:
-    pass
-from remit.adapters.cli.packet_answers import SHOWN_CHARS_MAX, PacketAnswer, PacketName, PacketVersion, give_answer
 
 
 def approve(

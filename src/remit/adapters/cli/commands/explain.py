@@ -1,6 +1,6 @@
 """The command that explains a run in one sentence."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -10,9 +10,6 @@ from remit.adapters.cli.screen.colours import print_prose
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.observe.views.sentence import sentence
-
-if TYPE_CHECKING:
-    pass
 
 
 def explain(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:

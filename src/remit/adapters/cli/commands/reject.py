@@ -1,16 +1,13 @@
 """The command that says no to what a run asks."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.run.signals import Signal
-
-if TYPE_CHECKING:
-    pass
-from remit.adapters.cli.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
 
 
 def reject(

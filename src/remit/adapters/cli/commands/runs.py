@@ -1,6 +1,6 @@
 """The command that lists runs."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -16,10 +16,6 @@ from remit.core.journal.storage import RunEntry
 from remit.core.run.contract import Mode
 from remit.core.run.lifecycle import AgentRole
 from remit.observe.plain import plain
-
-if TYPE_CHECKING:
-    pass
-
 
 # A screenful; to read further is to look for something.
 RUNS_SHOWN = 20

@@ -1,6 +1,6 @@
 """The command that tells a run something: the driver of the run hears it, or the run is driven here to its next rest."""
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
@@ -13,10 +13,6 @@ from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import EXIT_OK
 from remit.core.record import JsonObject
 from remit.core.run.signals import Signal
-
-if TYPE_CHECKING:
-    pass
-
 
 SignalName: TypeAlias = Literal["cancel", "pause", "resume", "feedback", "retry"]
 
