@@ -33,6 +33,8 @@ class Books:
             self._settle(decision.command_id, decision.charged)
         elif isinstance(decision, rulings.QuestionSettled):
             self._settle(decision.command_id, self._open[decision.command_id].reserved)
+        elif isinstance(decision, rulings.EffectUnallowed):
+            self._spend(decision.charged)
         elif isinstance(decision, rulings.NodeEntered) and decision.node not in self._terminals:
             self._spend(((int(Dimension.STEPS), 1),))
 

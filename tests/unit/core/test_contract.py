@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import Ending, ErrorCode, RunFailed
 from remit.core.failure_families import FailureCategory
 from remit.core.limits.tools import ToolChoice
 from remit.core.run.contract import (
@@ -136,3 +136,20 @@ def test_an_execution_context_holds_what_was_fixed_and_what_changed() -> None:
     context = ExecutionContext("r", "s", "t", Mode.PLAN, 1, state, ("lookup",), (candidate,), {"team": "a"})
     assert context.state.attempt == 1
     assert msgspec.json.decode(msgspec.json.encode(context), type=ExecutionContext) == context
+
+
+def test_no_answer_of_a_run_that_failed_or_waits_can_be_missed() -> None:
+    answered = SystemResponse("r", "s", "run")
+    assert answered.raise_for_error() is answered
+    failed = msgspec.structs.replace(
+        answered, error=SystemError("TOOL_TIMEOUT", FailureCategory.TOOL, retryable=True, message="too slow")
+    )
+    waiting = msgspec.structs.replace(answered, waiting_for=WaitingFor(Ending.CONFIRM_REQUIRED, ("run/1.2",)))
+    paused = msgspec.structs.replace(answered, waiting_for=WaitingFor(Ending.CONFIRM_REQUIRED))
+    for response, said in (
+        (failed, "too slow"),
+        (waiting, "waits for run/1.2"),
+        (paused, "waits for a person who resumes"),
+    ):
+        with pytest.raises(RunFailed, match=said):
+            response.raise_for_error()

@@ -225,3 +225,9 @@ def test_the_structured_mode_needs_a_schema() -> None:
 def test_the_steps_of_a_plan_have_shapes_and_the_plan_has_none() -> None:
     for output in (OutputContract(schema={"type": "object"}), OutputContract(grammar='root ::= "a"')):
         assert refusal_of(changed(mode=Mode.PLAN, output=output)).code == REQUEST_OUTPUT_INVALID
+
+
+@pytest.mark.parametrize("tenant", ["*", "a>", "a?", " a"])
+def test_a_tenant_whose_name_stands_for_many_is_refused(tenant: str) -> None:
+    refused = refusal_of(changed(tenant_id=tenant))
+    assert (refused.code, refused.details) == (REQUEST_ID_INVALID, {"field": "tenant_id"})

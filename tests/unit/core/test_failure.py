@@ -331,3 +331,8 @@ def test_a_coded_error_survives_the_way_to_another_process(error: RemitError) ->
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert (str(copy), copy.code, copy.details) == (str(error), error.code, error.details)
+
+
+def test_an_error_tells_the_kind_of_its_code_and_whether_to_try_again() -> None:
+    down = RequestRejected(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, "the model is away")
+    assert (down.category, down.retryable) == (FailureCategory.INFERENCE, True)

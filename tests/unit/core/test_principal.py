@@ -61,6 +61,7 @@ def refusal(act: object, *arguments: object, **named: object) -> RequestRejected
         (Principal("acme", "ada", tuple(map(str, range(SCOPES_MAX + 1)))), "scopes"),
         (Principal(EVERY_TENANT, "ada", (Scope.ADMIN,)), "tenant_id"),
         (LOCAL, "user_id"),
+        (Principal("acme.*", "ada"), "tenant_id"),
     ],
 )
 def test_nobody_acts_for_a_principal_that_is_none(principal: Principal, field: str) -> None:

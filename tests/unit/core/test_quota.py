@@ -150,6 +150,7 @@ def test_good_quotas_pass_and_a_period_may_be_said_as_a_text() -> None:
         (Quota("", Period.DAY, Budget(steps=1)), "tenant '' is no name"),
         (Quota("x" * 257, Period.DAY, Budget(steps=1)), "is no name of 1 to 256 printable characters"),
         (Quota("a\n", Period.DAY, Budget(steps=1)), "printable"),
+        (Quota("a*", Period.DAY, Budget(steps=1)), "stands for many names"),
         (Quota(7, Period.DAY, Budget(steps=1)), "tenant 7 is no name"),  # type: ignore[arg-type]
         (Quota("a", "year", Budget(steps=1)), "period 'year'; known are hour, day, month, total"),  # type: ignore[arg-type]
         (Quota("a", Period.DAY, Budget()), "caps nothing; name one of input_tokens"),

@@ -187,7 +187,7 @@ class SystemResponse(Record):
         if self.error is not None:
             raise RunFailed(self.error.code, self.error.message, {"run_id": self.run_id})
         if self.waiting_for is not None:
-            asked = ", ".join(self.waiting_for.packet_ids) or "somebody who resumes it"
+            asked = ", ".join(self.waiting_for.packet_ids) or "a person who resumes it"
             message = f"run {self.run_id} has not ended: it waits for {asked}"
             raise RunFailed(self.waiting_for.ending, message, {"run_id": self.run_id})
         return self

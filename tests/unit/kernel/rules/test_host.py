@@ -7,6 +7,7 @@ from remit.core.journal.arrivals import (
     ApprovalGiven,
     ApprovalRefused,
     CallProposed,
+    CancelRequested,
     Happened,
     HostFinished,
     PauseRequested,
@@ -231,3 +232,19 @@ def test_a_call_that_the_gate_turned_away_is_refused() -> None:
     call = ProposedCall("c", "write", "{}", b"hash", provenance=Provenance.REFUSED, reasons=("no",))
     run.take(CallProposed(call))
     assert run.last(ToolCallRefused).code == Refusal.APPROVAL_REJECTED
+
+
+def test_an_effect_that_was_not_allowed_ends_the_run_at_once() -> None:
+    run = Run(hosted())
+    run.take(TextShown(made=wants("write")))
+    assert run.state.end.ending is Ending.UNSAFE_DETECTION
+    lawful(run)
+
+
+def test_a_yes_that_was_never_taken_costs_nothing_when_the_run_is_cancelled() -> None:
+    run = Run(hosted())
+    run.take(ApprovalGiven(held(run).id, "ada"))
+    run.take(CancelRequested("ada"))
+    assert run.last(RunEnded).doubted == ()
+    assert run.state.used[Dimension.SIDE_EFFECTS] == 0
+    lawful(run)
