@@ -95,5 +95,5 @@ def test_the_command_says_what_to_do_when_nobody_serves_the_model(tmp_path: Path
         engine = f"openai:tiny?url={server.url}"
     answer = remit("run", "What is missing?", "--engine", engine)
     assert answer.exit_code == 1
-    assert "nobody answers at" in answer.out + answer.err
+    assert "nothing answers at" in answer.out + answer.err
     assert "Traceback" not in answer.out + answer.err

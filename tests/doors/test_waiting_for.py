@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import remit
 from remit import AgentLoop, Effect, ScriptedEngine, SystemResponse, delegate, kit_of, tool
 from tests.doors.desk import Desk, call
@@ -79,3 +81,28 @@ def test_the_json_of_a_command_holds_the_same(tmp_path: Path) -> None:
     assert (packet["tool"], packet["arguments"]) == ("order", {"item": "lamp"})
     assert packet["reasons"]
     assert packet["expires_at_ms"] == found["expires_at_ms"]
+
+
+def test_words_are_no_yes_to_a_call(tmp_path: Path) -> None:
+    kept: list[str] = []
+
+    @remit.tool(effect="write")
+    def keep(note: str) -> bool:
+        """Keep a note."""
+        kept.append(note)
+        return True
+
+    async def story() -> None:
+        engine = remit.ScriptedEngine(
+            [{"tool_calls": [{"name": "keep", "arguments": {"note": "x"}}]}, {"text": "Kept."}]
+        )
+        async with remit.AgentLoop(engine, tools=[keep], home=tmp_path) as agent:
+            run = await agent.start("Keep x.")
+            await run
+            with pytest.raises(remit.RemitError, match="WRONG_PACKET"):
+                await run.answer("no, do not", by="zoe")
+            assert kept == []
+            await run.approve(by="zoe")
+            assert kept == ["x"]
+
+    asyncio.run(story())

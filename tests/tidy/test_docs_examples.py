@@ -112,7 +112,7 @@ runpy.run_path("program.py", run_name="__main__")
 def scripts() -> list[str]:
     """The programs of docs/system.md and of the README, which asks a scripted model here."""
     told = [blocks((ROOT / path).read_text(encoding="utf-8"), "python") for path in ("docs/system.md", "README.md")]
-    (first, second), readme = told[0], "\n\n".join(told[1])
+    (first, second, *_), readme = told[0], "\n\n".join(told[1])
     scripted = 'ScriptedEngine([{"tool_calls": [{"name": "stock", "arguments": {"item": "lamp"}}]}, {"text": "3"}])'
     readme = readme.replace('AgentLoop("local"', f"AgentLoop({scripted}")
     left = """

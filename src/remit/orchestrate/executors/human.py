@@ -114,6 +114,10 @@ def answer_to(state: RunState, signal: UserSignal) -> Report:
             return OutcomeJudged(command_id, signal.user_id, Happened.YES if is_yes else Happened.NO)
         if question.purpose is AskPurpose.QUESTION and is_yes:
             return PersonSaid(signal.user_id, str(signal.payload.get("text", "")), command_id)
+        if is_yes and signal.payload.get("text"):
+            # Words may say anything, "no" among it; a call is allowed by a yes alone.
+            message = f"question {command_id} asks for a yes or a no and not for words; approve or reject it"
+            raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
     return report_of(replace(signal, payload={**signal.payload, "packet_id": command_id}))
 
 

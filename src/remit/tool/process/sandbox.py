@@ -108,7 +108,7 @@ def _packages() -> list[str]:
 
 
 def _own_folder() -> Path:
-    return Path(__file__).resolve().parents[1]
+    return Path(__file__).resolve().parents[2]
 
 
 def _source(tool: Tool) -> list[str]:
