@@ -1,5 +1,6 @@
 """What a newcomer meets in the first hour, from Python: no question is asked in vain, and nothing is cut in silence."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -89,3 +90,13 @@ def test_a_tool_without_a_docstring_is_warned_about(tmp_path: Path, caplog: pyte
     described = remit.tool(description="How many there are.")(stock)
     remit.AgentLoop(engine, tools=[described], home=tmp_path).chat_sync("Hi")
     assert not caplog.text
+
+
+def test_every_verb_that_starts_a_run_takes_a_text() -> None:
+    async def story() -> None:
+        async with remit.open(memory=True) as system:
+            kit = remit.kit_of(ScriptedEngine([{"text": "Hello."}]))
+            assert (await system.run("Hi", kit)).content == "Hello."
+            assert (await system.result(await system.submit("Hi", kit))).content == "Hello."
+
+    asyncio.run(story())

@@ -187,21 +187,25 @@ class System(Acting):
         A listener is told of the run and its children from the first turn on, while they are driven here. With `chunks`,
         the first who follows the handle hears what the model says, too.
         """
-        asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
-        manifest = await self._drafted(asked, kit, terms, entries)
+        manifest = await self._drafted(request, kit, terms, entries)
         followed = self._followed(manifest.run_id, -1, manifest.request.mode, chunks=True) if chunks else None
         await self._begin(manifest, kit, listener)
         return Run(self, manifest.run_id, _as_it_is, kit, followed)
 
     async def submit(
-        self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
+        self,
+        request: SystemRequest | str,
+        kit: Kit,
+        terms: Terms = STANDARD_TERMS,
+        *,
+        entries: Mapping[str, str] = NOTHING,
     ) -> str:
         """Start a run and return its id."""
         return (await self._begin(await self._drafted(request, kit, terms, entries), kit, None)).live.run_id
 
     async def run(
         self,
-        request: SystemRequest,
+        request: SystemRequest | str,
         kit: Kit,
         terms: Terms = STANDARD_TERMS,
         *,
@@ -217,9 +221,12 @@ class System(Acting):
         await self._expect(run_id, Scope.READ, "find")
         return Run(self, run_id, _as_it_is, kit)
 
-    async def _drafted(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Manifest:
+    async def _drafted(
+        self, request: SystemRequest | str, kit: Kit, terms: Terms, entries: Mapping[str, str]
+    ) -> Manifest:
         self._expect_scope(Scope.START, "submit")
-        return await self._manifests.of(request, kit, terms, entries, self.principal)
+        asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
+        return await self._manifests.of(asked, kit, terms, entries, self.principal)
 
     async def _begin(self, manifest: Manifest, kit: Kit, listener: Listener | None) -> Driver:
         end = None if listener is None else self.listen(listener, manifest.run_id)
