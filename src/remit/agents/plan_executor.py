@@ -35,7 +35,8 @@ from remit.observe.views.event_log import EventLog, Telling
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.patterns.plan_graph import RUN_THE_PLAN, finished_steps
-from remit.orchestrate.patterns.planners import PLANNER_FAILED, Planner, check_policy, plan_of
+from remit.orchestrate.patterns.planned_graph import is_planned, steps_run
+from remit.orchestrate.patterns.planners import ModelPlanner, Planner, check_planner, check_policy, plan_of
 from remit.orchestrate.patterns.step_values import read
 from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import Kit, Terms
@@ -86,9 +87,9 @@ class PlanExecutor(CallLoop[PlanResult]):
     ) -> None:
         self._parts = parts_of(handlers)
         check_policy(policy)
-        if planner is not None and not callable(getattr(planner, "create_plan", None)):
-            message = f"a {type(planner).__name__} is no planner: it lacks create_plan()"
-            raise RequestRejected(PLANNER_FAILED, message)
+        if isinstance(planner, ModelPlanner):
+            self._parts = self._parts.with_engine(planner.engine)
+        check_planner(planner, self._parts.engines)
         self.policy, self.planner = policy, planner
         self._system_prompt, self._observer, self._user_id = system_prompt, observer, user_id
         self._terms = replace_parts(terms_of(boundary, budget, Routing.AUTO, role=role, goal=goal), policy=policy)
@@ -150,13 +151,18 @@ def _tell(observer: EventLog, telling: Telling, state: RunState, turn: Turn) -> 
 
 async def _expect_plan(system: System, run_id: str) -> None:
     manifest = pinned(await system.state_of(run_id))
-    if manifest.plan is None:
+    if manifest.request.mode is not Mode.PLAN:
         message = f"run {run_id} is of mode {manifest.request.mode} and no plan; resume it with what began it"
         raise RequestRejected(RUN_NO_PLAN, message, {"run_id": run_id})
 
 
 async def _read(system: System, response: SystemResponse) -> PlanResult:
     state = await system.state_of(response.run_id)
+    if is_planned(state):
+        beneath = steps_run(state)
+        if not beneath:
+            return PlanResult((), None, response)
+        state = await system.state_of(beneath)
     outputs = {name: read(output.kind, await system.text(output.text)) for name, output in state.result.outputs.items()}
     usages = {name: sum_usage(child.usage for child in state.children.ended if child.node == name) for name in outputs}
     return PlanResult(finished_steps(pinned(state).graph, outputs, usages), pinned(state).plan, response)

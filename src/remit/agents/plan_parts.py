@@ -7,7 +7,7 @@ Rule 3: the plan's own boundary, budget and rules hold for all of its steps; a l
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from remit.agents.agent_loop import AgentLoop
@@ -61,6 +61,12 @@ class Parts:
     tools: Registry
     code: Mapping[str, Any]
     filters: Mapping[str, ToolCallFilter]
+
+    def with_engine(self, engine: Engine) -> "Parts":
+        """The same with one engine more; refused where another one serves a model of that name."""
+        engines = dict(self.engines)
+        _take_engine(engines, engine)
+        return replace(self, engines=engines)
 
 
 def parts_of(given: Mapping[str, StepWork]) -> Parts:

@@ -208,6 +208,12 @@ class Manifest(Record):
             msgspec.structs.force_setattr(self, "caps", padded(self.caps, self.boundary.budget))
 
 
+def _asks(graph: Graph) -> bool:
+    """Whether a model is asked in a graph, or in one of its children: one without a graph of its own chats."""
+    nodes = (node for node in graph.nodes if node.kind in _ASKING)
+    return any(node.inner is None or _asks(node.inner) for node in nodes)
+
+
 def make_manifest(
     *,
     run_id: str,
@@ -232,7 +238,7 @@ def make_manifest(
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
     _check_parts(run_id, tools, boundary.budget, budget)
-    if not models and any(node.kind in _ASKING for node in graph.nodes):
+    if not models and _asks(graph):
         message = f"run {run_id!r} has no model; give it at least one engine"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     check_figures(boundary)

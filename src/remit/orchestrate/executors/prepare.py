@@ -26,6 +26,7 @@ from remit.orchestrate.executors.errands import (
     InquiryErrand,
     JudgeErrand,
     ModelErrand,
+    PlanErrand,
     ProposeErrand,
     RetrieveErrand,
     Sender,
@@ -37,6 +38,7 @@ from remit.orchestrate.executors.errands import (
 from remit.orchestrate.loop.halt_switch import run_scopes
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.patterns.plan_graph import ARGUMENTS, CALL_MARK
+from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLANNER
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 
 # Gives a text in full, wherever it lives.
@@ -150,6 +152,9 @@ async def _code(live: Live, command: CallCode, _: Fetch) -> Errand:
         return VoteErrand(sender, command, tuple([child.text for child in answers]), places, to_come)
     if command.name.startswith(FILTER_MARK):
         return SiftErrand(sender, command, node.name, tuple(state.calls.proposed))
+    if command.name == PLANNER:
+        said = [child.text for child in state.children.ended if child.node == ASK_PLANNER]
+        return PlanErrand(sender, command, pinned(state).request, node.prompt, said[-1] if said else "")
     if not command.kind:
         return JudgeErrand(sender, command)
     name = node.name.removesuffix(ARGUMENTS)

@@ -17,6 +17,7 @@ from remit.observe.views.late_outcomes import NOTHING_BELOW
 from remit.orchestrate.executors.human import approvals_told
 from remit.orchestrate.loop.child_runs import doubts_below, is_paused, joined_with
 from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.patterns.planned_graph import is_planned, steps_run
 from remit.orchestrate.patterns.step_values import read
 
 
@@ -29,11 +30,15 @@ class Responses:
 
     async def of(self, state: RunState) -> SystemResponse:
         """How a run ended, or what it waits for."""
-        outputs = {step: await self._output(output) for step, output in state.result.outputs.items()}
+        # A run that has its plan made tells what the steps of that plan gave.
+        steps = (
+            await self._load(beneath) if (beneath := steps_run(state)) else RunState() if is_planned(state) else state
+        )
+        outputs = {step: await self._output(output) for step, output in steps.result.outputs.items()}
         calls = tuple(begun.call for begun in await self._calls(state))
         is_unsure = any(call.is_late or call.status is CallStatus.OUTCOME_UNKNOWN for call in calls)
         below = await doubts_below(state, self._load) if state.end.ending is not None and is_unsure else NOTHING_BELOW
-        response = response_of(state, await self._runner.text(state.result.answer), outputs, calls, below)
+        response = response_of(state, await self._runner.text(steps.result.answer), outputs, calls, below)
         if state.children.runs:
             # Of those that a call started, here or further beneath, the state of their parent does not tell.
             response = replace(response, token_usage=await self._usage(state))
