@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     )
     from remit.orchestrate.patterns.planners import ModelPlanner, Planner, StaticPlanner
     from remit.orchestrate.run_handle import Run, Streaming
-    from remit.orchestrate.setup.kit import FilterContext, Kit, Terms, kit_of
+    from remit.orchestrate.setup.kit import FilterContext, Kit, PromptProvider, Terms, kit_of
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
     from remit.tool.builtin.builtin_tools import builtin
@@ -200,6 +200,7 @@ __all__ = [
     "Policies",
     "Price",
     "Principal",
+    "PromptProvider",
     "QueueLimits",
     "Quota",
     "QuotaConflict",
@@ -350,7 +351,7 @@ _HOMES = {
         "orchestrate.facade": "System",
         "orchestrate.guard.guard": "Guard",
         "orchestrate.patterns.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
-        "orchestrate.setup.kit": "FilterContext Kit Terms kit_of",
+        "orchestrate.setup.kit": "FilterContext Kit PromptProvider Terms kit_of",
         "orchestrate.patterns.chat_graph": "chat_graph",
         "orchestrate.tenants.policies": "Policies",
         "orchestrate.run_handle": "Run Streaming",

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from remit.agents.agent_requests import check_settings, grammar_of, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_of, hints_of, object_schema, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, terms_of
@@ -21,12 +21,13 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
 from remit.core.record import JsonObject, replace
-from remit.core.run.contract import Mode, SystemRequest, SystemResponse
+from remit.core.run.contract import ExecutionHints, Mode, SystemRequest, SystemResponse
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.run.messages import user_message
 from remit.core.run.usage import TokenUsage
-from remit.core.work.graph import Ask, schema_text
+from remit.core.work.graph import Ask, Graph, schema_text
 from remit.inference.engine import Engine
 from remit.kernel.results.votes import answers_of
 from remit.kernel.state import pinned
@@ -36,6 +37,7 @@ from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.patterns.graph_choice import check_room
 from remit.orchestrate.patterns.handlers import PatternHandler
+from remit.orchestrate.patterns.plan_graph import sampling_text
 from remit.orchestrate.patterns.redundant_graph import (
     REPLICAS_DEFAULT,
     REPLICAS_INVALID,
@@ -46,7 +48,7 @@ from remit.orchestrate.patterns.redundant_graph import (
 )
 from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
 from remit.orchestrate.run_handle import Run, Streaming
-from remit.orchestrate.setup.kit import ContextProvider, Kit
+from remit.orchestrate.setup.kit import ContextProvider, Kit, SystemPrompt, prompt_text
 
 RUN_NO_VOTE = "RUN_NO_VOTE"
 
@@ -59,7 +61,7 @@ class RedundantConfig:
     """What a redundant loop works with."""
 
     engine: Engine
-    system_prompt: str
+    system_prompt: SystemPrompt
     schema: JsonObject
     grammar: str = ""
     n: int = REPLICAS_DEFAULT
@@ -96,7 +98,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         engine: Engine | str | None,
         *,
         schema: SchemaSource[T],
-        system_prompt: str = "",
+        system_prompt: SystemPrompt = "",
         grammar: Path | str = "",
         n: int = REPLICAS_DEFAULT,
         voting: Strategy | str = "majority",
@@ -104,6 +106,10 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         parallel: bool = False,
         replica_timeout_ms: int = 0,
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
+        temperature: float | None = None,
+        top_p: float = 0.0,
+        timeout_ms: int = 0,
+        options: JsonObject | None = None,
         observer: EventLog | None = None,
         context_provider: ContextProvider | None = None,
         boundary: Boundary | Path | str = STANDARD,
@@ -134,11 +140,12 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
             max_tokens=max_tokens,
             observer=observer,
             context_provider=context_provider,
+            hints=hints_of(temperature, top_p, timeout_ms, options),
         )
         self._runs = SingleRuns(_reading(schema), system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
-        check_room(self.as_step().graph, self.terms)
+        check_room(self._graph(CUSTOM), self.terms)
 
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """Ask N times, and count. A caller that stops waiting for it cancels the run and every replica."""
@@ -173,18 +180,27 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
 
         In a plan with several loops, the name tells their voting strategies apart.
         """
-        asked = self._request("a question", repair=True, strict=False)
         ask = Ask(
-            self.config.system_prompt,
+            prompt_text(self.config.system_prompt),
             (),
             schema=schema_text(self.config.schema),
             grammar=self.config.grammar,
             max_tokens=self.config.max_tokens,
             role=self.terms.role,
+            sampling=sampling_text(self._settings.hints),
         )
-        code = self._code(name)
-        graph = redundant_for(asked, replace(self._redundancy, voting=name) if code else self._redundancy)
-        return PatternHandler(graph, self.config.engine, Mode.REDUNDANT, ask, code=code)
+        return PatternHandler(self._graph(name), self.config.engine, Mode.REDUNDANT, ask, code=self._code(name))
+
+    def _graph(self, name: str) -> Graph:
+        """The graph of a call whose strategy has this name, where it is the caller's own."""
+        output = output_of(self.config.schema, grammar=self.config.grammar, repair=True, strict=False)
+        asked = SystemRequest((user_message("a question"),), Mode.REDUNDANT, output=output)
+        return redundant_for(asked, replace(self._redundancy, voting=name) if self._code(name) else self._redundancy)
+
+    @property
+    def hints(self) -> ExecutionHints:
+        """How replicas are sampled, and how long a call may take."""
+        return self._settings.hints
 
     def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
