@@ -44,7 +44,7 @@ from remit.tool.secrets.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX
 
 if TYPE_CHECKING:
     from remit.backend.embedded.owner.trusted_keys import Ownership, TrustList
-    from remit.core.run.halt import Standing
+    from remit.core.run.halt import HaltStanding
     from remit.inference.local.models import KnownModel, ModelDescription
     from remit.observe.checkup import Check
     from remit.observe.views.named_addresses import StoreNamed
@@ -188,39 +188,39 @@ def kit_for_plan(
     return replace(kit, engines=kit_for(engine, base=base, settings=settings).engines) if is_asked else kit
 
 
-class Work(NamedTuple):
+class RunWork(NamedTuple):
     """What a run works with, and on which terms."""
 
     kit: Kit
     terms: Terms
 
 
-def planned_work(work: Work, file: "PlanFile", prompt: str = "") -> Work:
+def planned_work(work: RunWork, file: "PlanFile", prompt: str = "") -> RunWork:
     """The work with a plan and what its steps need; raises RequestRejected, naming the line, where the plan cannot run."""
     from remit.orchestrate.patterns.plan_kit import check_steps, plan_sources
 
     kit = equipped(work.kit, plan_sources(file))
     check_steps(file, kit, prompt)
-    return Work(kit, replace(work.terms, plan=file.plan, policy=file.policy))
+    return RunWork(kit, replace(work.terms, plan=file.plan, policy=file.policy))
 
 
-def voted_work(work: Work, n: int, voting: str, *, early_stop: bool, is_parallel: bool, base: Path) -> Work:
+def voted_work(work: RunWork, n: int, voting: str, *, early_stop: bool, is_parallel: bool, base: Path) -> RunWork:
     """The work with so many replicas, and who counts them: a known name, or FILE.py:NAME."""
     from remit.orchestrate.patterns.voter_file import redundancy_of
 
     redundancy, sources = redundancy_of(n, voting, early_stop=early_stop, is_parallel=is_parallel, base=base)
-    return Work(equipped(work.kit, sources), replace(work.terms, redundancy=redundancy))
+    return RunWork(equipped(work.kit, sources), replace(work.terms, redundancy=redundancy))
 
 
-def ruled_work(work: Work, rules: Path, judge: str = "", *, base: Path, settings: Settings | None = None) -> Work:
+def ruled_work(work: RunWork, rules: Path, judge: str = "", *, base: Path, settings: Settings | None = None) -> RunWork:
     """The work under a file's rules; the spec of a judge names who answers its questions of meaning."""
     from remit.orchestrate.setup.answer_rules import ruled
 
     engine = open_engine(judge, base=base, settings=(settings or settings_of()).engines) if judge else None
-    return Work(*ruled(work.kit, work.terms, rules, engine))
+    return RunWork(*ruled(work.kit, work.terms, rules, engine))
 
 
-def check_work(work: Work, request: SystemRequest) -> None:
+def check_work(work: RunWork, request: SystemRequest) -> None:
     """Refuse, before a store is opened, what the facade would refuse of a request with this work."""
     from remit.orchestrate.setup.manifests import check_ready
 
@@ -405,7 +405,7 @@ async def drain_for(system: System, settings: Settings, queue: str, url: str, ke
 
 
 @contextmanager
-def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
+def halts_of(settings: Settings) -> "Iterator[Callable[[], HaltStanding]]":
     """Says what is halted on the store of the settings, also on one that another process makes meanwhile."""
     from remit.backend.embedded.disk.database import DATABASE
     from remit.backend.embedded.store import EmbeddedStore
@@ -415,7 +415,7 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
     found: list[Halts] = []
     with ExitStack() as closing:
 
-        def standing() -> "Standing":
+        def standing() -> "HaltStanding":
             if not found and (settings.home / DATABASE).exists():
                 store = EmbeddedStore.open_to_read(settings.home)
                 closing.callback(store.let_go)

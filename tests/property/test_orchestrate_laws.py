@@ -15,7 +15,7 @@ from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival, Happened
 from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
 from remit.core.journal.commands import AskHuman, CallModel, CallTool, Command, SetTimer
-from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.journal.storage import Barrier, Place, RunListing, Stretch, Warrant
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
 from remit.core.run.contract import OutputContract, SystemRequest
@@ -180,7 +180,7 @@ class SharedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.journal.storage import Barrier, Listing, QuotaConflict
+from remit.core.journal.storage import Barrier, QuotaConflict, RunListing
 from remit.core.limits.budget import STANDARD, Budget, Dimension, assign
 from remit.core.limits.quota import Charge, Period, Quota, Reservation, caps_under, counted, limits_of
 from remit.orchestrate.ports import Store
@@ -69,7 +69,7 @@ class World:
         tenant, caps = self.looked.pop(who)
         amounts, limits = counted(caps), limits_of(QUOTAS[tenant], self.at_ms)
         run_id = f"run{self.begun}"
-        listing = Listing(self.at_ms, tenant_id=tenant, reserves=Reservation(self.at_ms, amounts, limits))
+        listing = RunListing(self.at_ms, tenant_id=tenant, reserves=Reservation(self.at_ms, amounts, limits))
         try:
             await self.store.journal.append(run_id, b"turn", after=-1, listing=listing)
         except QuotaConflict:
@@ -126,7 +126,7 @@ def test_submitters_who_try_again_after_a_conflict_use_up_exactly_what_there_is(
                 return 0
             for _ in range(pauses):
                 await asyncio.sleep(0)
-            listing = Listing(1, tenant_id="acme", reserves=Reservation(1, counted(caps), limits))
+            listing = RunListing(1, tenant_id="acme", reserves=Reservation(1, counted(caps), limits))
             try:
                 await store.journal.append(f"run{number}", b"turn", after=-1, listing=listing)
             except QuotaConflict:

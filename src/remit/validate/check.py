@@ -15,7 +15,7 @@ from remit.core.record import Record
 from remit.core.run.contract import ConfidenceSource, ValidationResult
 from remit.core.work.candidate import Candidate
 from remit.validate.breach import BREACHES_PER_RULE_MAX, Breach, breach_text, shown
-from remit.validate.json_places import Missing, Stands, Subject, Unread, steps_of
+from remit.validate.json_places import CheckedValue, Missing, Stands, Unread, steps_of
 from remit.validate.predicates import Predicate, Said, predicate_of
 from remit.validate.rule_set import Rule, RuleSet, Severity, rules_version
 
@@ -66,7 +66,7 @@ class Rules:
 
     def check(self, value: Any, *, evidence: Sequence[Candidate] = ()) -> Report:
         """Judge a text or a value; the evidence is what its citations may refer to."""
-        subject = Subject(value)
+        subject = CheckedValue(value)
         passed: list[str] = []
         breaches: list[Breach] = []
         for compiled in self._compiled:
@@ -93,7 +93,7 @@ class _Compiled:
         self._steps = steps_of(rule.at)
         self._predicate: Predicate = predicate_of(rule.check)
 
-    def breaches(self, subject: Subject, sources: int) -> tuple[Breach, ...]:
+    def breaches(self, subject: CheckedValue, sources: int) -> tuple[Breach, ...]:
         """Everything that breaks this rule, up to a bound."""
         found: list[Breach] = []
         for stands in self._where(subject):
@@ -103,7 +103,7 @@ class _Compiled:
                 found.append(Breach(self.rule.name, self.rule.severity, place, said.value, said.limit, said.problem))
         return tuple(found)
 
-    def _where(self, subject: Subject) -> Iterable[Stands | Missing | Unread]:
+    def _where(self, subject: CheckedValue) -> Iterable[Stands | Missing | Unread]:
         if len(subject.text) > ANSWER_CHARS_MAX:
             return (Unread(f"it has {len(subject.text)} characters, chars_max={ANSWER_CHARS_MAX}; shorten it"),)
         if self._steps or self._predicate.reads_values:

@@ -40,7 +40,7 @@ class Unread(NamedTuple):
     reason: str
 
 
-class Subject:
+class CheckedValue:
     """What is judged: a text, or a value. Its JSON is read when the first rule looks into it."""
 
     __slots__ = ("_read", "text", "whole")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from remit.adapters.cli.main import build_app, main
-from remit.adapters.cli.table import Entry, entries, overview
+from remit.adapters.cli.table import CommandEntry, entries, overview
 from tests.unit.adapters.desk import Desk
 from tests.unit.adapters.test_cli_terminal import Full
 
@@ -51,7 +51,7 @@ def test_the_arguments_of_the_process_are_taken_when_none_are_given(
 
 @pytest.mark.parametrize("entry", list(entries()), ids=lambda entry: entry.words)
 def test_every_command_is_where_the_table_says_and_says_what_the_table_says(
-    entry: Entry, capsys: pytest.CaptureFixture[str]
+    entry: CommandEntry, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module, _, function = entry.home.partition(":")
     command = getattr(import_module(f"remit.adapters.cli.{module}"), function)

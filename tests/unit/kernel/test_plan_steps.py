@@ -12,7 +12,7 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.tools import Effect, ToolChoice, ToolChoiceMode
 from remit.core.record import replace
 from remit.core.schema.json_schema import Violation
-from remit.core.work.graph import Edge, Feed, Node, NodeKind, NodeOutcome
+from remit.core.work.graph import Edge, Node, NodeKind, NodeOutcome, StepInput
 from remit.core.work.values import Output, ValueKind
 from remit.kernel.authority.authorize import IDENTICAL_CALLS_MAX
 from remit.kernel.results import notices
@@ -74,7 +74,7 @@ class TestFeeding:
         assert run.open(CallCode) == []
 
     def test_a_child_is_not_started_on_a_value_it_cannot_work_on(self) -> None:
-        picky = replace(child_step("b", "a"), feed=Feed("object", "text", source="a"))
+        picky = replace(child_step("b", "a"), feed=StepInput("object", "text", source="a"))
         run = started(code_step("a"), picky)
         run.gives("words")
         assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, MISMATCH)
@@ -85,7 +85,7 @@ class TestFeeding:
         assert run.state.end.message == "step a takes candidates and the plan gives it text"
 
     def test_a_step_that_is_fed_nothing_at_all_does_not_run(self) -> None:
-        run = started(replace(code_step("a"), feed=Feed()))
+        run = started(replace(code_step("a"), feed=StepInput()))
         assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, MISMATCH)
         assert run.state.end.message == "step a takes any kind of value and the plan gives it none"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remit.assemble import Work, kit_for, plan_in, planned_work, system_in_memory, voted_work
+from remit.assemble import RunWork, kit_for, plan_in, planned_work, system_in_memory, voted_work
 from remit.core.failure import RemitError
 from remit.core.run.contract import Mode, OutputContract, SystemRequest
 from remit.core.run.manifest import Source
@@ -47,11 +47,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def work(folder: Path) -> Work:
-    return Work(kit_for("scripted:script.json", base=folder), Terms())
+def work(folder: Path) -> RunWork:
+    return RunWork(kit_for("scripted:script.json", base=folder), Terms())
 
 
-def states(running: Work, request: SystemRequest) -> tuple[RunState, RunState]:
+def states(running: RunWork, request: SystemRequest) -> tuple[RunState, RunState]:
     """A run that has ended, and the first run beneath it."""
 
     async def go() -> tuple[RunState, RunState]:

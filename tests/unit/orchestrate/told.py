@@ -9,7 +9,7 @@ from remit.core.journal.storage import Topic
 from remit.core.journal.turn import Turn
 from remit.core.record import replace
 from remit.core.run.manifest import Origin, SessionLink
-from remit.core.run.run_events import Whose, whose_of
+from remit.core.run.run_events import RunBelonging, whose_of
 from remit.kernel.state import RunState
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.loop.durability import listing_of
@@ -27,7 +27,7 @@ class Written:
         self._names = tenant_id, session_id
 
     @property
-    def whose(self) -> dict[str, Whose]:
+    def whose(self) -> dict[str, RunBelonging]:
         """Whose each run is."""
         for run_id in ("a", "b", "a-child"):
             self.state(run_id)

@@ -251,7 +251,7 @@ PROBES: tuple[tuple[str, JsonObject], ...] = (
 def probed(tracer: Tracer, seed: int) -> list[JsonObject]:
     """What the gate of a tracer says to further calls, in an order that the seed chooses."""
     calls = Random(seed).sample(PROBES, len(PROBES))
-    return [verdict_json(tracer._gate.judge(f"probe-{n}", *call)) for n, call in enumerate(calls)]
+    return [verdict_json(tracer._gate.verdict_on(f"probe-{n}", *call)) for n, call in enumerate(calls)]
 
 
 def assert_alike(live: Tracer, other: Tracer, seed: int = 0) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from remit.core.limits.authority import Inference
 from remit.provenance.declarations import declaration_of
-from remit.provenance.labels import ORIGINS_MAX, Index, Observation, key_of
+from remit.provenance.labels import ORIGINS_MAX, Observation, OriginIndex, key_of
 from remit.provenance.records import (
     RECORDS_MAX,
     REFERENCES_MAX,
@@ -85,7 +85,7 @@ def test_identities_are_read_off_keys_only_when_the_operator_says_so() -> None:
 
 
 def test_the_index_keeps_the_first_and_the_latest_origins() -> None:
-    index = Index()
+    index = OriginIndex()
     groups, _ = made([{"id": "1"}])
     for _ in range(ORIGINS_MAX * 2):
         index.add(Observation("c", "list_files", groups))

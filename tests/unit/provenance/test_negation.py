@@ -77,33 +77,33 @@ def test_a_recipient_that_is_ruled_out_is_held_and_the_other_passes() -> None:
 
 def test_a_switch_that_is_ruled_out_stays_off() -> None:
     call = {"file_id": "13", "email": ANN, "public": True}
-    assert opened(f"Share file 13 with {ANN}, make it public.").judge("a", "share_file", call).is_allowed
-    verdict = opened(f"Share file 13 with {ANN}. Do not make it public.").judge("a", "share_file", call)
+    assert opened(f"Share file 13 with {ANN}, make it public.").verdict_on("a", "share_file", call).is_allowed
+    verdict = opened(f"Share file 13 with {ANN}. Do not make it public.").verdict_on("a", "share_file", call)
     assert verdict.code is Objection.PROVENANCE_UNBOUND
 
 
 def test_the_end_of_an_order_that_is_ruled_out_picks_nothing() -> None:
     gate = opened("Delete a file, but not the largest file.")
     looked_up(gate, "list_files", {}, [file(1, "a", 10), file(2, "b", 20)])
-    assert gate.judge("a", "delete_file", {"file_id": "2"}).code is Objection.RECORD_AMBIGUOUS
+    assert gate.verdict_on("a", "delete_file", {"file_id": "2"}).code is Objection.RECORD_AMBIGUOUS
 
 
 def test_all_but_one_is_for_a_person() -> None:
     files = [file(1, "a"), file(2, "b")]
     gate = opened("Delete all files.")
     looked_up(gate, "list_files", {}, files)
-    assert gate.judge("a", "delete_file", {"file_id": "2"}).is_allowed
+    assert gate.verdict_on("a", "delete_file", {"file_id": "2"}).is_allowed
     gate = opened("Delete all files except b.txt.")
     looked_up(gate, "list_files", {}, files)
-    assert gate.judge("a", "delete_file", {"file_id": "2"}).code is Objection.RECORD_AMBIGUOUS
+    assert gate.verdict_on("a", "delete_file", {"file_id": "2"}).code is Objection.RECORD_AMBIGUOUS
 
 
 def test_a_tool_that_shares_its_verb_is_asked_for_by_its_own_thing() -> None:
     hotel = declared("book_hotel", "Books a room.", parameters(name="string"), asks=["book", "hotel"])
     flight = declared("book_flight", "Books a seat.", parameters(name="string"), asks=["book", "flight"])
     gate = opened("Book the flight 'VY1' today.", tools=[hotel, flight])
-    assert gate.judge("a", "book_hotel", {"name": "VY1"}).code is Objection.NOT_ASKED
-    assert opened("Book 'VY1' today.", tools=[hotel, flight]).judge("a", "book_hotel", {"name": "VY1"}).is_allowed
+    assert gate.verdict_on("a", "book_hotel", {"name": "VY1"}).code is Objection.NOT_ASKED
+    assert opened("Book 'VY1' today.", tools=[hotel, flight]).verdict_on("a", "book_hotel", {"name": "VY1"}).is_allowed
 
 
 def test_a_long_text_of_negations_is_read_at_once() -> None:

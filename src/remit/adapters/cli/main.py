@@ -20,7 +20,7 @@ from remit.adapters.cli.table import PROGRAM, entries, overview
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
 
-    from remit.adapters.cli.options import Common
+    from remit.adapters.cli.options import CommonOptions
     from remit.adapters.cli.screen.terminal import Terminal
 
 from typing import TYPE_CHECKING
@@ -230,7 +230,7 @@ def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
 
 
 @contextmanager
-def _logging(common: "Common") -> Iterator[None]:
+def _logging(common: "CommonOptions") -> Iterator[None]:
     """Logs to stderr for as long as the command takes."""
     from remit.observe.logs import JsonFormatter, TextFormatter
 

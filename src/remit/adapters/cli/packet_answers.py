@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import Common
+from remit.adapters.cli.options import CommonOptions
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.packet_lines import change_lines, ticked_lines
 from remit.adapters.cli.screen.step_lines import caught_up, conclude
@@ -61,7 +61,7 @@ class PacketAnswer(Record):
     is_partial: bool = False
 
 
-def give_answer(answer: PacketAnswer, common: Common, terminal: Terminal) -> int:
+def give_answer(answer: PacketAnswer, common: CommonOptions, terminal: Terminal) -> int:
     """Tell a run what a person answers to its packet, wait until it rests, and return the exit code."""
     narrator = Narrator(terminal)
 

@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
-from remit.backend.embedded.disk.database import DATABASE, WAL, Reader, connect_to_read
+from remit.backend.embedded.disk.database import DATABASE, WAL, ReadConnection, connect_to_read
 from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, FULL, NOT_FOUND, NOT_TRUSTED, unusable
 from remit.backend.embedded.disk.permissions import weaknesses, weaknesses_inside
 from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, version_of
@@ -102,7 +102,7 @@ def _log(home: Path) -> Check:
         if not version_of(connection, path):
             return Check("store.log", CheckState.OK, "nothing was signed yet")
         refuse_cleared(home, connection)
-        lost = losses_in(Reader(connection, path), HeadsLog(home))
+        lost = losses_in(ReadConnection(connection, path), HeadsLog(home))
     if lost.is_log_lost:
         seen = f"{HEADS_LOG} is gone or empty, although heads of this store were signed"
         way_out = "put back a copy of it; `remit verify --all` says more"

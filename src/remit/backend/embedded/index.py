@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.disk_failures import DAMAGED, failure
 from remit.backend.embedded.disk.tables import NOBODY, joined_lineage, migrate
 from remit.backend.embedded.disk.writer import Outcome, Writer
@@ -213,7 +213,7 @@ _SUMS = (
 class SQLiteIndex:
     """What the database of a store knows of runs beyond their turns."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection) -> None:
         self._writer = writer
         self._reader = reader
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from remit.backend.embedded.bell import SocketBell
-from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.disk_failures import unusable
 from remit.backend.embedded.disk.tables import joined_lineage
 from remit.backend.embedded.disk.writer import Act, Awaited, Outcome, Unawaited, Writer
@@ -29,8 +29,8 @@ from remit.core.journal.storage import (
     Barrier,
     EntrySettled,
     LeaseLost,
-    Listing,
     Place,
+    RunListing,
     SessionConflict,
     SignedHead,
     Stretch,
@@ -71,7 +71,7 @@ _READ = "SELECT data FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE ru
 class SQLiteJournal:
     """Turns in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader, leases: FileLeases) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection, leases: FileLeases) -> None:
         self._writer = writer
         self._reader = reader
         self._leases = leases
@@ -82,7 +82,7 @@ class SQLiteJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -110,7 +110,7 @@ class SQLiteJournal:
 class SQLiteFeed:
     """Turns by their number in the database: writers take turns, so numbers become visible in their order."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: ReadConnection) -> None:
         self._reader = reader
 
     async def since(self, place: Place, *, limit: int) -> Sequence[WrittenTurn]:
@@ -137,7 +137,7 @@ def _append(
     data: bytes,
     after: Place,
     barrier: Barrier | None,
-    listing: Listing | None,
+    listing: RunListing | None,
     cursor: sqlite3.Cursor,
 ) -> Outcome:
     if barrier is not None and barrier.heard and cursor.execute(IS_SETTLED, (barrier.heard,)).fetchone() is not None:
@@ -154,7 +154,7 @@ def _append(
     return None, Awaited(head)
 
 
-def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int | None:
+def _begin(cursor: sqlite3.Cursor, run_id: str, listing: RunListing | None) -> int | None:
     """The number of a new run; raises when the run has begun, or its place in its session is taken."""
     if listing is None:
         cursor.execute(_BEGIN_UNLISTED_RUN, (run_id,))
@@ -228,7 +228,9 @@ _NEVER_LOOKED = -1
 class SQLiteHalts:
     """Entries in the database of a store."""
 
-    def __init__(self, home: Path, journal: SQLiteJournal, reader: Reader, log: HeadsLog, bell: SocketBell) -> None:
+    def __init__(
+        self, home: Path, journal: SQLiteJournal, reader: ReadConnection, log: HeadsLog, bell: SocketBell
+    ) -> None:
         self._bell = bell
         self._log = log
         self._path = home / NEWS

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Sequence
 from functools import partial
 
-from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.writer import Outcome, Writer
 from remit.core.journal.storage import QuotaConflict
 from remit.core.limits.quota import HOUR_MS, Charge, Committed, Limit, Reservation, has_room, left_of
@@ -83,7 +83,7 @@ def _asked(tenant_id: str, limit: Limit) -> tuple[str, int, int, int]:
 class SQLiteLedger:
     """What runs count, in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection) -> None:
         self._writer = writer
         self._reader = reader
 

@@ -17,7 +17,7 @@ from remit.backend.embedded.catalogue import SQLiteCatalogue
 from remit.backend.embedded.disk.checkpoints import Checkpointer
 from remit.backend.embedded.disk.database import (
     DATABASE,
-    Reader,
+    ReadConnection,
     connect,
     connect_to_nothing,
     connect_to_read,
@@ -79,7 +79,7 @@ class EmbeddedStore:
     ) -> None:
         self.home = home
         self._connection = connection
-        self._reader = Reader(reader, home / DATABASE)
+        self._reader = ReadConnection(reader, home / DATABASE)
         self._is_closed = False
         self._syncer = syncer
         self._checkpointer = Checkpointer(home)

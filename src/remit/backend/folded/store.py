@@ -31,12 +31,12 @@ from remit.core.journal.storage import (
     Derived,
     EntrySettled,
     InboxEntry,
-    Listing,
     Losses,
     Place,
     Redacted,
     Removed,
     RunEntry,
+    RunListing,
     SessionConflict,
     SignedHead,
     StoreUnusable,
@@ -130,7 +130,7 @@ class FoldedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -161,14 +161,14 @@ class FoldedJournal:
         turns = await self._replica.journal.read(run_id, after=after)
         return Stretch(turns, self._replica.place(RUN + run_id) if run_id not in self._replica.forestalled else START)
 
-    async def _expect_new(self, run_id: str, after: Place, listing: Listing) -> None:
+    async def _expect_new(self, run_id: str, after: Place, listing: RunListing) -> None:
         """Raise for a run that has begun, or never may: it neither takes a place nor reserves anything again."""
         await self._replica.refresh()
         has_begun = after != START or await self._replica.journal.entry(run_id) is not None
         if has_begun or run_id in self._replica.forestalled:
             raise self._conflict(run_id, listing)
 
-    def _conflict(self, run_id: str, listing: Listing | None) -> AppendConflict | SessionConflict:
+    def _conflict(self, run_id: str, listing: RunListing | None) -> AppendConflict | SessionConflict:
         """Why a turn cannot be written: another was faster, or took the place of a run that was to begin."""
         if run_id in self._replica.forestalled and listing is not None and listing.session_id:
             return SessionConflict(listing.session_id, listing.ordinal)

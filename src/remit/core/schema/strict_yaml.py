@@ -37,7 +37,7 @@ class YamlFault(StrEnum):
     VALUE_INVALID = "FILE_VALUE_INVALID"
 
 
-class Document(NamedTuple):
+class YamlDocument(NamedTuple):
     """What a file holds, and on which line each value stands."""
 
     source_name: str
@@ -52,7 +52,7 @@ class Document(NamedTuple):
         reject(self.source_name, fault, message, line)
 
 
-def block_in(document: Document, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
+def block_in(document: YamlDocument, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
     """A mapping whose keys are all known; without keys to compare with, every key is."""
     if not isinstance(value, dict):
         wanted = f" with the keys {', '.join(keys)}" if keys else ""
@@ -67,7 +67,7 @@ def block_in(document: Document, value: Any, keys: Collection[str], place: Place
     return dict(value)
 
 
-def list_in(document: Document, value: Any, place: Place) -> list[Any]:
+def list_in(document: YamlDocument, value: Any, place: Place) -> list[Any]:
     """A list."""
     if not isinstance(value, list):
         document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} must be a list, not {shown(value)}", place)
@@ -85,7 +85,7 @@ def shown(value: Any) -> str:
     return f"{value!r:.80}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
 
 
-def read_yaml(path: Path, open_file: Callable[[Path], BinaryIO] = lambda path: path.open("rb")) -> Document:
+def read_yaml(path: Path, open_file: Callable[[Path], BinaryIO] = lambda path: path.open("rb")) -> YamlDocument:
     """The document in a file."""
     name = str(path)
     try:
@@ -105,7 +105,7 @@ def text_of(data: bytes, source_name: str) -> str:
         reject(source_name, YamlFault.UNREADABLE, f"is not UTF-8 text: byte {error.start} is wrong")
 
 
-def parse_yaml(text: str, source_name: str, *, depth_max: int = YAML_DEPTH_MAX) -> Document:
+def parse_yaml(text: str, source_name: str, *, depth_max: int = YAML_DEPTH_MAX) -> YamlDocument:
     """The document in a text; the name stands for it in errors."""
     try:
         _refuse_size(len(text.encode()), source_name)
@@ -115,7 +115,7 @@ def parse_yaml(text: str, source_name: str, *, depth_max: int = YAML_DEPTH_MAX) 
     from remit.core.schema.yaml_values import value_in
 
     lines: dict[Place, int] = {}
-    return Document(source_name, value_in(text, source_name, lines, depth_max), lines)
+    return YamlDocument(source_name, value_in(text, source_name, lines, depth_max), lines)
 
 
 def write_yaml(value: Any) -> str:

@@ -22,7 +22,7 @@ from remit.core.run.messages import Message, Role
 from remit.core.run.usage import TokenUsage
 from remit.inference.answers.call_pieces import CallPieces, CallsUnreadable
 from remit.inference.answers.speech import Speech, plain_speech
-from remit.inference.endpoint.faults import Place
+from remit.inference.endpoint.faults import EndpointPlace
 from remit.inference.engine import EngineFault, StreamChunk
 
 # Tokens that a server did not count: bounds by bytes, since every token takes at least one.
@@ -125,7 +125,9 @@ class StreamedAnswer(ABC):
     RAN_OUT: ClassVar[AbstractSet[str]]
     WITHHELD: ClassVar[tuple[str, str]]
 
-    def __init__(self, request: ModelRequest, info: ModelInfo, place: Place, speech: Speech | None = None) -> None:
+    def __init__(
+        self, request: ModelRequest, info: ModelInfo, place: EndpointPlace, speech: Speech | None = None
+    ) -> None:
         self.is_over = False
         self._request = request
         self._info = info

@@ -10,7 +10,7 @@ Rule 3: nor is one cut off because a person released no budget for its neighbour
 from remit.core.failure import Ending, ErrorCode
 from remit.core.limits.budget import Dimension
 from remit.core.record import Text
-from remit.core.work.graph import Feed, JoinRule, Node, NodeKind, NodeOutcome
+from remit.core.work.graph import JoinRule, Node, NodeKind, NodeOutcome, StepInput
 from remit.core.work.values import ValueKind
 from remit.kernel.children import fail_as
 from remit.kernel.graph.plan_steps import conclude_call, conclude_step, finish
@@ -44,7 +44,7 @@ def joined(tally: Tally, content: Text = "") -> str | None:
     return _join_children(tally, node)
 
 
-def _conclude(tally: Tally, node: Node, feed: Feed, content: Text) -> str:
+def _conclude(tally: Tally, node: Node, feed: StepInput, content: Text) -> str:
     """What a step of a plan came to."""
     if node.kind is _TOOL:
         return conclude_call(tally, node, content)

@@ -21,7 +21,7 @@ from remit.core.work.graph import NodeKind
 from remit.kernel.people.hold import UNTOLD, Hold, holding, told, waited_ms
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.observe.reading import Fact, FactKind, Reading
-from remit.observe.steps import Step, StepKind
+from remit.observe.steps import PerformedStep, StepKind
 
 _FREE = Price(0, 0)
 _CLOCK = int(Dimension.WALL_CLOCK_MS)
@@ -208,7 +208,7 @@ class _Tariff:
             elif step.tool or fact.charged:
                 yield plain
 
-    def _of_model(self, step: Step, plain: Expense) -> Expense:
+    def _of_model(self, step: PerformedStep, plain: Expense) -> Expense:
         """What a model call cost, under the name of the model that answered; what it was shown is a gauge, too."""
         shown = dict(plain.amounts).get(int(Dimension.INPUT_TOKENS), 0)
         gauges = ((int(Dimension.RETRIES), step.attempt - 1), (int(Dimension.CONTEXT_TOKENS), shown))
@@ -218,7 +218,7 @@ class _Tariff:
         return Expense(plain.seq, plain.node, amounts, model=name, command_id=step.id, gpu_ms=gpu_ms)
 
 
-def _of_child(step: Step, plain: Expense) -> Expense:
+def _of_child(step: PerformedStep, plain: Expense) -> Expense:
     """What a run beneath cost its parent: what starting it did, and what was charged for what it spent."""
     lease = dict(step.lease)
     starting = {dimension: amount - lease.get(dimension, 0) for dimension, amount in step.reserved}

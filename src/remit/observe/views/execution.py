@@ -42,7 +42,7 @@ from remit.kernel.results.feasible import why_disallowed
 from remit.kernel.results.votes import in_order
 from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
 from remit.observe.views.calls_made import calls_made, place_of, unallowed
-from remit.observe.views.late_outcomes import NOTHING_BELOW, Below, in_doubt
+from remit.observe.views.late_outcomes import NOTHING_BELOW, EffectsBeneath, in_doubt
 
 _PPM = 1_000_000
 
@@ -184,7 +184,7 @@ def response_of(
     content: str,
     outputs: Mapping[str, object] | None = None,
     made: tuple[ToolCallMade, ...] | None = None,
-    below: Below = NOTHING_BELOW,
+    below: EffectsBeneath = NOTHING_BELOW,
 ) -> SystemResponse:
     """What the caller is told. `content` is the text of the run's answer, wherever it lives.
 
@@ -313,7 +313,7 @@ def _is_withheld(state: RunState) -> bool:
     return bool(state.result.violations) and pinned(state).request.output.strict_validation
 
 
-def _warnings(state: RunState, below: Below) -> tuple[str, ...]:
+def _warnings(state: RunState, below: EffectsBeneath) -> tuple[str, ...]:
     """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
     left_open = ((state.end.message,) if state.end.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(
         state.result.warnings

@@ -12,7 +12,7 @@ from remit.observe.cost.like_runs import Need, Stopped
 from remit.observe.places import percent
 from remit.observe.plain import plain
 from remit.observe.steps import CUT_OFF, FAILED, LOST, UNDER_WAY
-from remit.observe.views.explain import Allowed, Called, Explanation, Observation, Question, Spent, Standing
+from remit.observe.views.explain import Allowed, Called, ExplainedObservation, Explanation, Question, RunStanding, Spent
 from remit.observe.views.plans_and_votes import FINISHED, NOT_BEGUN, ReplicaTold, StepTold, VoteTold
 
 # A sentence names so many things of a kind and counts the rest.
@@ -149,7 +149,7 @@ def _said_used(entry: Spent) -> str:
     return f"{said} [{entry.released} released]" if entry.released else said
 
 
-def _said_observations(observations: tuple[Observation, ...]) -> str:
+def _said_observations(observations: tuple[ExplainedObservation, ...]) -> str:
     if not observations:
         return "updated no state, since nothing was observed and verified"
     verified = [observation for observation in observations if observation.verifier != OBSERVED_ONLY]
@@ -158,7 +158,7 @@ def _said_observations(observations: tuple[Observation, ...]) -> str:
     return f"updated its state from {' and '.join(_said_seen(some, word) for some, word in kinds if some)}"
 
 
-def _said_seen(observations: Sequence[Observation], word: str) -> str:
+def _said_seen(observations: Sequence[ExplainedObservation], word: str) -> str:
     tools = _names(tuple(dict.fromkeys(observation.tool for observation in observations)))
     count = len(observations)
     return f"{count} {word}observation{'s' * (count > 1)} ({tools})"
@@ -182,7 +182,7 @@ def _span(least: int, most: int) -> str:
     return str(most) if least == most else f"{least} to {most}"
 
 
-def _said_standing(standing: Standing, uncommitted: tuple[str, ...], unverified: tuple[str, ...] = ()) -> str:
+def _said_standing(standing: RunStanding, uncommitted: tuple[str, ...], unverified: tuple[str, ...] = ()) -> str:
     kinds = ((uncommitted, "uncommitted"), (unverified, "unverified"))
     said = [f"{_names(tools)} {word}" for tools, word in kinds if tools]
     left = f", leaving {' and '.join(said)}" if said else ""
@@ -207,7 +207,7 @@ def _said_standing(standing: Standing, uncommitted: tuple[str, ...], unverified:
     return f"has not ended: it is under way at {_name(standing.node) or 'its start'}"
 
 
-def _said_paused(standing: Standing) -> str:
+def _said_paused(standing: RunStanding) -> str:
     """The runs that a person has to resume, and those beside them that ask something."""
     held = [f"child run {_name(child)}" for child in standing.children if child not in standing.paused]
     said = [f"run {_name(child)}, which is paused" for child in standing.paused]

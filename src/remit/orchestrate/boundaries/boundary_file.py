@@ -20,15 +20,15 @@ from remit.core.record import JsonObject, replace
 from remit.core.schema.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, parse_yaml, spelled, text_of, write_yaml
 from remit.kernel.authority.conditions import check_conditions
 from remit.kernel.budget.exhaustion import check_exhaustion
-from remit.orchestrate.boundaries.boundary_shape import SHAPE, Key
-from remit.orchestrate.boundaries.boundary_values import Reader
+from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
+from remit.orchestrate.boundaries.boundary_values import ValueReader
 
 BOUNDARY_INVALID = "BOUNDARY_INVALID"
 
 EXTENDS = "extends"
 _JSON = ".json"
 _SUFFIXES = (".yaml", ".yml", _JSON)
-_NO_KEYS: Mapping[str, Key] = MappingProxyType({})
+_NO_KEYS: Mapping[str, BoundaryKey] = MappingProxyType({})
 
 
 def boundary_at(said: object) -> Boundary:
@@ -59,8 +59,8 @@ def parse_boundary(text: str, source_name: str, *, is_json: bool = False) -> Bou
     """The boundary in a text; the name stands for it in errors."""
     if not is_json:
         document = parse_yaml(text, source_name)
-        return _named(Reader(source_name, document.lines, BOUNDARY_INVALID), document.value)
-    reader = Reader(source_name, {}, BOUNDARY_INVALID)
+        return _named(ValueReader(source_name, document.lines, BOUNDARY_INVALID), document.value)
+    reader = ValueReader(source_name, {}, BOUNDARY_INVALID)
     try:
         value = read_json(text)
     except (ValueError, RecursionError) as error:
@@ -70,12 +70,12 @@ def parse_boundary(text: str, source_name: str, *, is_json: bool = False) -> Bou
 
 def boundary_of(said: object) -> Boundary:
     """The boundary that a mapping describes, with the keys of a file."""
-    return _named(Reader("boundary", {}, BOUNDARY_INVALID), said)
+    return _named(ValueReader("boundary", {}, BOUNDARY_INVALID), said)
 
 
-def boundary_from(said: object, *, base: Boundary, code: str, flat: Mapping[str, Key] = _NO_KEYS) -> Boundary:
+def boundary_from(said: object, *, base: Boundary, code: str, flat: Mapping[str, BoundaryKey] = _NO_KEYS) -> Boundary:
     """What a mapping says beyond a boundary; refused under another code, and with more keys at its head."""
-    return _read_boundary(Reader("boundary", {}, code), said, base, flat)
+    return _read_boundary(ValueReader("boundary", {}, code), said, base, flat)
 
 
 def boundary_said(boundary: Boundary) -> JsonObject:
@@ -85,7 +85,7 @@ def boundary_said(boundary: Boundary) -> JsonObject:
     """
     said: JsonObject = {}
     for name, entry in SHAPE.items():
-        if isinstance(entry, Key):
+        if isinstance(entry, BoundaryKey):
             said[name] = entry.say(getattr(boundary, entry.field))
         else:
             block = {key: one.say(getattr(boundary, one.field)) for key, one in entry.items()}
@@ -111,7 +111,7 @@ def boundary_yaml(boundary: Boundary) -> str:
     return write_yaml(boundary_said(boundary))
 
 
-def _named(reader: Reader, said: object) -> Boundary:
+def _named(reader: ValueReader, said: object) -> Boundary:
     """A boundary that has a name of its own."""
     boundary = _read_boundary(reader, said, STANDARD, _NO_KEYS)
     if not isinstance(said, dict) or "name" not in said:
@@ -122,7 +122,7 @@ def _named(reader: Reader, said: object) -> Boundary:
     return boundary
 
 
-def _read_boundary(reader: Reader, said: object, base: Boundary, flat: Mapping[str, Key]) -> Boundary:
+def _read_boundary(reader: ValueReader, said: object, base: Boundary, flat: Mapping[str, BoundaryKey]) -> Boundary:
     block = reader.block(said, (*SHAPE, EXTENDS, *flat), ())
     if EXTENDS in block:
         base = _extended(reader, block[EXTENDS])
@@ -148,14 +148,16 @@ def _read_boundary(reader: Reader, said: object, base: Boundary, flat: Mapping[s
     return boundary
 
 
-def _entries(reader: Reader, block: JsonObject, flat: Mapping[str, Key]) -> list[tuple[Place, Key, Any]]:
+def _entries(
+    reader: ValueReader, block: JsonObject, flat: Mapping[str, BoundaryKey]
+) -> list[tuple[Place, BoundaryKey, Any]]:
     """Every value of a file, with its place and its key."""
-    found: list[tuple[Place, Key, Any]] = []
+    found: list[tuple[Place, BoundaryKey, Any]] = []
     for name, value in block.items():
         if name == EXTENDS:
             continue
         entry = flat[name] if name in flat else SHAPE[name]
-        if isinstance(entry, Key):
+        if isinstance(entry, BoundaryKey):
             found.append(((name,), entry, value))
         else:
             said = reader.block(value, tuple(entry), (name,))
@@ -163,7 +165,7 @@ def _entries(reader: Reader, block: JsonObject, flat: Mapping[str, Key]) -> list
     return found
 
 
-def _extended(reader: Reader, value: object) -> Boundary:
+def _extended(reader: ValueReader, value: object) -> Boundary:
     if isinstance(value, str) and value in KNOWN:
         return KNOWN[value]
     raise reader.unfit((EXTENDS,), value, f"one of {', '.join(KNOWN)}")

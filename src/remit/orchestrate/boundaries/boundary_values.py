@@ -62,7 +62,7 @@ _UNITS: Mapping[str, tuple[str, str]] = {
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-class Reader:
+class ValueReader:
     """Reads the values of one boundary and refuses what they cannot be, under one code."""
 
     def __init__(self, source_name: str, lines: Mapping[Place, int], code: str, what: str = "boundary") -> None:

@@ -35,9 +35,9 @@ from remit.core.run.run_events import (
     ALL,
     NOBODY,
     Piece,
+    RunBelonging,
     RunEvent,
     Subject,
-    Whose,
     place_of,
     placed,
     turn_event,
@@ -86,7 +86,7 @@ class Bus:
         self._cursors = Cursors(store.key)
         self._listeners: dict[Listener, Subject] = {}
         self._ears: WeakSet[Subscription] = WeakSet()
-        self._known: OrderedDict[str, Whose] = OrderedDict()
+        self._known: OrderedDict[str, RunBelonging] = OrderedDict()
         # The newest turns, by run and number; and the last of the feed, in a row.
         self._recent: OrderedDict[tuple[str, int], RunEvent] = OrderedDict()
         self._row: deque[Delivered] = deque(maxlen=RECENT_MAX)
@@ -141,7 +141,7 @@ class Bus:
         self._ears.discard(ear)
         self._news.set()
 
-    def learn(self, state: RunState) -> Whose:
+    def learn(self, state: RunState) -> RunBelonging:
         """Note whose a run is that is driven here."""
         return self._known.get(state.run_id) or self._keep(whose_of(pinned(state)))
 
@@ -171,13 +171,13 @@ class Bus:
             if ear.subject.run_id == run_id:
                 ear.wake()
 
-    def answer(self, run_id: str, seq: int) -> "StreamedAnswer | None":
+    def answer(self, run_id: str, seq: int) -> "AnswerRelay | None":
         """What passes an answer on that a model begins after a turn; None without a listener."""
-        whose = self._known.get(run_id, Whose(run_id))
+        whose = self._known.get(run_id, RunBelonging(run_id))
         listeners = [listener for listener in self._covering(whose) if listener.on_chunk is not None]
         is_heard_here = bool(listeners) or any(ear.hears(whose) for ear in self._ears)
         is_heard = is_heard_here or self._bell.is_heard(Topic.CHUNKS)
-        return StreamedAnswer(self, whose, seq, listeners) if is_heard else None
+        return AnswerRelay(self, whose, seq, listeners) if is_heard else None
 
     def tell(self, piece: Piece, *, is_ours: bool) -> None:
         """Pass on a piece of an answer, to other processes too where the answer is given here."""
@@ -260,7 +260,7 @@ class Bus:
             return Delivered(written.place, None, whose)
         return Delivered(written.place, placed(event, written.place), whose)
 
-    async def _whose(self, run_id: str) -> Whose | None:
+    async def _whose(self, run_id: str) -> RunBelonging | None:
         """Whose a run is; None for one that is not listed any more."""
         if (known := self._known.get(run_id)) is not None:
             return known
@@ -270,15 +270,15 @@ class Bus:
         if listing.lineage and not listing.session_id:
             first = await self._catalogue.entry(listing.lineage[0])
         session_id = listing.session_id if first is None else first.listing.session_id
-        return self._keep(Whose(run_id, listing.tenant_id, session_id, listing.parent_id, listing.lineage))
+        return self._keep(RunBelonging(run_id, listing.tenant_id, session_id, listing.parent_id, listing.lineage))
 
-    def _keep(self, whose: Whose) -> Whose:
+    def _keep(self, whose: RunBelonging) -> RunBelonging:
         self._known[whose.run_id] = whose
         if len(self._known) > KNOWN_MAX:
             self._known.popitem(last=False)
         return whose
 
-    def _covering(self, whose: Whose) -> list[Listener]:
+    def _covering(self, whose: RunBelonging) -> list[Listener]:
         return [listener for listener, subject in self._listeners.items() if subject.covers(whose)]
 
     def _publish(self, event: RunEvent) -> None:
@@ -351,10 +351,10 @@ class Bus:
                 self.tell(piece, is_ours=False)
 
 
-class StreamedAnswer:
+class AnswerRelay:
     """Passes the pieces of one answer on to those who listen when it begins, each for as long as it can take them."""
 
-    def __init__(self, bus: Bus, whose: Whose, seq: int, listeners: list[Listener]) -> None:
+    def __init__(self, bus: Bus, whose: RunBelonging, seq: int, listeners: list[Listener]) -> None:
         self._bus, self._whose, self._seq, self._listeners = bus, whose, seq, listeners
         self._number = 0
 

@@ -27,7 +27,7 @@ from remit.inference.chain import ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
 from remit.kernel.results.votes import place_in_journal
 from remit.observe.logs import command_fields
-from remit.orchestrate.bus.bus import StreamedAnswer
+from remit.orchestrate.bus.bus import AnswerRelay
 from remit.orchestrate.exchange.call_shape import (
     TOOLS_OFFERED_MAX,
     Circumstances,
@@ -164,7 +164,7 @@ class ModelExecutor:
 
         return embedding_router()
 
-    def stream(self, errand: ModelErrand) -> StreamedAnswer | None:
+    def stream(self, errand: ModelErrand) -> AnswerRelay | None:
         """What passes the pieces of an answer on, if there is a listener; one that heard a part is told that it begins anew."""
         run_id, command, bus = errand.sender.run_id, errand.command, self.bench.bus
         answer = None if bus is None else bus.answer(run_id, place_in_journal(command.id)[0])
@@ -197,7 +197,7 @@ class _Asking:
         self._errand = errand
         self._kit = kit
         self._engine = engine
-        self._answer: StreamedAnswer | None = None
+        self._answer: AnswerRelay | None = None
         self.model = ""
         self.shape = Shaped(ModelRequest(()))
 

@@ -44,7 +44,7 @@ Fetch = Callable[[Text], Awaitable[str]]
 Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
 
 
-class Common:
+class ErrandTerms:
     """What all errands of a run have in common: who sends them, the terms of a model call, and the models."""
 
     __slots__ = ("models", "sender", "terms")
@@ -84,11 +84,11 @@ async def prepare(live: Live, command: Command, fetch: Fetch) -> Errand:
     return await _PREPARED[type(command)](live, command, fetch)
 
 
-def common_of(live: Live) -> Common:
+def common_of(live: Live) -> ErrandTerms:
     """What all errands of a run have in common."""
     common = live.common
     if common is None:
-        common = live.common = Common(live.run_id, live.state)
+        common = live.common = ErrandTerms(live.run_id, live.state)
     return common
 
 

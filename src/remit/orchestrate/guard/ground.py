@@ -22,7 +22,7 @@ from remit.core.limits.profiles import GUARDED, boundary_named
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest
-from remit.core.run.halt import Standing
+from remit.core.run.halt import HaltStanding
 from remit.core.run.manifest import Host, Manifest, acting_for, make_manifest
 from remit.core.run.messages import user_message
 from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
@@ -108,7 +108,7 @@ class Ground:
     runner: Runner
     holdings: Holdings
     new_id: Callable[[], str]
-    halts: Callable[[], Standing]
+    halts: Callable[[], HaltStanding]
     # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
     catalogue: Catalogue | None = None
     # Drops a run that has ended, where it could not be looked at any more.
@@ -130,7 +130,7 @@ class Ground:
 
 
 def ground_beside(
-    post: Post, manifests: Manifests, halts: Callable[[], Standing], begin: Begin, principal: Principal
+    post: Post, manifests: Manifests, halts: Callable[[], HaltStanding], begin: Begin, principal: Principal
 ) -> Ground:
     """The ground of runs that are held, listed, told and vouched for like those of the hub that a post delivers to."""
     hub = post.hub

@@ -65,7 +65,7 @@ from remit.orchestrate.guard.protocol import (
 )
 from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, verdict_of
 from remit.orchestrate.loop.halt_switch import model_scopes, refusal, scope_of, scopes_over, tool_scope
-from remit.provenance.call_log import Scope
+from remit.provenance.call_log import ApprovalScope
 
 GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
 GUARD_RUN_AMBIGUOUS = "GUARD_RUN_AMBIGUOUS"
@@ -348,11 +348,11 @@ class Guard:
     async def _answer(self, room: Room, name: str, operation: JsonObject) -> JsonObject:
         await self._pass_time(room, moment_in(operation))
         call_id, by = id_in(operation, "id") or room.only_held(), check_person(text_in(operation, "by"))
-        approve, scope = operation["approve"], operation.get("scope", Scope.CALL.value)
+        approve, scope = operation["approve"], operation.get("scope", ApprovalScope.CALL.value)
         if not isinstance(approve, bool):
             raise unfit("approve", approve, "true or false")
-        if not isinstance(scope, str) or scope not in list(Scope):
-            raise unfit("scope", scope, f"one of {', '.join(Scope)}")
+        if not isinstance(scope, str) or scope not in list(ApprovalScope):
+            raise unfit("scope", scope, f"one of {', '.join(ApprovalScope)}")
         self._ground.check_name("by", by)
         expect_scope(self._ground.principal, MayDo.APPROVE, "answer")
         by = person_for(self._ground.principal, by)
@@ -369,7 +369,10 @@ class Guard:
         assert held.question.packet is not None, "what is held is a call"
         self._check_call_halts(room, name, held.question.packet.call.tool)
         return await self._approved(
-            room, call_id, held, PersonApproved(held.question.id, by, for_values=scope == Scope.VALUE, is_awaited=True)
+            room,
+            call_id,
+            held,
+            PersonApproved(held.question.id, by, for_values=scope == ApprovalScope.VALUE, is_awaited=True),
         )
 
     async def _approved(self, room: Room, call_id: str, held: Held, report: PersonApproved) -> JsonObject:

@@ -20,7 +20,7 @@ from remit.kernel.authority.verdict import Judgement
 from remit.orchestrate.facts.gate_facts import RESULT_LOST
 from remit.provenance.gate import Gate
 from remit.provenance.gate_verdict import FIXES as GATE_FIXES
-from remit.provenance.gate_verdict import Verdict as Finding
+from remit.provenance.gate_verdict import GateVerdict as Finding
 from remit.provenance.gate_verdict import verdict_json
 
 CALL_ID_HELD = "CALL_ID_HELD"

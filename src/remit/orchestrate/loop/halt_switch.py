@@ -33,7 +33,7 @@ from remit.core.run.halt import (
     Halt,
     HaltKind,
     HaltScope,
-    Standing,
+    HaltStanding,
     encode_halt,
     folded,
     halts_in,
@@ -129,7 +129,7 @@ class Halts:
         await self._log.refresh()
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> HaltStanding:
         """What is halted, as of this moment: everything, where entries are missing."""
         if data := self._log.since(self._standing.number):
             self._standing = folded(self._standing, data)

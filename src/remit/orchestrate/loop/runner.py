@@ -21,9 +21,9 @@ from remit.core.journal.storage import (
     Barrier,
     BlobMissing,
     LeaseLost,
-    Listing,
     Place,
     RunBehind,
+    RunListing,
     StoreUnusable,
     Warrant,
 )
@@ -60,7 +60,7 @@ CONFLICTS_MAX = 32
 
 
 # A run, its next turn, the number of the turn before it, and what is kept beside it.
-Append: TypeAlias = tuple[str, bytes, Place, Barrier | None, Listing | None, Warrant | None, Sequence[Command]]
+Append: TypeAlias = tuple[str, bytes, Place, Barrier | None, RunListing | None, Warrant | None, Sequence[Command]]
 
 
 class Runner:

@@ -20,31 +20,31 @@ VOTING_INVALID = "VOTING_INVALID"
 CANDIDATES_MAX = 256
 
 
-class Ballot(NamedTuple):
+class ComparedCandidate(NamedTuple):
     """A candidate as it is compared: by its key when only equality counts, else by its value."""
 
     key: str
     value: Any
 
 
-def answers_of(candidates: Sequence[str]) -> list[Ballot]:
+def answers_of(candidates: Sequence[str]) -> list[ComparedCandidate]:
     """Every candidate as it is compared; equal texts are read once."""
     if len(candidates) > CANDIDATES_MAX:
         message = f"{len(candidates)} candidates are more than candidates_max={CANDIDATES_MAX}; ask fewer replicas"
         raise RequestRejected(VOTING_INVALID, message)
-    read: dict[str, Ballot] = {}
+    read: dict[str, ComparedCandidate] = {}
     for text in candidates:
         if text not in read:
             read[text] = _read(text.strip())
     return [read[text] for text in candidates]
 
 
-def _read(text: str) -> Ballot:
+def _read(text: str) -> ComparedCandidate:
     try:
         value = read_json(text)
-        return Ballot(key_of(value), value)
+        return ComparedCandidate(key_of(value), value)
     except (ValueError, RecursionError):
-        return Ballot(text, text)  # It is no JSON, or nests too deep to have a canonical form.
+        return ComparedCandidate(text, text)  # It is no JSON, or nests too deep to have a canonical form.
 
 
 def key_of(value: Any) -> str:

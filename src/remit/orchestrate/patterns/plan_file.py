@@ -20,8 +20,8 @@ from remit.core.regex import regex
 from remit.core.schema.json_schema import compile_schema
 from remit.core.schema.strict_yaml import (
     YAML_BYTES_MAX,
-    Document,
     Place,
+    YamlDocument,
     YamlFault,
     block_in,
     list_in,
@@ -90,7 +90,7 @@ def read_plan(path: Path) -> PlanFile:
     return _plan(document, path, sha256(data).hexdigest())
 
 
-def _plan(document: Document, path: Path, digest: str) -> PlanFile:
+def _plan(document: YamlDocument, path: Path, digest: str) -> PlanFile:
     block = block_in(document, document.value, _PLAN_KEYS, ())
     steps = list_in(document, block.get("steps", []), ("steps",))
     read = [_step(document, value, ("steps", position)) for position, value in enumerate(steps)]
@@ -109,7 +109,7 @@ def _plan(document: Document, path: Path, digest: str) -> PlanFile:
     )
 
 
-def _policy(document: Document, block: Mapping[str, Any]) -> PlanPolicy:
+def _policy(document: YamlDocument, block: Mapping[str, Any]) -> PlanPolicy:
     place: Place = ("policy",)
     policy = _typed(document, block_in(document, block.get("policy", {}), _POLICY_KEYS, place), PlanPolicy, place)
     try:
@@ -121,7 +121,7 @@ def _policy(document: Document, block: Mapping[str, Any]) -> PlanPolicy:
     return policy
 
 
-def _step(document: Document, value: Any, place: Place) -> Step:
+def _step(document: YamlDocument, value: Any, place: Place) -> Step:
     block = block_in(document, value, _STEP_KEYS, place)
     for key in ("name", "type"):
         if key not in block:
@@ -141,7 +141,7 @@ def _step(document: Document, value: Any, place: Place) -> Step:
     return step
 
 
-def _documents(document: Document, block: Mapping[str, Any], base: Path) -> tuple[Path, ...]:
+def _documents(document: YamlDocument, block: Mapping[str, Any], base: Path) -> tuple[Path, ...]:
     if "documents" not in block:
         return ()
     given = block["documents"]
@@ -153,7 +153,7 @@ def _documents(document: Document, block: Mapping[str, Any], base: Path) -> tupl
     return tuple(_path(document, entry, place, base) for entry, place in zip(entries, places, strict=True))
 
 
-def _named_file(document: Document, block: Mapping[str, Any], key: str, base: Path) -> Path | None:
+def _named_file(document: YamlDocument, block: Mapping[str, Any], key: str, base: Path) -> Path | None:
     if key not in block:
         return None
     path = _path(document, block[key], (key,), base)
@@ -163,7 +163,7 @@ def _named_file(document: Document, block: Mapping[str, Any], key: str, base: Pa
     return path
 
 
-def _path(document: Document, value: Any, place: Place, base: Path) -> Path:
+def _path(document: YamlDocument, value: Any, place: Place, base: Path) -> Path:
     """An absolute path to something that is there."""
     if not isinstance(value, str) or not value:
         document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} must be a path, not {shown(value)}", place)
@@ -179,7 +179,7 @@ def _path(document: Document, value: Any, place: Place, base: Path) -> Path:
     return path
 
 
-def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
+def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
     try:
         return from_json(to_json(value), to)
     except ValueError as error:

@@ -30,11 +30,11 @@ from remit.core.work.graph import (
     TERMINALS,
     Ask,
     Edge,
-    Feed,
     Graph,
     Node,
     NodeKind,
     NodeOutcome,
+    StepInput,
     schema_text,
 )
 from remit.core.work.plan import MARK, PLAN_STEP_INVALID, ContextFor, ExecutionPlan, PlanPolicy, Step, check_plan
@@ -154,15 +154,15 @@ def _least(*limits_ms: int) -> int:
     return min((limit for limit in limits_ms if limit), default=0)
 
 
-def _chained(step: Step, source: str, handler: Handler, gives: Mapping[str, str]) -> Feed:
+def _chained(step: Step, source: str, handler: Handler, gives: Mapping[str, str]) -> StepInput:
     """What a step is fed by an earlier one, checked as far as kinds are known before anything runs."""
     takes = _takes(handler)
     if gives[source] and not is_convertible(gives[source], takes):
         raise _mismatch(step, takes, gives[source], f"step {source!r} gives")
-    return Feed(takes, _given_by(step, handler, gives[source]), source=source, step_type=step.type)
+    return StepInput(takes, _given_by(step, handler, gives[source]), source=source, step_type=step.type)
 
 
-def _given(step: Step, handler: Handler, value: object) -> Feed:
+def _given(step: Step, handler: Handler, value: object) -> StepInput:
     """What a step is fed by the plan itself."""
     takes = _takes(handler)
     if isinstance(value, ModelRequest):
@@ -178,7 +178,7 @@ def _given(step: Step, handler: Handler, value: object) -> Feed:
         raise invalid(step, f"{reason}; have a step before it read or make it")
     if not is_convertible(kind, takes):
         raise _mismatch(step, takes, kind, "its input is")
-    return Feed(takes, _given_by(step, handler, kind), kind, text, step_type=step.type)
+    return StepInput(takes, _given_by(step, handler, kind), kind, text, step_type=step.type)
 
 
 def _mismatch(step: Step, takes: str, found: str, subject: str) -> RequestRejected:
@@ -211,7 +211,7 @@ def _kind_of_answer(schema: JsonObject | None) -> str:
     return ValueKind.OBJECT if schema.get("type") == "object" else ValueKind.JSON
 
 
-def _nodes(step: Step, feed: Feed, handler: Handler, timeout_ms: int) -> list[Node]:
+def _nodes(step: Step, feed: StepInput, handler: Handler, timeout_ms: int) -> list[Node]:
     execute = LifecycleState.EXECUTE
     pattern = _inferring(step, handler) if isinstance(handler, InferHandler) else handler
     if isinstance(pattern, PatternHandler):
@@ -298,7 +298,7 @@ def _unfollowed(step: Step, problem: str) -> RequestRejected:
     return RequestRejected(ErrorCode.ORCHESTRATION_STEP_MISMATCH, message, {"step": step.name})
 
 
-def _call_nodes(step: Step, feed: Feed, handler: ToolHandler, timeout_ms: int) -> list[Node]:
+def _call_nodes(step: Step, feed: StepInput, handler: ToolHandler, timeout_ms: int) -> list[Node]:
     execute = LifecycleState.EXECUTE
     rules = replace(STANDARD_RULES, timeout_ms=timeout_ms) if timeout_ms else STANDARD_RULES
     if handler.tools is not None:
@@ -306,7 +306,7 @@ def _call_nodes(step: Step, feed: Feed, handler: ToolHandler, timeout_ms: int) -
     # Without tools there is nothing to propose; the handler's own code says so when the step runs.
     code = f"{STEP_MARK}{step.type}" if handler.tools is None else f"{CALL_MARK}{step.tool}"
     entrance = Node(f"{step.name}{ARGUMENTS}", NodeKind.DECIDE, execute, code=code, timeout_ms=timeout_ms, feed=feed)
-    given = Feed(gives=ValueKind.RESULT, step_type=step.type)
+    given = StepInput(gives=ValueKind.RESULT, step_type=step.type)
     return [entrance, Node(step.name, NodeKind.TOOL, execute, rules=rules, feed=given)]
 
 

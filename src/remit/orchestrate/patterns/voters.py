@@ -19,7 +19,7 @@ from remit.core.failure import RequestRejected
 from remit.core.record import Record
 from remit.orchestrate.patterns.ballots import (
     VOTING_INVALID,
-    Ballot,
+    ComparedCandidate,
     answers_of,
     groups_of,
     is_beyond_reach,
@@ -199,15 +199,15 @@ class WeightedVoting:
         """What candidates are compared by: everything but the field that holds their weight."""
         return [self._key_of(answer) for answer in answers_of(candidates)]
 
-    def _key_of(self, answer: Ballot) -> str:
+    def _key_of(self, answer: ComparedCandidate) -> str:
         if not isinstance(answer.value, dict) or self.field not in answer.value:
             return answer.key
         return key_of({name: member for name, member in answer.value.items() if name != self.field})
 
-    def _groups_of(self, answers: Sequence[Ballot]) -> list[list[int]]:
+    def _groups_of(self, answers: Sequence[ComparedCandidate]) -> list[list[int]]:
         return groups_of([self._key_of(answer) for answer in answers])
 
-    def _weights_of(self, answers: Sequence[Ballot]) -> list[float]:
+    def _weights_of(self, answers: Sequence[ComparedCandidate]) -> list[float]:
         if self.weights:
             return [self.weights[place] for place in self.replicas or range(len(answers))]
         return [0.0 if self._flaw_in(answer.value) else answer.value[self.field] for answer in answers]
@@ -221,7 +221,7 @@ class WeightedVoting:
         flaw = _flaw_of(value[self.field], self.weight_max)
         return flaw and f"has {self.field}={_shown(value[self.field])}, which {flaw}"
 
-    def _first_flaw(self, answers: Sequence[Ballot]) -> str:
+    def _first_flaw(self, answers: Sequence[ComparedCandidate]) -> str:
         flaws = [] if self.weights else [self._flaw_in(answer.value) for answer in answers]
         return next((f"; candidate {place} {flaw}" for place, flaw in enumerate(flaws) if flaw), "")
 
@@ -267,13 +267,13 @@ def check_strategy(strategy: object, *, replicas: int | None = None) -> None:
         raise _invalid(f"{len(strategy.weights)} weights for {replicas} replicas; give one weight for each replica")
 
 
-def _present(name: str, candidates: Sequence[str]) -> list[Ballot]:
+def _present(name: str, candidates: Sequence[str]) -> list[ComparedCandidate]:
     if not candidates:
         raise NoConsensus(f"{name}: there are no candidates")
     return answers_of(candidates)
 
 
-def _grouped(answers: Sequence[Ballot]) -> list[list[int]]:
+def _grouped(answers: Sequence[ComparedCandidate]) -> list[list[int]]:
     return groups_of([answer.key for answer in answers])
 
 

@@ -75,7 +75,7 @@ Pause = Callable[[float], Awaitable[None]]
 _log = logging.getLogger(__name__)
 
 
-class Decision(Record):
+class WebhookDecision(Record):
     """What a webhook answered, and in whose name."""
 
     kind: Signal
@@ -178,7 +178,7 @@ class Drain:
             return Delivery(item.id, delivery.status, str(error.code), error.message)
         return Delivery(item.id, delivery.status, decision=decision.kind.value, by=decision.by)
 
-    async def _go_on(self, item: QueueItem, decision: Decision) -> None:
+    async def _go_on(self, item: QueueItem, decision: WebhookDecision) -> None:
         """Let a run go on that heard a no; one that cannot stays paused, and a resume says why."""
         resumed = UserSignal(str(uuid4()), Signal.RESUME, item.run_id, decision.by, CHANNEL, item.queue)
         try:
@@ -187,7 +187,7 @@ class Drain:
             _log.warning("a run heard a no and rests: %s", error, extra=run_fields(item.run_id))
 
 
-def _signal(item: QueueItem, decision: Decision, version: str, at_ms: int) -> UserSignal:
+def _signal(item: QueueItem, decision: WebhookDecision, version: str, at_ms: int) -> UserSignal:
     payload: JsonObject = {"packet_id": item.id, "packet": version}
     if decision.reason:
         payload["reason"] = decision.reason
@@ -212,7 +212,7 @@ def _written(item: QueueItem, asked: JsonObject | None, version: str, at_ms: int
     return written(values).encode()
 
 
-def decision_in(answer: bytes, version: str) -> Decision | None:
+def decision_in(answer: bytes, version: str) -> WebhookDecision | None:
     """What an answer decides about the packet of this version; None where it decides nothing.
 
     Raises RemitError where it would decide and may not.
@@ -235,7 +235,7 @@ def decision_in(answer: bytes, version: str) -> Decision | None:
         raise _invalid("reason", reason, f"a text of up to {REASON_CHARS_MAX} characters")
     if not version or said.get("packet") != version:
         raise _invalid("packet", said.get("packet"), "the version that was sent")
-    return Decision(_DECISIONS[said["decision"]], by, reason)
+    return WebhookDecision(_DECISIONS[said["decision"]], by, reason)
 
 
 def _invalid(key: str, value: Any, wanted: str) -> RemitError:

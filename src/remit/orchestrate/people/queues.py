@@ -28,7 +28,7 @@ from remit.core.regular_file import open_regular
 from remit.core.run.person import check_person, is_among, look_alike
 from remit.core.run.principal import LOCAL, Principal, Scope, expect_scope, person_for
 from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
-from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, read_yaml, shown, spelled
+from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, list_in, read_yaml, shown, spelled
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
@@ -42,7 +42,7 @@ from remit.observe.people.queue_items import (
     items_asked,
     overview,
 )
-from remit.observe.views.late_outcomes import NOTHING_FOUND, Found, found_since
+from remit.observe.views.late_outcomes import NOTHING_FOUND, FoundOutcome, found_since
 from remit.orchestrate.loop.child_runs import doubts_below, orphan_above
 from remit.orchestrate.ports import Catalogue, Clock, Receipts, Turns
 from remit.tool.secrets.vault import NO_SECRETS
@@ -68,7 +68,7 @@ def read_queues(path: Path) -> tuple[QueueLimits, ...]:
         raise RequestRejected(error.code, f"{path}: {error.message}", error.details) from None
 
 
-def _queue(document: Document, value: object, place: Place) -> QueueLimits:
+def _queue(document: YamlDocument, value: object, place: Place) -> QueueLimits:
     said = block_in(document, value, (*_KINDS, _PEOPLE), place)
     if "name" not in said:
         document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no name; give it one", place)
@@ -248,7 +248,7 @@ class Queues:
                 return None if item is None else replace(item, tenant_id=entry.listing.tenant_id)
         return None
 
-    async def _found(self, run_id: str) -> Mapping[str, Found]:
+    async def _found(self, run_id: str) -> Mapping[str, FoundOutcome]:
         """What was found out after its ending of effects that a run left in doubt: its own, and those of runs beneath it."""
         state = await self._read(run_id)
         if state is None:

@@ -14,7 +14,7 @@ from remit.core.limits.tools import ToolCategory
 from remit.core.schema.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, parse_yaml, spelled, text_of
 from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
-from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, Reader
+from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, ValueReader
 
 _KEYS = ("statement", "task_class", "grounds", "required_actions", "criteria", "critical", "confidence")
 _CRITERION_KEYS = ("name", "guard", "judge", "only_warns")
@@ -34,7 +34,7 @@ def goal_at(said: object) -> Goal | None:
         check_goal(said)
         return said
     if isinstance(said, Mapping):
-        return _goal(Reader("goal", {}, GOAL_INVALID, "goal"), dict(said))
+        return _goal(ValueReader("goal", {}, GOAL_INVALID, "goal"), dict(said))
     if isinstance(said, str | Path) and str(said):
         return read_goal(Path(said))
     raise RequestRejected(GOAL_INVALID, f"goal={said!r:.80} is no goal; give a Goal, a mapping, or the path of a file")
@@ -57,8 +57,8 @@ def parse_goal(text: str, source_name: str, *, is_json: bool = False) -> Goal:
     """The goal in a text; the name stands for it in errors."""
     if not is_json:
         document = parse_yaml(text, source_name)
-        return _goal(Reader(source_name, document.lines, GOAL_INVALID, "goal"), document.value)
-    reader = Reader(source_name, {}, GOAL_INVALID, "goal")
+        return _goal(ValueReader(source_name, document.lines, GOAL_INVALID, "goal"), document.value)
+    reader = ValueReader(source_name, {}, GOAL_INVALID, "goal")
     try:
         value = read_json(text)
     except (ValueError, RecursionError) as error:
@@ -66,7 +66,7 @@ def parse_goal(text: str, source_name: str, *, is_json: bool = False) -> Goal:
     return _goal(reader, value)
 
 
-def _goal(reader: Reader, said: object) -> Goal:
+def _goal(reader: ValueReader, said: object) -> Goal:
     block = reader.block(said, _KEYS, ())
     if not block:
         raise reader.refusal((), f"the goal says nothing; give it one of {', '.join(_KEYS)}")
@@ -88,7 +88,7 @@ def _goal(reader: Reader, said: object) -> Goal:
     return goal
 
 
-def _criteria(reader: Reader, value: Any) -> tuple[Criterion, ...]:
+def _criteria(reader: ValueReader, value: Any) -> tuple[Criterion, ...]:
     found: list[Criterion] = []
     for at, item in enumerate(reader.items(value, ("criteria",))):
         place: Place = ("criteria", at)
@@ -110,7 +110,7 @@ def _criteria(reader: Reader, value: Any) -> tuple[Criterion, ...]:
     return tuple(found)
 
 
-def _actions(reader: Reader, value: Any) -> tuple[RequiredAction, ...]:
+def _actions(reader: ValueReader, value: Any) -> tuple[RequiredAction, ...]:
     found: list[RequiredAction] = []
     for at, item in enumerate(reader.items(value, ("required_actions",))):
         place: Place = ("required_actions", at)
@@ -123,7 +123,7 @@ def _actions(reader: Reader, value: Any) -> tuple[RequiredAction, ...]:
     return tuple(found)
 
 
-def _confidence(reader: Reader, value: Any) -> int:
+def _confidence(reader: ValueReader, value: Any) -> int:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return round(value * _PPM)
     raise reader.unfit(("confidence",), value, "a number from 0 to 1")

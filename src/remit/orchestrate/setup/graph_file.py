@@ -16,7 +16,16 @@ from remit.core.journal.canonical import NotCanonical
 from remit.core.regex import regex
 from remit.core.run.lifecycle import LifecycleState, LoopState
 from remit.core.schema.json_text import NotJson, parse_json
-from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, parse_yaml, read_yaml, shown, spelled
+from remit.core.schema.strict_yaml import (
+    Place,
+    YamlDocument,
+    YamlFault,
+    block_in,
+    parse_yaml,
+    read_yaml,
+    shown,
+    spelled,
+)
 from remit.core.work.graph import (
     REQUIRED_WRITES,
     Ask,
@@ -80,7 +89,7 @@ def parse_graph(text: str, source_name: str) -> Graph:
     return _graph(parse_yaml(text, source_name))
 
 
-def _graph(document: Document) -> Graph:
+def _graph(document: YamlDocument) -> Graph:
     block = block_in(document, document.value, _GRAPH_KEYS, ())
     exits = block_in(document, block.pop("exits", {}), (), ("exits",))
     nodes = block_in(document, block.pop("nodes", {}), (), ("nodes",))
@@ -94,7 +103,7 @@ def _graph(document: Document) -> Graph:
     )
 
 
-def _node_and_edges(document: Document, name: str, value: Any) -> tuple[Node, list[Edge]]:
+def _node_and_edges(document: YamlDocument, name: str, value: Any) -> tuple[Node, list[Edge]]:
     place: Place = ("nodes", name)
     block = block_in(document, value, _NODE_KEYS, place)
     ways = block.pop("edges", [])
@@ -114,7 +123,7 @@ def _node_and_edges(document: Document, name: str, value: Any) -> tuple[Node, li
     return node, [_edge(document, name, way, (*place, "edges", position)) for position, way in enumerate(ways)]
 
 
-def _ask(document: Document, value: Any, place: Place) -> dict[str, Any]:
+def _ask(document: YamlDocument, value: Any, place: Place) -> dict[str, Any]:
     """An ask, whose schema may be written as the mapping that it is."""
     block = block_in(document, value, _ASK_KEYS, place)
     if isinstance(block.get("schema"), dict):
@@ -132,7 +141,7 @@ def _ask(document: Document, value: Any, place: Place) -> dict[str, Any]:
     return block
 
 
-def _edge(document: Document, source: str, value: Any, place: Place) -> Edge:
+def _edge(document: YamlDocument, source: str, value: Any, place: Place) -> Edge:
     if isinstance(value, str):
         value = {"to": value}  # A bare name is an unconditional edge to it.
     block = block_in(document, value, _EDGE_KEYS, place)
@@ -142,7 +151,7 @@ def _edge(document: Document, source: str, value: Any, place: Place) -> Edge:
     return _typed(document, {**fields, "source": source}, Edge, place)
 
 
-def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
+def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
     try:
         return msgspec.convert(value, to)
     except msgspec.ValidationError as error:

@@ -18,7 +18,7 @@ from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.arrivals import ResumeRequested, RunStarted
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.commands import Command
-from remit.core.journal.storage import Barrier, Listing, Place, QuotaConflict, Stretch, Warrant
+from remit.core.journal.storage import Barrier, Place, QuotaConflict, RunListing, Stretch, Warrant
 from remit.core.limits.budget import FIELDS, Budget, Caps, Dimension
 from remit.core.limits.quota import (
     ANYONE,
@@ -42,7 +42,7 @@ from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.regular_file import open_regular
 from remit.core.run.manifest import Manifest, Origin
-from remit.core.schema.strict_yaml import Document, YamlFault, block_in, list_in, read_yaml, shown, spelled
+from remit.core.schema.strict_yaml import YamlDocument, YamlFault, block_in, list_in, read_yaml, shown, spelled
 from remit.core.work.graph import NodeKind
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
@@ -134,7 +134,7 @@ class Quotas:
         await self._count(roots)
         return len(roots)
 
-    async def reserving(self, listing: Listing, first: Manifest) -> Listing:
+    async def reserving(self, listing: RunListing, first: Manifest) -> RunListing:
         """How a run is listed that begins: with what it reserves, where its tenant has a quota."""
         quotas = self.of(listing.tenant_id)
         if not quotas or listing.parent_id:
@@ -212,7 +212,7 @@ class QuotedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -235,7 +235,7 @@ class QuotedJournal:
         return await self._shelf.journal.read(run_id, after=after)
 
     async def _settling(
-        self, run_id: str, data: bytes, after: Place, barrier: Barrier, listing: Listing | None
+        self, run_id: str, data: bytes, after: Place, barrier: Barrier, listing: RunListing | None
     ) -> Barrier:
         """The barrier of a turn that ends a run, or comes after its ending, with what the run comes to."""
         if listing is None:
@@ -332,7 +332,7 @@ def read_quotas(path: Path) -> tuple[Quota, ...]:
     return tuple(quotas)
 
 
-def _expect_valid(document: Document, quotas: list[Quota], number: int) -> None:
+def _expect_valid(document: YamlDocument, quotas: list[Quota], number: int) -> None:
     rivals = [quota for quota in quotas[:number] if quota.tenant == quotas[number].tenant]
     try:
         check_quotas([*rivals, quotas[number]])
@@ -340,7 +340,7 @@ def _expect_valid(document: Document, quotas: list[Quota], number: int) -> None:
         document.reject(YamlFault.VALUE_INVALID, error.message, ("quotas", number))
 
 
-def _quota(document: Document, entry: Any, place: tuple[str | int, ...]) -> Quota:
+def _quota(document: YamlDocument, entry: Any, place: tuple[str | int, ...]) -> Quota:
     block = block_in(document, entry, _QUOTA_KEYS, place)
     tenant, period = block.get("tenant"), block.get("period")
     if not isinstance(tenant, str):

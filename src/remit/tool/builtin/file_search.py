@@ -34,7 +34,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLines:
     """Lines that hold the text. `skipped` counts what is no text, too large, too deep or out of reach."""
 
     matches: list[Match]
@@ -56,7 +56,7 @@ class Search:
         self._files = self._bytes = self._skipped = 0
         self._is_complete = True
 
-    def under(self, folder: str) -> Found:
+    def under(self, folder: str) -> FoundLines:
         """What is found in this folder and below."""
         for path in self._paths(folder):
             self._token.raise_if_cancelled()
@@ -65,7 +65,7 @@ class Search:
                 self._look_into(path)
             if not self._is_complete:
                 break
-        return Found(self._matches, self._files, self._skipped, self._is_complete)
+        return FoundLines(self._matches, self._files, self._skipped, self._is_complete)
 
     def _paths(self, folder: str) -> Iterator[str]:
         """The files below a folder, folder by folder. Only the first may fail; a later one may be gone by now."""

@@ -51,7 +51,7 @@ USER_AGENT = "remit"
 ACCEPT = "text/*, application/json, application/xml;q=0.9, */*;q=0.1"
 
 
-class Exchange(NamedTuple):
+class HttpRequest(NamedTuple):
     """A request as it is sent, and how much of the answer is kept.
 
     `is_lenient` says that the status counts whatever becomes of the body: what cannot be read of it is left out.
@@ -124,11 +124,11 @@ class Deadline:
 def fetched(target: Target, reach: Reach, deadline: Deadline) -> HttpAnswer:
     """Ask for one target, and read what comes back. A redirect is an answer like any other."""
     addresses = checked_addresses(target, reach.networks, deadline)
-    return exchanged(Exchange(target, "GET", {"Accept": ACCEPT}), addresses, deadline, reach.trust)
+    return exchanged(HttpRequest(target, "GET", {"Accept": ACCEPT}), addresses, deadline, reach.trust)
 
 
 def exchanged(
-    exchange: Exchange, addresses: Sequence[Address], deadline: Deadline, trust: ssl.SSLContext | None = None
+    exchange: HttpRequest, addresses: Sequence[Address], deadline: Deadline, trust: ssl.SSLContext | None = None
 ) -> HttpAnswer:
     """Send a request to one of these addresses, and read what comes back."""
     target = exchange.target
@@ -220,7 +220,7 @@ def trusted() -> ssl.SSLContext:
     return context
 
 
-def _answer(connection: socket.socket, exchange: Exchange, deadline: Deadline) -> HttpAnswer:
+def _answer(connection: socket.socket, exchange: HttpRequest, deadline: Deadline) -> HttpAnswer:
     wire = _Wire(connection, deadline, exchange.answer_bytes_max + OVERHEAD_BYTES_MAX)
     # The reader of the standard library asks a socket for a file, and so gets ours.
     with http.client.HTTPResponse(_Lent(wire), method=exchange.method) as response:  # type: ignore[arg-type]

@@ -101,7 +101,7 @@ _CHUNK_BYTES = 65_536
 IfExists: TypeAlias = Literal["refuse", "replace"]
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """One name in a folder, with what stands behind it."""
 
     name: str
@@ -109,10 +109,10 @@ class Entry(NamedTuple):
     size_bytes: int
 
 
-class Listing(NamedTuple):
+class FolderNames(NamedTuple):
     """What a folder shows, and how many of its names it does not."""
 
-    entries: list[Entry]
+    entries: list[FolderEntry]
     hidden_count: int
 
 
@@ -200,9 +200,9 @@ def read_at(folder: int, name: str, path: str) -> bytes:
         os.close(descriptor)
 
 
-def listing_of(folder: int, path: str, *, names_max: int = NAMES_MAX) -> Listing:
+def listing_of(folder: int, path: str, *, names_max: int = NAMES_MAX) -> FolderNames:
     """The names in an open folder, sorted: regular files and folders. What is hidden or neither is only counted."""
-    entries: list[Entry] = []
+    entries: list[FolderEntry] = []
     hidden = 0
     with _told(path), os.scandir(folder) as found:
         for count, item in enumerate(found):
@@ -214,18 +214,18 @@ def listing_of(folder: int, path: str, *, names_max: int = NAMES_MAX) -> Listing
                 hidden += 1
             else:
                 entries.append(entry)
-    return Listing(sorted(entries), hidden)
+    return FolderNames(sorted(entries), hidden)
 
 
-def _entry(item: "os.DirEntry[str]") -> Entry | None:
+def _entry(item: "os.DirEntry[str]") -> FolderEntry | None:
     try:
         known = item.stat(follow_symlinks=False)
     except FileNotFoundError:
         # It went away while the folder was read.
         return None
     if stat.S_ISDIR(known.st_mode):
-        return Entry(item.name, is_folder=True, size_bytes=0)
-    return Entry(item.name, is_folder=False, size_bytes=known.st_size) if stat.S_ISREG(known.st_mode) else None
+        return FolderEntry(item.name, is_folder=True, size_bytes=0)
+    return FolderEntry(item.name, is_folder=False, size_bytes=known.st_size) if stat.S_ISREG(known.st_mode) else None
 
 
 def _open_folder(here: int, name: str, path: str) -> int:

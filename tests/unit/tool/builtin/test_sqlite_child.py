@@ -31,7 +31,7 @@ from remit.tool.builtin.sqlite_child import (
     TABLES_MAX,
     VALUE_BYTES_MAX,
     WAYS_OUT,
-    Refusal,
+    QueryRefusal,
     query,
     tables,
 )
@@ -61,8 +61,8 @@ def shop(tmp_path: Path) -> str:
     return str(path)
 
 
-def refusal(file: str, sql: str) -> Refusal:
-    with pytest.raises(Refusal) as caught:
+def refusal(file: str, sql: str) -> QueryRefusal:
+    with pytest.raises(QueryRefusal) as caught:
         query(file, sql)
     assert str(Path(file).parent) not in caught.value.message
     return caught.value

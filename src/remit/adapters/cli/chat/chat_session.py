@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from remit.adapters.cli.chat import slash
-from remit.adapters.cli.chat.governed_chat import Conversation
+from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import Keyboard
 from remit.adapters.cli.chat.prompt_answers import ask
 from remit.adapters.cli.event_loop import Interrupted, heeding
@@ -47,7 +47,7 @@ class Sitting:
     def __init__(
         self,
         terminal: Terminal,
-        conversation: Conversation,
+        conversation: ChatTerms,
         keyboard: Keyboard,
         runner: asyncio.Runner,
         options: str = "",

@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import as_usage, boundary_named, wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import Ink, Line, print_lines, wrapped
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
@@ -50,7 +50,7 @@ def check(
     graph: Annotated[
         Path | None, Parameter(help="A YAML file with a graph; exit 1 when its tier is above tier_max.")
     ] = None,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Check a boundary: is it fine, and what does it do to which tools."""
@@ -78,7 +78,7 @@ def show(
     /,
     *,
     yaml: Annotated[bool, Parameter(help="Print it as a file that reads back as the same boundary.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show a boundary by its six dimensions."""
@@ -101,7 +101,7 @@ def diff(
     second: Annotated[str, Parameter(name="B", help="Another.")],
     /,
     *,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Say what B allows more than A, and what less; exit 0 when the same, 1 when not."""

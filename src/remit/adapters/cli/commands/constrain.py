@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import STDIN, InputUnusable, grammar_in, schema_in, stdin_bytes, text_in, wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
 from remit.core.record import JsonObject
@@ -38,7 +38,7 @@ def constrain(
     jsonl: Annotated[
         bool, Parameter(help="Read one JSON object a line: text, schema, resources, grammar, repair, strict, id.")
     ] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Make what a model said fit a schema: parse, repair, match enums, validate."""

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import DAYS_MAX, as_usage, text_in, wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_lines
 from remit.adapters.cli.screen.cost_table import report_lines, report_values
 from remit.adapters.cli.screen.terminal import Terminal
@@ -55,7 +55,7 @@ def cost(
         Parameter(help="A YAML or JSON file that says what calls, GPU seconds and reviews cost; `-` is stdin."),
     ] = None,
     limit: Annotated[int, Parameter(help="How many rows to show at most, 20 unless said; 0 shows all.")] = ROWS_SHOWN,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Add up what runs cost: by run, tenant, node, tool or model."""

@@ -5,13 +5,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.screen.amounts import counts_line
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 
 
-def delete(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def delete(
+    run: RunName, /, *, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]
+) -> int:
     """Remove a run, the runs beneath it, and the texts that only they need."""
 
     async def remove() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import caught_up, conclude
 from remit.adapters.cli.screen.terminal import Terminal
@@ -28,7 +28,7 @@ def fork(
         str, Parameter(name=("--why", "--reason"), help="Why; the journal keeps it, and the model is told.")
     ] = "",
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Copy a run up to a turn and let the copy go on; the run stays as it is."""

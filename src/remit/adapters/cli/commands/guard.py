@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import stdin_bytes
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 
@@ -37,7 +37,7 @@ def guard(
     memory: Annotated[
         bool, Parameter(help="Write nothing to disk: faster, and gone with the process.", negative="")
     ] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Judge the tool calls of an agent that runs elsewhere: allow, refuse or ask."""

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
 from remit.adapters.cli.response_lines import moment
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
@@ -37,7 +37,7 @@ def halt(
     lift: Annotated[bool, Parameter(help="Lift the halt of exactly this, so that runs can be resumed.")] = False,
     listed: Annotated[bool, Parameter(name="--list", help="Show what is halted, by whom and why.")] = False,
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Stop dispatch for everything, a tenant, a tool, a model or a run; or lift that."""
@@ -79,7 +79,7 @@ def halt(
 
 
 @asynccontextmanager
-async def _opened(common: Common) -> "AsyncIterator[System]":
+async def _opened(common: CommonOptions) -> "AsyncIterator[System]":
     from remit.assemble import open_again, signer_of, system_on, vault_for
 
     settings = common.settings()
@@ -95,7 +95,7 @@ async def _opened(common: Common) -> "AsyncIterator[System]":
         await system.close()
 
 
-async def _list(terminal: Terminal, common: Common) -> int:
+async def _list(terminal: Terminal, common: CommonOptions) -> int:
     from remit.assemble import opened_to_read
 
     async with opened_to_read(common.settings()) as system:

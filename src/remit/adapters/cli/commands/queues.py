@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
 
@@ -32,7 +32,7 @@ def queues(
     ] = "",
     /,
     *,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show what waits for people: every queue at a glance, or what one of them holds."""
@@ -64,7 +64,7 @@ def ack(
     /,
     *,
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Take note of how a run ended, so that its queue no longer holds it."""
@@ -99,7 +99,7 @@ def drain(
     ] = None,
     once: Annotated[bool, Parameter(help="Deliver what there is and end; that is the default.")] = False,
     follow: Annotated[bool, Parameter(help="Go on until it is interrupted.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Deliver what a queue holds to a webhook, signed, and hear what it decides."""

@@ -12,7 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.response_lines import moment
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines
 from remit.adapters.cli.screen.terminal import Terminal
@@ -37,7 +37,7 @@ _NEARLY = 0.8
 def quotas(
     *,
     tenant: Annotated[str | None, Parameter(help="Only this tenant; without it every tenant that has a quota.")] = None,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show what tenants have left of their quotas, and when these renew."""

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from remit.adapters.cli.inputs import (
     wrong_usage,
 )
-from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import WorkTeller, caught_up, conclude
 from remit.adapters.cli.screen.terminal import Terminal
@@ -35,7 +35,7 @@ def resume(
         ),
     ] = False,
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Go on with a run after a crash, an answer or a stop."""

@@ -14,7 +14,7 @@ from remit.adapters.cli.inputs import (
     timeout_ms_from,
     usable,
 )
-from remit.adapters.cli.options import COMMON, LOCAL, Common, RoleName, os_user
+from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions, RoleName, os_user
 from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import RunTeller, WorkTeller, conclude
@@ -28,7 +28,7 @@ from remit.core.run.lifecycle import AgentRole
 from remit.core.run.messages import user_message
 
 if TYPE_CHECKING:
-    from remit.assemble import Work
+    from remit.assemble import RunWork
 
 
 ModeName: TypeAlias = Literal["chat", "structured", "plan", "redundant"]
@@ -103,7 +103,7 @@ def run(
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
     pattern: PatternOptions = NO_OPTIONS,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Start a run and wait until it has ended or waits for a person."""
@@ -132,7 +132,7 @@ def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
     return limits if is_foreseen else replace(limits, stops_early=False)
 
 
-def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: Callable[[], "Work"]) -> int:
+def _played(terminal: Terminal, common: CommonOptions, request: SystemRequest, ready: Callable[[], "RunWork"]) -> int:
     """Run a request and answer with what it came to."""
     teller = WorkTeller()
     shown = RunTeller(teller) if terminal.is_live else teller

@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.response_lines import moment
 from remit.adapters.cli.screen.colours import Ink, print_lines, wrapped
 from remit.adapters.cli.screen.terminal import Terminal
@@ -34,7 +34,7 @@ def runs(
     open: Annotated[bool, Parameter(help="Only runs that have not ended.")] = False,  # noqa: A002  # its name at the door
     waiting: Annotated[bool, Parameter(help="Only runs that wait for a person.")] = False,
     children: Annotated[bool, Parameter(help="Runs that other runs started, too.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """List the runs, newest first."""

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX
 from remit.adapters.cli.screen.colours import Ink, columns_of, print_lines, wrapped
 from remit.adapters.cli.screen.glance import glance_at, glance_lines, glance_values
@@ -25,7 +25,7 @@ def show(
     /,
     *,
     turn: Annotated[int | None, Parameter(help="Only this turn, with everything it holds.")] = None,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show one run: how it stands, what to do next, what it called and spent, its answer."""

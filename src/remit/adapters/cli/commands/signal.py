@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import caught_up, conclude
 from remit.adapters.cli.screen.terminal import Terminal
@@ -35,7 +35,7 @@ def signal(
         str, Parameter(name=("--reason", "--why"), help="The same; a run that succeeded is tried again only with one.")
     ] = "",
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Tell a run to cancel, pause, resume or retry, or give it feedback."""

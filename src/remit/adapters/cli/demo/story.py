@@ -18,7 +18,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.live_lines import clear_remains
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError, RequestRejected
@@ -58,7 +58,7 @@ def demo(
     folder: Annotated[Path, Parameter(help="Where to play; `remit-demo` unless said. It is kept.")] = FOLDER,
     engine: Annotated[str, Parameter(help="Which model to ask; `local` unless said.")] = LOCAL,
     kill: Annotated[bool, Parameter(help="Kill the run with SIGKILL while it asks the model, and resume it.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Watch a real model handle a ticket: stopped for an approval, verified and replayed."""

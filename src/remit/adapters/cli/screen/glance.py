@@ -20,8 +20,8 @@ from remit.core.run.manifest import Manifest
 from remit.core.work.plan import PlanTrace
 from remit.observe.places import percent
 from remit.observe.plain import plain
-from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY, Step
-from remit.observe.views.explain import Explanation, Standing
+from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY, PerformedStep
+from remit.observe.views.explain import Explanation, RunStanding
 from remit.observe.views.plans_and_votes import FINISHED, NOT_BEGUN, SENT_BACK, StepTold
 from remit.observe.views.sentence import said_needs, said_stopped, said_task
 from remit.observe.views.trace import shown
@@ -52,7 +52,7 @@ class Glance(Record):
     manifest: Manifest
     explanation: Explanation
     response: SystemResponse
-    failed: tuple[Step, ...]
+    failed: tuple[PerformedStep, ...]
     asked: tuple[str, ...]
     children: tuple[RunEntry, ...]
     heads: tuple[SignedHead, ...]
@@ -139,7 +139,7 @@ def _loop(seen: Glance) -> str:
     return f"{seen.manifest.role.value}: {_path(tuple(state.value for state in seen.loop))}"
 
 
-def standing_in_words(entry: RunEntry, standing: Standing) -> str:
+def standing_in_words(entry: RunEntry, standing: RunStanding) -> str:
     """How a run stands, and why."""
     if entry.ending:
         reason = plain(standing.reason, TEXT_CHARS_MAX)
@@ -158,7 +158,7 @@ def standing_in_words(entry: RunEntry, standing: Standing) -> str:
 GUARDED = "guard"
 
 
-def next_commands(entry: RunEntry, standing: Standing, response: SystemResponse) -> Iterator[str]:
+def next_commands(entry: RunEntry, standing: RunStanding, response: SystemResponse) -> Iterator[str]:
     """What can be typed next to get on with a run."""
     run_id = plain(entry.run_id, NAME_CHARS_MAX)
     if response.halted is not None:

@@ -29,7 +29,7 @@ from remit.core.work.values import ValueKind
 from remit.observe.places import Places, beginning, gave, percent, places_of
 from remit.observe.plain import plain
 from remit.observe.reading import NOT_PASSED, Fact, FactKind, Reading
-from remit.observe.steps import ANSWERED_STATUS, FAILED, LOST, Step, StepKind
+from remit.observe.steps import ANSWERED_STATUS, FAILED, LOST, PerformedStep, StepKind
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -109,7 +109,7 @@ class WorkTeller:
             case FactKind.BEGUN, StepKind.CHILD if places.is_voter(step.node):
                 yield _line(ASKED, self._replica(step), "")
 
-    def _ended(self, step: Step, *, is_replica: bool) -> Iterator[Line]:
+    def _ended(self, step: PerformedStep, *, is_replica: bool) -> Iterator[Line]:
         """What came of a child: of a replica, or of one that did not give a step its output."""
         name = self._replica(step) if is_replica else self._step or step.name
         if step.status != ANSWERED_STATUS:
@@ -124,7 +124,7 @@ class WorkTeller:
         steps, kind = places.steps, plain(places.type_of(step), NAME_CHARS_MAX)
         return _line(ASKED, step, f"({kind}, {steps.index(step) + 1} of {len(steps)})")
 
-    def _replica(self, step: Step) -> str:
+    def _replica(self, step: PerformedStep) -> str:
         return f"{step.name} of {self._replicas}"
 
     def conclusion(self, response: SystemResponse) -> str:

@@ -13,7 +13,7 @@ from remit.adapters.cli.screen.amounts import charges, duration
 from remit.adapters.cli.screen.colours import Ink, Line, Piece
 from remit.core.failure import Ending
 from remit.observe.plain import plain
-from remit.observe.steps import CUT_OFF, FAILED, IN_DOUBT, Step, StepKind
+from remit.observe.steps import CUT_OFF, FAILED, IN_DOUBT, PerformedStep, StepKind
 from remit.observe.views.outline import Outline, Visit
 from remit.observe.views.trace import shown
 
@@ -84,7 +84,7 @@ def _visits(told: Outline, canvas: Canvas, stem: str, offset_ms: int) -> Iterato
         yield from _steps(visit.steps, canvas, below, offset_ms)
 
 
-def _steps(steps: Sequence[Step], canvas: Canvas, stem: str, offset_ms: int) -> Iterator[Line]:
+def _steps(steps: Sequence[PerformedStep], canvas: Canvas, stem: str, offset_ms: int) -> Iterator[Line]:
     for place, step in enumerate(steps):
         mark, below = _marked(canvas, stem, is_last=place == len(steps) - 1)
         began = _at(step.seq, step.began_ms + offset_ms)
@@ -95,7 +95,7 @@ def _steps(steps: Sequence[Step], canvas: Canvas, stem: str, offset_ms: int) -> 
             yield from _child(step, canvas, below, offset_ms)
 
 
-def _child(step: Step, canvas: Canvas, stem: str, offset_ms: int) -> Iterator[Line]:
+def _child(step: PerformedStep, canvas: Canvas, stem: str, offset_ms: int) -> Iterator[Line]:
     child = canvas.children.get(step.run_id)
     if child is None:
         gone = f"run {plain(step.run_id, NAME_CHARS_MAX)} is not kept here"
@@ -136,7 +136,7 @@ def _visit(visit: Visit) -> list[Piece]:
     return [(node, Ink.BOLD), (f"  after {plain(visit.outcome, NAME_CHARS_MAX)}{took}", Ink.FAINT)]
 
 
-def _step(step: Step) -> list[Piece]:
+def _step(step: PerformedStep) -> list[Piece]:
     pieces = [(f"{step.kind.value} ", Ink.PLAIN), (plain(step.name, NAME_CHARS_MAX), Ink.NAME)]
     if step.kind in (StepKind.TOOL, StepKind.REFUSED, StepKind.QUESTION, StepKind.CHILD) and step.asked:
         pieces.append((f" {shown(step.asked, ASKED_CHARS_MAX)}", Ink.PLAIN))
@@ -172,18 +172,18 @@ def _step(step: Step) -> list[Piece]:
     return pieces
 
 
-def _part(step: Step) -> str:
+def _part(step: PerformedStep) -> str:
     """Which part a person had in a step."""
     return "approved by" if step.kind is StepKind.TOOL else "by"
 
 
-def _ink(step: Step) -> Ink:
+def _ink(step: PerformedStep) -> Ink:
     if step.kind is StepKind.STEP:
         return Ink.GOOD
     return _INKS.get(step.status, Ink.WAITS if step.status.startswith("waits") else Ink.PLAIN)
 
 
-def _details(step: Step, columns: int) -> Iterator[str]:
+def _details(step: PerformedStep, columns: int) -> Iterator[str]:
     """What was said: why, in which words, with which result."""
     if step.reason:
         yield f"because {plain(step.reason, columns)}"

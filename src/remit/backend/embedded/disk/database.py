@@ -38,7 +38,7 @@ BUSY_WAIT_MS_MAX = 10_000
 _RETRY_S = 0.01
 
 
-class Reader:
+class ReadConnection:
     """A connection that reads; it sees what is committed, by whichever process."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:

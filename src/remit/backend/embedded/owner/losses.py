@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from remit.backend.embedded.disk.database import DATABASE, Reader
+from remit.backend.embedded.disk.database import DATABASE, ReadConnection
 from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, EMPTIED, INDEX_LOST, NOT_FOUND, failure
 from remit.backend.embedded.disk.permissions import refuse_links
 from remit.backend.embedded.disk.tables import NOBODY, version_of
@@ -31,7 +31,7 @@ _LISTED = "SELECT 1 FROM runs LIMIT 1"
 class FileHeadLog:
     """What heads.log says, read in a thread: it may be long."""
 
-    def __init__(self, reader: Reader, log: HeadsLog) -> None:
+    def __init__(self, reader: ReadConnection, log: HeadsLog) -> None:
         self._reader = reader
         self._log = log
 
@@ -57,7 +57,7 @@ class FileHeadLog:
         return await asyncio.to_thread(self._log.deletion, run_id)
 
 
-def losses_in(reader: Reader, log: HeadsLog) -> Losses:
+def losses_in(reader: ReadConnection, log: HeadsLog) -> Losses:
     """What the database has lost that the log knows, and whether the log itself is lost."""
     if log.is_empty:
         return Losses(is_log_lost=bool(reader.rows(_WAS_TOLD)))
