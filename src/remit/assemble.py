@@ -28,10 +28,10 @@ from remit.core.work.graph import Graph
 from remit.inference.model_name import model_named
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.observe.watcher import Watcher
-from remit.orchestrate.exchange.exchange import told
+from remit.orchestrate.exchange.exchange import watcher_listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.custody import Signers
-from remit.orchestrate.loop.driver import in_thread
+from remit.orchestrate.loop.driver import made_beside_loop
 from remit.orchestrate.ports import Checkup, Store
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.kits import equipped, kit_again
@@ -170,7 +170,7 @@ def terms_for(
     return Terms(boundary, budget, graph=graph, router=router, role=role_named(role))
 
 
-def plan_in(path: Path) -> "PlanFile":
+def plan_from_file(path: Path) -> "PlanFile":
     """The plan in a YAML file; raises RequestRejected where it cannot be read as one."""
     from remit.orchestrate.patterns.plan_file import read_plan
 
@@ -339,9 +339,9 @@ class Opened:
     system: System | None = None
 
     async def __aenter__(self) -> System:
-        self.system = system = await in_thread(self.make, System.close)
+        self.system = system = await made_beside_loop(self.make, System.close)
         if self.watcher is not None:
-            system.listen(told(self.watcher))
+            system.listen(watcher_listener(self.watcher))
         return system
 
     async def __aexit__(self, *_: object) -> None:
@@ -357,7 +357,7 @@ class Opened:
                     self.watcher.abandoned(call.run_id, call.tool)
 
 
-def opened(
+def opened_system(
     settings: Settings | None = None,
     *,
     watcher: Watcher | None = None,
@@ -373,7 +373,7 @@ def _system_of(
 ) -> System:
     expect_ours(settings)
     vault, quotas = vault_for(settings, secrets), quotas_for(settings)
-    store = open_again(settings) if is_there else open_store(settings)
+    store = reopened_store(settings) if is_there else open_store(settings)
     return system_on(
         store,
         signer=signer_of(store),
@@ -425,7 +425,7 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], HaltStanding]]":
         yield standing
 
 
-def open_again(settings: Settings, *, mends: bool = False) -> Store:
+def reopened_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
     from remit.backend.embedded.owner.losses import expect_there
 
@@ -456,7 +456,7 @@ def _reading(settings: Settings) -> System:
 async def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store, its disk, its secrets where it is ours, the models."""
     from remit.backend.embedded.checkup import FolderCheckup
-    from remit.observe.checkup import check_house, check_secrets, check_tools
+    from remit.observe.checkup import check_confinement, check_house, check_secrets
     from remit.orchestrate.setup.engine_checkup import check_models
 
     # A store that cannot be opened is looked at, too.
@@ -465,7 +465,7 @@ async def examine(settings: Settings) -> "list[Check]":
         *check_house(),
         *await checkup.look(),
         *(check_secrets(lambda: vault_for(settings)) if is_ours(settings) else ()),
-        *check_tools(),
+        *check_confinement(),
         *check_models(settings.engines, list_models(settings)),
     ]
 

@@ -13,7 +13,7 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import boundary_named
 from remit.core.record import JsonObject
 from remit.core.run.contract import Mode
-from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, list_in, spelled
+from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, list_in, spelled_place
 from remit.core.work.goal import Goal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.boundaries.boundary_file import boundary_of
@@ -123,7 +123,7 @@ def call_at(document: YamlDocument, value: Any, place: Place) -> JsonObject:
     """One call, written as TOOL: {ARGUMENT: VALUE}."""
     block = block_in(document, value, (), place)
     if len(block) != 1:
-        message = f"{spelled(place)} must be one tool with its arguments, such as {{refund: {{amount: 5}}}}"
+        message = f"{spelled_place(place)} must be one tool with its arguments, such as {{refund: {{amount: 5}}}}"
         document.reject(YamlFault.VALUE_INVALID, message, place)
     ((tool, arguments),) = block.items()
     return {"name": tool, "arguments": block_in(document, arguments or {}, (), (*place, tool))}

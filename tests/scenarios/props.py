@@ -18,7 +18,7 @@ from remit.core.limits.trust import Trust
 from remit.core.limits.verification import is_unverified
 from remit.core.record import JsonObject, replace
 from remit.core.run.manifest import Source
-from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, list_in, spelled
+from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, list_in, spelled_place
 from remit.tool.declare.decorator import Tool
 from remit.tool.declare.signature import read_signature
 from tests.scenarios.reading import names_at, number_at, record_in, text_at
@@ -86,7 +86,7 @@ def _tool(document: YamlDocument, value: Any, place: Place) -> ScriptedTool:
     try:
         check_definition(definition)
     except RequestRejected as error:
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)}: {error.message}", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)}: {error.message}", place)
     delay_ms = number_at(document, block, "delay_ms", place)
     versioned = replace(definition, version=tool_version(definition))
     return ScriptedTool(versioned, _outcomes(document, block, place), delay_ms)

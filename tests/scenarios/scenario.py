@@ -20,10 +20,10 @@ from remit.core.schema.strict_yaml import (
     YamlDocument,
     YamlFault,
     block_in,
+    decoded_text,
     list_in,
     parse_yaml,
-    spelled,
-    text_of,
+    spelled_place,
 )
 from tests.scenarios import places
 from tests.scenarios.given import Given, call_at, given_in
@@ -100,7 +100,7 @@ class Scenario:
 
 def read_scenario(path: Path, *, name: str = "") -> Scenario:
     """The scenario in a file; raises RequestRejected where it cannot be read as one."""
-    return scenario_of(text_of(path.read_bytes(), str(path)), str(path), name=name)
+    return scenario_of(decoded_text(path.read_bytes(), str(path)), str(path), name=name)
 
 
 def scenario_of(text: str, source_name: str, *, name: str = "") -> Scenario:
@@ -149,13 +149,13 @@ def _shows(document: YamlDocument, value: Any) -> tuple[places.Place, ...]:
 def _act(document: YamlDocument, value: Any, place: Place) -> Act:
     block = block_in(document, value, tuple(_ACTS), place)
     if len(block) != 1:
-        message = f"{spelled(place)} must be one act, of {', '.join(_ACTS)}"
+        message = f"{spelled_place(place)} must be one act, of {', '.join(_ACTS)}"
         document.reject(YamlFault.VALUE_INVALID, message, place)
     ((verb, said),) = block.items()
     details = block_in(document, said or {}, _ACTS[verb] or ("nothing",), (*place, verb))
     for key in _NEEDS_WORDS.get(verb, ()):
         if not details.get(key):
-            document.reject(YamlFault.VALUE_INVALID, f"{spelled((*place, verb))} lacks {key!r}", place)
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled_place((*place, verb))} lacks {key!r}", place)
     arguments = details.pop("arguments", None)
     words = {key: text_at(document, details, key, (*place, verb)) for key in details}
     return Act(verb, arguments=arguments, **words)

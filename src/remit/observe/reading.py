@@ -68,10 +68,10 @@ from remit.observe.steps import (
     Changes,
     PerformedStep,
     StepKind,
+    begun_step,
     checks_passed,
     outcome_of,
     status_settled,
-    step_of,
     told_by_people,
 )
 from remit.observe.views.calls_made import place_of
@@ -132,7 +132,7 @@ class Fact(Record):
     count: int = 0
 
 
-def read(turns: Iterable[Turn]) -> "Reading":
+def reading_of(turns: Iterable[Turn]) -> "Reading":
     """The reading of a run from its first turn on."""
     reading = Reading()
     for turn in turns:
@@ -313,7 +313,7 @@ class Reading:
         self._tell(FactKind.ENTERED, visit)
 
     def _order(self, command: Command) -> None:
-        step = step_of(command, self._seq, self.now_ms, self.node)
+        step = begun_step(command, self._seq, self.now_ms, self.node)
         if step is None:
             return
         if isinstance(command, StartChild) and command.node and self.places is not None:

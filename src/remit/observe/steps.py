@@ -142,7 +142,7 @@ class PerformedStep(Record):
 Changes: TypeAlias = dict[str, Any]
 
 
-def step_of(command: Command, seq: int, began_ms: int, node: str = "") -> PerformedStep | None:
+def begun_step(command: Command, seq: int, began_ms: int, node: str = "") -> PerformedStep | None:
     """The step that a command begins; timers, forks and cancellations are told by what comes of them."""
     if (changes := _ordered(command)) is None:
         return None

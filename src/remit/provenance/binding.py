@@ -34,7 +34,7 @@ from remit.provenance.kinds import (
     satisfies,
     shape_of,
 )
-from remit.provenance.labels import OriginPlace, key_of
+from remit.provenance.labels import OriginPlace, index_key
 from remit.provenance.leaves import Leaf
 from remit.provenance.moments import is_said
 from remit.provenance.user_words import Words
@@ -66,7 +66,7 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
     said = _by_words(leaf, kind, evidence, declaration)
     if said is not None and (said.code is None or said.code is Objection.KIND_MISMATCH):
         return said
-    if evidence.approved and (declaration.name, kind, key_of(leaf.value)) in evidence.approved:
+    if evidence.approved and (declaration.name, kind, index_key(leaf.value)) in evidence.approved:
         return Argument(leaf.path, leaf.value, "approval", kind=kind)
     origins = evidence.index.origins_of(leaf.value)
     found = _by_origins(leaf, kind, origins, evidence, declaration, "field")

@@ -245,7 +245,7 @@ def _field(tool_name: str, path: Any, kind: Any) -> DeclaredField:
     if len(segments) > SEGMENTS_MAX:
         raise _rejected(tool_name, "result", path, f"a path such as '[].id' of at most {SEGMENTS_MAX} steps")
     cut = _group_size(segments)
-    return DeclaredField(path, spelled(segments[:cut]), spelled(segments[cut:]), kind, segments, cut)
+    return DeclaredField(path, spelled_path(segments[:cut]), spelled_path(segments[cut:]), kind, segments, cut)
 
 
 def _group_size(segments: tuple[str, ...]) -> int:
@@ -258,7 +258,7 @@ def _group_size(segments: tuple[str, ...]) -> int:
     return steps[-2] if len(steps) > 1 else 0
 
 
-def spelled(segments: tuple[str, ...]) -> str:
+def spelled_path(segments: tuple[str, ...]) -> str:
     """The path of these steps, as declarations spell it."""
     path = ""
     for step in segments:

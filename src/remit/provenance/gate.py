@@ -40,7 +40,7 @@ from remit.provenance.gate_verdict import (
 )
 from remit.provenance.grounds import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
-from remit.provenance.labels import Observation, OriginPlace, key_of
+from remit.provenance.labels import Observation, OriginPlace, index_key
 from remit.provenance.leaves import LEAVES_MAX, Leaf
 from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
 from remit.provenance.payload import check_payload, is_private_flow
@@ -206,7 +206,7 @@ class Gate:
             code = Objection.TRIPPED
         if code is None:
             return self._let_through(call, tool, arguments)
-        unbound = tuple((one.kind, key_of(one.value)) for one in arguments if one.code and _is_scalar(one.value))
+        unbound = tuple((one.kind, index_key(one.value)) for one in arguments if one.code and _is_scalar(one.value))
         self.ledger.hold(replace(call, unbound=unbound), trips=self.authority.tripwire and tool.is_checked)
         return self._verdict(call, Decision.ASK, code, arguments)
 

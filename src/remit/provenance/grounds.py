@@ -25,7 +25,7 @@ from remit.provenance.money import NOTHING_MEANT, Meant, meant_for
 from remit.provenance.references import bare_link, is_link, references_in, spellings_of
 from remit.provenance.selection import OrderedEnd, Pick, fits_argument, is_covered, is_related, orders_in, picks_of
 from remit.provenance.tool_words import ToolWords
-from remit.provenance.user_words import Words, words_of
+from remit.provenance.user_words import Words, words_of_user
 from remit.provenance.vocabulary import FUNCTION_WORDS, stem
 
 # What a run has read, as its labels say it.
@@ -216,7 +216,7 @@ class Evidence:
 
 def _read(prompts: list[str], tools: ToolWords, silent: frozenset[int]) -> Words:
     """The words, of which a quotation that is introduced as payload (`subject "June"`) names nothing."""
-    words = words_of(prompts, silent=silent)
+    words = words_of_user(prompts, silent=silent)
     spoken = {name for name in words.names if words.word_before_quote(name) in tools.introducing}
     return replace(words, names=words.names - spoken) if spoken else words
 

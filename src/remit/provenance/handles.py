@@ -12,7 +12,7 @@ from remit.core.record import JsonObject
 from remit.core.regex import regex
 from remit.provenance.kinds import supplies
 from remit.provenance.labels import OriginIndex, OriginPlace
-from remit.provenance.leaves import step_of
+from remit.provenance.leaves import path_step
 
 _HANDLE = regex(r"\$obs(\d{1,6})\.(?:([^\s.\[\]]+(?:\.[^\s.\[\]]+)*)\.)?records\[(\d{1,6})\](?:\.(\S{1,200}))?")
 _MARK = "$obs"
@@ -34,7 +34,7 @@ def resolve(arguments: JsonObject, index: OriginIndex) -> tuple[JsonObject, Mapp
     used: dict[str, OriginPlace] = {}
     if not index.observations or not _may_name(arguments.values(), 0):
         return arguments, used
-    resolved = {name: _replace(value, step_of(name), index, used, 0) for name, value in arguments.items()}
+    resolved = {name: _replace(value, path_step(name), index, used, 0) for name, value in arguments.items()}
     return (resolved, used) if used else (arguments, used)
 
 
@@ -58,7 +58,9 @@ def _replace(value: Any, path: str, index: OriginIndex, used: dict[str, OriginPl
     if depth >= _DEPTH_MAX:
         return value
     if isinstance(value, dict):
-        return {key: _replace(inner, f"{path}.{step_of(key)}", index, used, depth + 1) for key, inner in value.items()}
+        return {
+            key: _replace(inner, f"{path}.{path_step(key)}", index, used, depth + 1) for key, inner in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_replace(inner, f"{path}[{place}]", index, used, depth + 1) for place, inner in enumerate(value)]
     return value

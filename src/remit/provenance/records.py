@@ -11,7 +11,7 @@ from typing import Any
 from remit.core.limits.authority import Inference
 from remit.core.record import JsonObject
 from remit.core.schema.json_text import NotJson, parse_json
-from remit.provenance.declarations import ANY_KEY, EACH, Declaration, DeclaredField, segments_of, spelled
+from remit.provenance.declarations import ANY_KEY, EACH, Declaration, DeclaredField, segments_of, spelled_path
 from remit.provenance.kinds import INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_of, supplies
 from remit.provenance.labels import Group
 from remit.provenance.references import is_prose, references_in, skimmed
@@ -42,7 +42,7 @@ def read_content(content: Any) -> Any:
         return content
 
 
-def groups_of(content: Any, declaration: Declaration, inference: Inference) -> tuple[dict[str, Group], list[str]]:
+def record_groups(content: Any, declaration: Declaration, inference: Inference) -> tuple[dict[str, Group], list[str]]:
     """The records of a result by group, and the texts that nothing vouches for."""
     return groups_along(ResultLayout(declaration), read_content(content), inference)
 
@@ -70,17 +70,17 @@ def references_of(texts: list[str]) -> tuple[tuple[str, str], ...]:
     return tuple(found)[:REFERENCES_MAX]
 
 
-def values_at(content: Any, segments: tuple[str, ...]) -> Iterator[Any]:
+def leaf_values(content: Any, segments: tuple[str, ...]) -> Iterator[Any]:
     """All values at the end of a path."""
     if isinstance(content, (list, tuple)) and (not segments or segments[0] == EACH):
         for inner in content:
-            yield from values_at(inner, segments[1:])
+            yield from leaf_values(inner, segments[1:])
     elif not segments:
         yield content
     elif isinstance(content, dict):
         found = content.values() if segments[0] == ANY_KEY else (content.get(segments[0]),)
         for inner in found:
-            yield from values_at(inner, segments[1:])
+            yield from leaf_values(inner, segments[1:])
 
 
 def readers_of(declaration: Declaration, content: Any) -> tuple[str, ...] | None:
@@ -90,7 +90,7 @@ def readers_of(declaration: Declaration, content: Any) -> tuple[str, ...] | None
     segments = segments_of(declaration.readers)
     holders = content if segments[:1] == (EACH,) and isinstance(content, list) else [content]
     steps = segments[1:] if segments[:1] == (EACH,) else segments
-    sets = [{value for value in values_at(one, steps) if isinstance(value, str)} for one in holders]
+    sets = [{value for value in leaf_values(one, steps) if isinstance(value, str)} for one in holders]
     return tuple(sorted(set.intersection(*sets))) if sets else ()
 
 
@@ -118,8 +118,8 @@ class ResultLayout:
         node = self.trie
         for step in steps:
             node = node.setdefault(step, {})
-        node[KEY] = spelled(steps)
-        self.kinds.setdefault(spelled(steps), {})
+        node[KEY] = spelled_path(steps)
+        self.kinds.setdefault(spelled_path(steps), {})
 
 
 class _Builder:

@@ -19,7 +19,7 @@ from remit.kernel.results.endings import denied_by
 from remit.kernel.results.grounding import left_by, refused_by
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned
-from remit.observe.views.execution import usage_of
+from remit.observe.views.execution import run_usage
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.fork_run import fork
@@ -109,7 +109,7 @@ class Hands:
         parent = pinned(state).parent
         assert parent is not None
         left = (left_by(state), denied_by(state), refused_by(state))
-        how = (state.end.error, state.end.message, usage_of(state), waited_by(state), observed_by(state), *left)
+        how = (state.end.error, state.end.message, run_usage(state), waited_by(state), observed_by(state), *left)
         report = reports.ChildSaid(
             parent.command_id, state.end.ending, world.text(state.result.answer), spent_by(state), *how
         )

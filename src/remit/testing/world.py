@@ -23,7 +23,7 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.recover import recover
 from remit.orchestrate.loop.runner import Runner
 from remit.testing.hands import Hands, PerformedCall
-from remit.testing.runs import LawBroken, SimulatedRun, fold
+from remit.testing.runs import LawBroken, SimulatedRun, fold_journal
 from remit.testing.scripts import Filter, Model, Reply, Tool
 from remit.testing.trouble import CALM, Faults
 
@@ -274,7 +274,7 @@ class SimulatedWorld:
 
     def state_of(self, run_id: str) -> RunState:
         """The state that the journal of a run adds up to."""
-        return fold(self._drive(self.journal.kept.read(run_id)))
+        return fold_journal(self._drive(self.journal.kept.read(run_id)))
 
 
 # A law yields what is wrong with a run, in words.

@@ -20,9 +20,9 @@ from remit.core.schema.strict_yaml import (
     list_in,
     parse_yaml,
     read_yaml,
-    spelled,
+    spelled_place,
 )
-from remit.validate.breach import shown
+from remit.validate.breach import shown_in_message
 from remit.validate.check import Rules, compile_rules
 from remit.validate.rule_set import CHECKS, RetryPolicy, Rule, RuleSet, SemanticCheck, Severity
 
@@ -72,7 +72,9 @@ def _rule(document: YamlDocument, value: Any, place: Place) -> Rule:
         near = get_close_matches(str(named), CHECKS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(CHECKS)}"
         document.reject(
-            YamlFault.VALUE_INVALID, f"{spelled(place)} has the unknown check {shown(named)}; {hint}", place
+            YamlFault.VALUE_INVALID,
+            f"{spelled_place(place)} has the unknown check {shown_in_message(named)}; {hint}",
+            place,
         )
     limits = CHECKS[str(named)].__struct_fields__ if isinstance(value, dict) else ()
     block = block_in(document, value, (*_RULE_KEYS, *limits), place)
@@ -98,11 +100,11 @@ def _retry(document: YamlDocument, value: Any) -> RetryPolicy:
 def _value(document: YamlDocument, block: Mapping[str, Any], key: str, place: Place) -> Any:
     """One value of a block, as the type its key asks for."""
     if key not in block:
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no {key!r}; add it", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)} has no {key!r}; add it", place)
     kind, wanted = _READERS[key]
     found = kind(block[key])
     if found is None:
-        message = f"{spelled((*place, key))} must be {wanted}, not {shown(block[key])}"
+        message = f"{spelled_place((*place, key))} must be {wanted}, not {shown_in_message(block[key])}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     return found
 

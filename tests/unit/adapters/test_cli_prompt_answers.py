@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.adapters.cli.chat.prompt_answers import PROMPTS, Edit, PromptAnswer, Unclear, ask, meaning_of
+from remit.adapters.cli.chat.prompt_answers import PROMPTS, Edit, PromptAnswer, Unclear, ask_at_prompt, meaning_of
 from remit.core.failure import Ending
 from remit.core.record import replace
 from remit.core.run.approval import Approval, What
@@ -39,7 +39,7 @@ class Typist:
 
 def decided(*answers: str, asked: Approval = HELD) -> PromptAnswer | None:
     """What a typist's answers come to."""
-    return ask(Typist(*answers), asked, lambda text: None)
+    return ask_at_prompt(Typist(*answers), asked, lambda text: None)
 
 
 def test_every_purpose_has_a_prompt() -> None:
@@ -55,7 +55,7 @@ def test_an_answer_carries_the_version_of_what_was_shown() -> None:
 
 def test_what_edited_arguments_change_is_told_before_they_are_sent() -> None:
     told: list[str] = []
-    ask(Typist("e", '{"text": "bye"}'), HELD, told.append)
+    ask_at_prompt(Typist("e", '{"text": "bye"}'), HELD, told.append)
     assert [line.strip() for line in told] == ['text: "hello" -> "bye"', 'deep: {"a": [1, "\\u202e"]} -> (not there)']
 
 
@@ -107,22 +107,24 @@ def test_a_question_in_words_is_answered_in_words(said: str, meant: object) -> N
 
 def test_silence_leaves_it_open_and_so_does_confusion() -> None:
     complaints: list[str] = []
-    assert ask(Typist(), HELD, complaints.append) is None
-    assert ask(Typist("what", "eh", "hm", "y"), HELD, complaints.append) is None
+    assert ask_at_prompt(Typist(), HELD, complaints.append) is None
+    assert ask_at_prompt(Typist("what", "eh", "hm", "y"), HELD, complaints.append) is None
     assert len(complaints) == 3
     assert decided("what", "y") == YES
 
 
 def test_edited_arguments_begin_with_those_that_were_proposed() -> None:
     typist = Typist("e", '{"text": "bye"}')
-    assert ask(typist, HELD, lambda text: None) == PromptAnswer(Signal.APPROVE, {"arguments": {"text": "bye"}})
+    assert ask_at_prompt(typist, HELD, lambda text: None) == PromptAnswer(
+        Signal.APPROVE, {"arguments": {"text": "bye"}}
+    )
     assert typist.drafts[1].startswith('{"text": "hello"')
 
 
 @pytest.mark.parametrize("arguments", ["{", "[1]", '"x"'])
 def test_arguments_that_cannot_be_used_decide_nothing(arguments: str) -> None:
     complaints: list[str] = []
-    assert ask(Typist("e", arguments), HELD, complaints.append) is None
+    assert ask_at_prompt(Typist("e", arguments), HELD, complaints.append) is None
     assert "arguments" in complaints[0]
 
 

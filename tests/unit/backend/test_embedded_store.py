@@ -17,7 +17,7 @@ import pytest
 
 from remit.backend.embedded.disk import checkpoints, database, tables
 from remit.backend.embedded.disk.checkpoints import Checkpointer
-from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.disk_failures import store_unusable
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.storage import Barrier, RunListing, StoreUnusable
 from tests.unit.backend.signed import journal_of
@@ -223,7 +223,7 @@ def test_a_schema_that_is_no_text_any_more_is_damaged(tmp_path: Path) -> None:
 def test_a_file_that_cannot_grow_means_a_full_disk(code: int, tmp_path: Path) -> None:
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = code
-    assert unusable(error, tmp_path).code == "STORE_FULL"
+    assert store_unusable(error, tmp_path).code == "STORE_FULL"
 
 
 def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
@@ -455,11 +455,11 @@ def test_a_file_that_may_not_grow_is_a_full_store_and_nothing_is_lost(tmp_path: 
 
 
 def test_a_failure_of_the_system_names_the_path_and_a_way_out() -> None:
-    error = unusable(OSError(5, os.strerror(5)), Path("home"))
+    error = store_unusable(OSError(5, os.strerror(5)), Path("home"))
     assert error.code == "STORE_DAMAGED"
     assert error.message.startswith("home: Input/output error; put back a backup")
-    assert unusable(OSError("odd"), Path("home")).message.startswith("home: odd; ")
-    assert unusable(sqlite3.ProgrammingError("odd"), Path("home")).code == "STORE_DAMAGED"
+    assert store_unusable(OSError("odd"), Path("home")).message.startswith("home: odd; ")
+    assert store_unusable(sqlite3.ProgrammingError("odd"), Path("home")).code == "STORE_DAMAGED"
 
 
 def salt_of_wal(home: Path) -> bytes:

@@ -16,7 +16,7 @@ from remit.core.work.graph import Edge, Node, NodeKind, NodeOutcome, StepInput
 from remit.core.work.values import Output, ValueKind
 from remit.kernel.authority.authorize import IDENTICAL_CALLS_MAX
 from remit.kernel.results import notices
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import QUESTION, manifest_of, wants
 from tests.unit.kernel.plans import (
     GIVEN,
@@ -161,7 +161,7 @@ class TestFinishing:
         run.gives("of a")
         run.raises()
         assert list(run.state.result.outputs) == ["a"]
-        assert run.state == fold(run.journal)
+        assert run.state == fold_journal(run.journal)
 
 
 class TestValidating:
@@ -395,7 +395,7 @@ class TestDoubting:
         run = self.doubted("write")
         run.judges(Happened.YES)
         assert (run.state.end.ending, run.state.result.outputs["act"].text) == (Ending.SUCCESS, notices.HAPPENED)
-        assert run.state == fold(run.journal)
+        assert run.state == fold_journal(run.journal)
 
     def test_a_person_who_says_no_fails_the_step(self) -> None:
         run = self.doubted("write")

@@ -21,7 +21,7 @@ from remit.observe.people.queue_items import (
     escalation_asked,
     item_ended,
     items_asked,
-    overview,
+    queue_overview,
 )
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
@@ -155,7 +155,7 @@ def test_an_item_from_a_clock_that_is_ahead_has_no_age() -> None:
 def test_every_queue_of_the_table_is_shown_and_those_that_hold_something_or_are_limited() -> None:
     limits = [QueueLimits("desk", load_max=1, age_ms_max=10), QueueLimits("user", load_max=3)]
     items = aged([item("a", Gravity.HIGH, 0, "desk"), item("b", Gravity.LOW, 80, "far"), item("c")], limits, 100)
-    shown = {queue.name: queue for queue in overview(items, limits)}
+    shown = {queue.name: queue for queue in queue_overview(items, limits)}
     assert set(shown) == {*QUEUES, "desk", "far"}
     desk = shown["desk"]
     assert (desk.items, desk.high, desk.oldest_ms, desk.overdue, desk.overdue_high) == (1, 1, 100, 1, 1)

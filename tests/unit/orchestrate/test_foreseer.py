@@ -20,7 +20,7 @@ from remit.core.run.manifest import Manifest
 from remit.kernel.state import pinned
 from remit.observe.cost.like_runs import likeness_of
 from remit.observe.history import states
-from remit.observe.reading import read
+from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.offspring import child_manifest
@@ -120,7 +120,7 @@ def test_an_open_run_of_a_known_kind_says_what_it_needs() -> None:
             (run_id,) = await succeed(system, 1)
             history = await system.archive.history(run_id)
             turn, state = next(iter(states(history)))
-            needs = {need.dimension: (need.least, need.most) for need in explain(state, read((turn,))).needs}
+            needs = {need.dimension: (need.least, need.most) for need in explain(state, reading_of((turn,))).needs}
             assert needs["tool_calls"] == (2, 2)
 
     asyncio.run(play())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from remit.assemble import RunWork, kit_for, plan_in, planned_work, system_in_memory, voted_work
+from remit.assemble import RunWork, kit_for, plan_from_file, planned_work, system_in_memory, voted_work
 from remit.core.failure import RemitError
 from remit.core.run.contract import Mode, OutputContract, SystemRequest
 from remit.core.run.manifest import Source
@@ -66,7 +66,7 @@ def states(running: RunWork, request: SystemRequest) -> tuple[RunState, RunState
 
 
 def plan_run(folder: Path) -> tuple[RunState, RunState]:
-    running = planned_work(work(folder), plan_in(folder / "plan.yaml"), "What is tea?")
+    running = planned_work(work(folder), plan_from_file(folder / "plan.yaml"), "What is tea?")
     return states(running, SystemRequest((user_message("What is tea?"),), Mode.PLAN))
 
 

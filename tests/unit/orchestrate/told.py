@@ -12,7 +12,7 @@ from remit.core.run.manifest import Origin, SessionLink
 from remit.core.run.run_events import RunBelonging, whose_of
 from remit.kernel.state import RunState
 from remit.orchestrate.bus.bus import Bus
-from remit.orchestrate.loop.durability import listing_of
+from remit.orchestrate.loop.durability import run_listing
 from remit.orchestrate.ports import Store
 from tests.unit.kernel.builders import manifest_of
 
@@ -57,7 +57,7 @@ class Written:
         if ordinal is not None and state.manifest.session is None:
             state.manifest = replace(state.manifest, session=SessionLink(ordinal))
         turn = Turn(state.seq, 1, b"", 3, FeedbackGiven("ada", f"{run_id} {state.seq}"))
-        listing = listing_of(state.manifest, 1) if state.seq == 0 else None
+        listing = run_listing(state.manifest, 1) if state.seq == 0 else None
         ring = getattr(self.store.bell, "ring", None)
         if not is_rung:
             self.store.bell.ring = _lost  # type: ignore[method-assign]

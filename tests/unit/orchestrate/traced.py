@@ -21,7 +21,7 @@ from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.observe.history import references
 from remit.orchestrate.executors.reports import ChildSaid, Report
-from remit.orchestrate.facts.gate_trace import Tracer, reader_of, traced
+from remit.orchestrate.facts.gate_trace import Tracer, text_reader, traced
 from remit.orchestrate.history.replay import Audit, AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop.in_process import Executor
 from remit.orchestrate.loop.live import Live
@@ -212,7 +212,7 @@ class Office(Stage):
         texts = await kept_texts(self.blobs, data)
         turns = [decode_turn(one) for one in data]
         first: Any = turns[0].arrival
-        return traced(first.manifest, turns, reader_of(texts))
+        return traced(first.manifest, turns, text_reader(texts))
 
     async def audited(self, *, without: str = "") -> Audit:
         """The run decided again, perhaps without the texts that hold something."""

@@ -4,7 +4,7 @@ import pytest
 
 from remit.provenance.gate import Gate
 from remit.provenance.gate_verdict import Decision, GateVerdict, Objection
-from remit.provenance.user_words import words_of
+from remit.provenance.user_words import words_of_user
 from tests.unit.provenance.office import declared, opened, parameters
 
 ACCOUNT = "DE89370400440532013000"
@@ -31,7 +31,7 @@ def paid(prompt: str, amount: float) -> GateVerdict:
     ],
 )
 def test_a_number_may_be_an_amount(prompt: str, amounts: list[str]) -> None:
-    assert [one.key for one in words_of([prompt]).amounts] == amounts
+    assert [one.key for one in words_of_user([prompt]).amounts] == amounts
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_number_may_be_an_amount(prompt: str, amounts: list[str]) -> None:
     ],
 )
 def test_a_number_that_belongs_to_something_else_is_no_amount(prompt: str) -> None:
-    assert [one.key for one in words_of([prompt]).amounts] == []
+    assert [one.key for one in words_of_user([prompt]).amounts] == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.core.limits.trust import Repeat
-from remit.provenance.asked_effects import MANY, Asked, plan_of
+from remit.provenance.asked_effects import MANY, Asked, asked_plan
 from remit.provenance.declarations import declaration_of
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.handles import as_handle, resolve
@@ -13,7 +13,7 @@ from remit.provenance.labels import Group, Observation, OriginIndex, OriginPlace
 from remit.provenance.leaves import DEPTH_MAX, Leaves
 from remit.provenance.repeats import Uses, objection_to, targets_of
 from remit.provenance.tool_words import action_stems
-from remit.provenance.user_words import words_of
+from remit.provenance.user_words import words_of_user
 
 NESTED = declaration_of(
     {
@@ -159,7 +159,8 @@ def test_a_second_target_passes_as_far_as_it_was_declared_and_named(
     uses.add(targets_of([Argument("who", "Ann", "words", kind="who:user")]))
     arguments = (Argument("who", value, by, kind="who:user"),)
     assert (
-        objection_to(arguments, declaration, uses, Asked(count), words_of(["Tell Ann and Bob a plain thing."])) is code
+        objection_to(arguments, declaration, uses, Asked(count), words_of_user(["Tell Ann and Bob a plain thing."]))
+        is code
     )
 
 
@@ -198,11 +199,11 @@ TOOLS = {
     ],
 )
 def test_the_words_say_which_effects_are_asked_for_and_how_often(prompt: str, tool: str, count: int) -> None:
-    assert plan_of(words_of([prompt]), TOOLS).of(tool).count == count
+    assert asked_plan(words_of_user([prompt]), TOOLS).of(tool).count == count
 
 
 def test_a_tool_is_asked_for_by_its_own_words() -> None:
     assert action_stems(TOOLS["send_mail"]) == {"send"}
     assert "stor" in action_stems(TOOLS["add_reminder"])
     assert action_stems(declaration_of({"name": "x", "asks": ["get rid of"]})) >= {"rid", "x"}
-    assert plan_of(words_of(["Send it."]), TOOLS).of("unknown").count == 0
+    assert asked_plan(words_of_user(["Send it."]), TOOLS).of("unknown").count == 0

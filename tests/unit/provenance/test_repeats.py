@@ -8,7 +8,7 @@ from remit.core.record import JsonObject
 from remit.provenance.gate import start
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.repeats import TARGET_CHARS_MAX, Uses, compact_of, targets_of
-from remit.provenance.user_words import words_of
+from remit.provenance.user_words import words_of_user
 from tests.unit.provenance.gate_snapshot import restore, snapshot
 from tests.unit.provenance.office import CONTACTS, LIST, PAY, SEND, declared, looked_up, opened, parameters, sent
 
@@ -157,13 +157,13 @@ def test_a_long_value_is_compared_and_not_remembered() -> None:
 
 
 def test_a_place_that_only_vouches_for_a_value_is_no_mention() -> None:
-    words = words_of(["Wake me at 10:30 and at 11:00."])
+    words = words_of_user(["Wake me at 10:30 and at 11:00."])
     argument = Argument("time", "11:00", "words", span=words.moments.spans[0])
     assert targets_of([argument], words) == ("time=11:00",)
 
 
 def test_uses_are_taken_back_under_every_key() -> None:
-    words = words_of(["Message Ann Lee."])
+    words = words_of_user(["Message Ann Lee."])
     targets = targets_of([Argument("to", "Ann Lee", "words", span=(8, 15), kind="who")], words)
     uses = Uses()
     uses.add(targets)

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.validate.json_places import CheckedValue, Missing, Stands, Unread, below, steps_of, text_of
+from remit.validate.json_places import CheckedValue, Missing, Stands, Unread, below, rule_text, steps_of
 
 ORDER = {"items": [{"price": 5}, {"price": 7}], "a/b": {"~": 1}, "*": 2}
 
@@ -74,4 +74,4 @@ def test_a_step_is_escaped_in_the_pointer() -> None:
     [("é", "é"), ("\ud800", "?"), ({"a": "é"}, '{"a":"é"}'), ({"a": "\ud800"}, '{"a":"?"}'), ({1, 2}, "'set'")],
 )
 def test_every_value_has_a_text(value: object, text: str) -> None:
-    assert text_of(value) == text
+    assert rule_text(value) == text

@@ -136,10 +136,10 @@ class PatternOptions:
         """What the run is asked. A plan whose first step has its input needs no prompt."""
         if self.plan is None or words or file is not None:
             return prompt_from(words, file)
-        from remit.assemble import plan_in
+        from remit.assemble import plan_from_file
 
         with as_usage():
-            steps = plan_in(self.plan).plan.steps
+            steps = plan_from_file(self.plan).plan.steps
         if steps and steps[0].input is None:
             raise wrong_usage(f"step {steps[0].name!r} of the plan has no input; give it one, or give a PROMPT")
         return RUN_THE_PLAN
@@ -165,7 +165,7 @@ class PatternOptions:
             graph_in,
             kit_for,
             kit_for_plan,
-            plan_in,
+            plan_from_file,
             planned_work,
             ruled_work,
             terms_for,
@@ -178,7 +178,7 @@ class PatternOptions:
         limits = terms_for(wanted.boundary, wanted.budget, graph=graph, router=wanted.router, role=wanted.role)
         terms = replace(limits, goal=goal_at(self.goal))
         if self.plan is not None:
-            file = plan_in(self.plan)
+            file = plan_from_file(self.plan)
             return planned_work(
                 RunWork(kit_for_plan(file, wanted.engine, wanted.tools, base=base), terms), file, prompt
             )

@@ -171,12 +171,12 @@ OPTIONS = (
 )
 
 
-def entries() -> Iterator[CommandEntry]:
+def command_entries() -> Iterator[CommandEntry]:
     """Every command."""
     return (entry for group in GROUPS.values() for entry in group)
 
 
-def overview() -> str:
+def help_overview() -> str:
     """What `remit --help` prints."""
     lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", "Agents that stay within their remit.", ""]
     for name, group in GROUPS.items():

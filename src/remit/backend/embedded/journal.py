@@ -16,11 +16,11 @@ from pathlib import Path
 
 from remit.backend.embedded.bell import SocketBell
 from remit.backend.embedded.disk.database import ReadConnection
-from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.disk_failures import store_unusable
 from remit.backend.embedded.disk.tables import joined_lineage
 from remit.backend.embedded.disk.writer import Act, Awaited, Outcome, Unawaited, Writer
 from remit.backend.embedded.head_log import HeadsLog
-from remit.backend.embedded.quotas import check_room, reserve, settle
+from remit.backend.embedded.quotas import check_quota_room, reserve, settle_run
 from remit.backend.embedded.small_ports import IS_SETTLED, SETTLE, FileLeases
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
@@ -160,7 +160,7 @@ def _begin(cursor: sqlite3.Cursor, run_id: str, listing: RunListing | None) -> i
         cursor.execute(_BEGIN_UNLISTED_RUN, (run_id,))
     else:
         if listing.reserves is not None:
-            check_room(cursor, run_id, listing.tenant_id, listing.reserves)
+            check_quota_room(cursor, run_id, listing.tenant_id, listing.reserves)
         cursor.execute(
             _BEGIN_RUN,
             (
@@ -192,7 +192,7 @@ def _settle(cursor: sqlite3.Cursor, barrier: Barrier, at_ms: int, run_id: str) -
     if barrier.heard:
         cursor.execute(SETTLE, (barrier.heard, "", barrier.answer, at_ms))
     if barrier.charge is not None:
-        settle(cursor, barrier.charge)
+        settle_run(cursor, barrier.charge)
 
 
 def _keep_head(cursor: sqlite3.Cursor, head: SignedHead) -> None:
@@ -249,7 +249,7 @@ class SQLiteHalts:
         except FileNotFoundError:
             size_bytes = 0
         except OSError as error:
-            raise unusable(error, self._path) from error
+            raise store_unusable(error, self._path) from error
         if size_bytes == self._seen_bytes:
             return ()
         found = self.since(number)
@@ -276,5 +276,5 @@ class SQLiteHalts:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise unusable(error, self._path) from error
+            raise store_unusable(error, self._path) from error
         self._bell.ring(Topic.POST)

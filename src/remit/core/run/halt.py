@@ -93,7 +93,7 @@ def halts_in(data: Iterable[bytes]) -> list[Halt]:
         raise InvariantBroken(HALTS_DAMAGED, f"an entry of the journal of halts does not decode: {error}") from error
 
 
-def folded(standing: HaltStanding, data: Sequence[bytes]) -> HaltStanding:
+def halts_after(standing: HaltStanding, data: Sequence[bytes]) -> HaltStanding:
     """What is halted once these entries follow; raises InvariantBroken when they do not add up."""
     halts, number, head, lifted_by = dict(standing.halts), standing.number, standing.head, standing.lifted_by
     for stored, entry in zip(data, halts_in(data), strict=True):

@@ -117,7 +117,7 @@ def placed(event: RunEvent, place: Place) -> RunEvent:
     return replace(event, cursor=f"{_PLACE}{place}")
 
 
-def place_of(subject: Subject, since: str | int | None) -> Place | None:
+def cursor_place(subject: Subject, since: str | int | None) -> Place | None:
     """Behind which turn of a run, or which place of all of them, a cursor stands; None stands for now.
 
     -1 is before the first. Raises RequestRejected for a cursor of something else.

@@ -99,7 +99,7 @@ def mixed_speech(request: ModelRequest, blotted: Callable[[str], str]) -> Speech
     return Speech(thoughts=ThinkFilter(), calls=call_filter(request), blotted=blotted)
 
 
-def joined(first: StreamChunk | None, second: StreamChunk | None) -> StreamChunk | None:
+def joined_pieces(first: StreamChunk | None, second: StreamChunk | None) -> StreamChunk | None:
     """Two pieces as one."""
     if first is None or second is None:
         return first or second

@@ -43,7 +43,7 @@ class Generated(NamedTuple):
     calls: int = 0
 
 
-def counted(usage: TokenUsage, request: ModelRequest, info: ModelInfo, generated: Generated) -> TokenUsage:
+def bounded_usage(usage: TokenUsage, request: ModelRequest, info: ModelInfo, generated: Generated) -> TokenUsage:
     """The usage of an answer, with a bound in the place of every figure that was not reported."""
     if usage.prompt_tokens and usage.completion_tokens:
         return usage
@@ -174,7 +174,7 @@ class StreamedAnswer(ABC):
             self.reject(str(error))
         said_bytes = self._speech.said_bytes + self._calls.size_bytes
         generated = Generated(self._speech.thought_bytes, said_bytes, len(self._calls))
-        usage = counted(self._usage, self._request, self._info, generated)
+        usage = bounded_usage(self._usage, self._request, self._info, generated)
         return ModelResult(
             content=text,
             reasoning=self._speech.reasoning,

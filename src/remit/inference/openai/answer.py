@@ -8,7 +8,7 @@ from typing import Any
 from remit.core.record import JsonObject
 from remit.core.run.inference import ModelInfo, ModelRequest
 from remit.core.run.usage import TokenUsage
-from remit.inference.answers.speech import Speech, joined
+from remit.inference.answers.speech import Speech, joined_pieces
 from remit.inference.answers.streamed_answer import ServerFailed, StreamedAnswer, figure
 from remit.inference.endpoint.faults import EndpointPlace
 from remit.inference.engine import StreamChunk
@@ -57,11 +57,11 @@ class ChatAnswer(StreamedAnswer):
         self._keep(len(text) + len(thought))
         heard = self._speech.take(text, thought)
         if delta.get("tool_calls"):
-            heard = joined(heard, self._speech.leave_calls())
+            heard = joined_pieces(heard, self._speech.leave_calls())
             self._take_calls(delta["tool_calls"])
         if isinstance(reason, str) and reason:
             self._reason = reason
-            heard = joined(heard, self._speech.end())
+            heard = joined_pieces(heard, self._speech.end())
         return heard
 
     def _spoken(self, delta: JsonObject) -> tuple[str, str]:

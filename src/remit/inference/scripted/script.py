@@ -103,11 +103,11 @@ class _Page(NamedTuple):
 def read_script(path: Path) -> Script:
     """The script in a file: JSON when its name ends so, YAML otherwise."""
     # Only those who read a file pay for the reader.
-    from remit.core.schema.strict_yaml import YAML_BYTES_MAX, parse_yaml, text_of
+    from remit.core.schema.strict_yaml import YAML_BYTES_MAX, decoded_text, parse_yaml
 
     data, place = _bytes_in(path, YAML_BYTES_MAX + 1)
     try:
-        text = text_of(data, place)
+        text = decoded_text(data, place)
         if path.suffix.lower() == ".json":
             value, lines = _json_in(text, place), {}
         else:

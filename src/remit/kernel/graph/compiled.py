@@ -18,7 +18,7 @@ from remit.core.failure import InvariantBroken, RemitError, RequestRejected
 from remit.core.record import JsonObject
 from remit.core.schema.json_text import kept_value
 from remit.core.work.graph import OWN_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, graph_version
-from remit.kernel.graph.expressions import Program, holds
+from remit.kernel.graph.expressions import Program, condition_holds
 from remit.kernel.graph.graph_checks import GraphFault, GraphProblem, find_problems
 from remit.kernel.graph.graph_walk import GraphLayout, lay_out
 from remit.kernel.graph.guards import parse_guard
@@ -112,7 +112,7 @@ class CompiledGraph:
             node = self.nodes[node_index]
             raise InvariantBroken("GRAPH_OUTCOME_UNKNOWN", f"{node.kind} node {node.name!r} has no outcome {outcome!r}")
         for edge, program, target in choice.tried:
-            verdict = holds(program, view(program.names))
+            verdict = condition_holds(program, view(program.names))
             if verdict is None:
                 raise GuardUndecided(edge)
             if verdict:

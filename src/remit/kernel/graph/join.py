@@ -14,7 +14,7 @@ from remit.core.work.graph import JoinRule, Node, NodeKind, NodeOutcome, StepInp
 from remit.core.work.values import ValueKind
 from remit.kernel.children import fail_as
 from remit.kernel.graph.plan_steps import conclude_call, conclude_step, finish
-from remit.kernel.results.acceptance import conclude
+from remit.kernel.results.acceptance import conclude_answer
 from remit.kernel.results.endings import head_for, stop_for_denials
 from remit.kernel.tally import Tally
 
@@ -23,7 +23,7 @@ _TOOL, _HOST = NodeKind.TOOL, NodeKind.HOST
 _SETTLED, _STOPPED = NodeOutcome.SETTLED, NodeOutcome.STOPPED
 
 
-def joined(tally: Tally, content: Text = "") -> str | None:
+def join_outcome(tally: Tally, content: Text = "") -> str | None:
     """The outcome of the node, or None while it still waits. `content` is what a tool has just returned."""
     if tally.blocking:
         return None
@@ -40,7 +40,7 @@ def joined(tally: Tally, content: Text = "") -> str | None:
         has_failures = tally.state.counts.failures_in_a_row or tally.failures_in_a_row
         return (_stop_for_failures(tally) if has_failures else None) or (_STOPPED if tally.stopped else _SETTLED)
     if node.kind is NodeKind.VALIDATE:
-        return conclude(tally, node)
+        return conclude_answer(tally, node)
     return _join_children(tally, node)
 
 

@@ -18,7 +18,7 @@ from remit.core.record import Record, replace
 from remit.core.run.inference import Price
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import NodeKind
-from remit.kernel.people.hold import UNTOLD, Hold, holding, told, waited_ms
+from remit.kernel.people.hold import UNTOLD, Hold, hold_after_child, holding, waited_ms
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.observe.reading import Fact, FactKind, Reading
 from remit.observe.steps import PerformedStep, StepKind
@@ -147,7 +147,7 @@ class _Clock:
             case FactKind.SETTLED | FactKind.RELEASED:
                 if key in self._held and self._hold is not None:
                     is_told = fact.kind is FactKind.SETTLED
-                    self._hold = told(self._hold, self._waited_beyond(fact) if is_told else UNTOLD)
+                    self._hold = hold_after_child(self._hold, self._waited_beyond(fact) if is_told else UNTOLD)
                 self._asking.discard(key)
                 self._held.discard(key)
             case FactKind.PAUSED | FactKind.RESUMED:

@@ -21,9 +21,9 @@ from remit.core.limits.queue import QueueLimits
 from remit.core.record import BlobRef, Record, Text, replace
 from remit.core.run.approval import What
 from remit.core.run.signals import packet_id
-from remit.kernel.results.endings import named
+from remit.kernel.results.endings import listed_names
 from remit.kernel.state import RunState, questions
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.views.late_outcomes import NOTHING_FOUND, FoundOutcome
 
 # A summary stands on one line beside a name, an age and a date.
@@ -133,7 +133,7 @@ def _ended(
     handed = ended.escalation
     if handed is None or (is_child and handed.severity is not Gravity.HIGH and not ended.doubted):
         return None
-    doubt = f", and it is unknown what became of {named(doubted)}" if doubted else ""
+    doubt = f", and it is unknown what became of {listed_names(doubted)}" if doubted else ""
     since = f"; {'; '.join(found)}" if found else ""
     why = f": {ended.message}" if ended.message else ""
     return QueueItem(
@@ -145,7 +145,7 @@ def _ended(
         trigger=handed.trigger,
         route=handed.route,
         since_ms=at_ms,
-        summary=plain(f"ended as {ended.ending}{doubt}{since}{why}", SUMMARY_CHARS_MAX),
+        summary=printable_line(f"ended as {ended.ending}{doubt}{since}{why}", SUMMARY_CHARS_MAX),
         doubted=doubted,
         found=found,
     )
@@ -162,7 +162,7 @@ def _item(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> QueueIt
         trigger=to.trigger,
         route=to.route,
         since_ms=asked_at_ms(question, turns),
-        summary=plain(_summary(question), SUMMARY_CHARS_MAX),
+        summary=printable_line(_summary(question), SUMMARY_CHARS_MAX),
         expires_at_ms=question.expires_at_ms,
         group=packet_id(state.run_id, question.group) if question.group else "",
         silences=question.silences,
@@ -234,7 +234,7 @@ def _place(item: QueueItem) -> tuple[bool, bool, int, int, str]:
     return (item.is_outside, not item.is_overdue, -SEVERITY_RANK[item.severity], item.since_ms, item.id)
 
 
-def overview(items: Iterable[QueueItem], limits: Iterable[QueueLimits]) -> list[QueueShown]:
+def queue_overview(items: Iterable[QueueItem], limits: Iterable[QueueLimits]) -> list[QueueShown]:
     """Every queue that holds something, is named by a limit, or belongs to the table of triggers."""
     limited = {one.name: one for one in limits}
     held: dict[str, list[QueueItem]] = {name: [] for name in (*limited, *QUEUES)}

@@ -21,7 +21,7 @@ from remit.core.journal.storage import SignedHead
 from remit.core.journal.turn import Turn
 from remit.core.record import Record
 from remit.observe.history import references
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.proof.findings import Fault, Verification
 from remit.observe.proof.verify import Verifier
 
@@ -147,7 +147,7 @@ def read_lines(stream: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def entries(lines: Iterable[bytes]) -> Iterator[tuple[Line, str]]:
+def checked_lines(lines: Iterable[bytes]) -> Iterator[tuple[Line, str]]:
     """The lines of an export, read strictly and in order, each with the SHA-256 over all lines before it.
 
     Raises ExportUnreadable with the number of the line where the file stops being an export.
@@ -173,7 +173,7 @@ def read_export(lines: Iterable[bytes]) -> Export:
     blobs: dict[bytes, bytes] = {}
     heads: list[SignedHead] = []
     logged: list[SignedHead] = []
-    for entry, _ in entries(lines):
+    for entry, _ in checked_lines(lines):
         match entry:
             case HeaderLine():
                 header = entry
@@ -200,7 +200,7 @@ def verify_export(
     that the caller knows from elsewhere: they show whether this is an older copy. Raises ExportUnreadable.
     """
     check: _Check | None = None
-    for entry, digest in entries(lines):
+    for entry, digest in checked_lines(lines):
         if isinstance(entry, HeaderLine):
             check = _Check(entry, entry.signer if signer is None else signer)
         assert check is not None, "the header comes first"
@@ -251,7 +251,7 @@ class _Check:
             message = f"the header counts turns, texts, heads and logged heads as {said}, and they are {counted}"
             find(Fault.EXPORT_COUNTS_DIFFER, message)
         if (footer.lines, footer.sha256) != (self._lines, digest):
-            message = f"the footer vouches for {footer.lines} lines with SHA-256 {plain(footer.sha256, 64)}"
+            message = f"the footer vouches for {footer.lines} lines with SHA-256 {printable_line(footer.sha256, 64)}"
             find(Fault.EXPORT_DIGEST_DIFFERS, f"{message}; there are {self._lines} with {digest}")
         self._expect_signer(footer.signer)
         try:
@@ -263,7 +263,7 @@ class _Check:
 
     def _expect_signer(self, signer: str) -> None:
         if signer != self.trusted:
-            shown = f"{plain(signer, _SHOWN_CHARS_MAX)}, not {plain(self.trusted, _SHOWN_CHARS_MAX)}"
+            shown = f"{printable_line(signer, _SHOWN_CHARS_MAX)}, not {printable_line(self.trusted, _SHOWN_CHARS_MAX)}"
             self.verifier.find(Fault.SIGNER_UNTRUSTED, f"the export is signed by {shown}")
 
 
@@ -323,7 +323,7 @@ def _entry(text: bytes, number: int, *, is_whole: bool) -> Line:
         if not is_whole and not text.endswith(b"}"):
             message = f"the export breaks off within line {number}; export the run again"
             raise ExportUnreadable(EXPORT_TRUNCATED, message, {"line": number}) from error
-        raise _malformed(number, plain(str(error), _SHOWN_CHARS_MAX)) from error
+        raise _malformed(number, printable_line(str(error), _SHOWN_CHARS_MAX)) from error
     if _encode(entry) != text:
         # One entry has one spelling, so that the footer, which no digest covers, cannot be changed either.
         raise _malformed(number, f"the {_kind(entry)} is not spelt as an export spells it")

@@ -33,7 +33,7 @@ from remit.core.run.correlation import (
 from remit.core.run.inference import FinishReason
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.work.graph import Ask
-from remit.kernel.state import RunState, compiled, pinned
+from remit.kernel.state import RunState, graph_of_run, pinned
 from remit.observe.places import places_of
 from remit.observe.reading import Fact, FactKind, Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, PerformedStep, StepKind
@@ -151,7 +151,7 @@ class Telling:
             case FactKind.STARTED:
                 self._stands[state.run_id] = LifecycleState.INIT
             case FactKind.ENTERED:
-                graph = compiled(state)
+                graph = graph_of_run(state)
                 stands = graph.nodes[graph.index[fact.step.name]].lifecycle
                 yield from self._moved(state, fact, stands, fact.step.status)
             case FactKind.ENDED:
@@ -274,7 +274,7 @@ def _inferred(context: CorrelationContext, heard: PerformedStep | None, took_ms:
 
 def _inference_start(state: RunState, step: PerformedStep, context: CorrelationContext) -> InferenceStartEvent:
     """What this very call sends: what its node asks for comes before what the request asks for."""
-    request, graph = pinned(state).request, compiled(state)
+    request, graph = pinned(state).request, graph_of_run(state)
     ask = graph.nodes[graph.index[step.node]].ask or Ask()
     offered = [name for name in offered_tools(state) if ask.tools is None or name in ask.tools]
     own = ask.words or ask.schema or ask.grammar

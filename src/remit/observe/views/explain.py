@@ -29,7 +29,7 @@ from remit.kernel.authority.graph_tier import tier_of
 from remit.kernel.authority.policy import needs_a_person
 from remit.kernel.results.tasks import task_of
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
-from remit.observe.cost.like_runs import Need, Stopped, needs_of, stopped_by
+from remit.observe.cost.like_runs import Need, Stopped, early_stop, needs_of
 from remit.observe.reading import Reading
 from remit.observe.steps import CANCEL, FAILED, LOST, PerformedStep, StepKind
 from remit.observe.views.calls_made import calls_made, unallowed
@@ -198,7 +198,7 @@ def explain(
         steps=steps,
         vote=vote,
         children=children_told(reading),
-        stopped=stopped_by(reading.stopped),
+        stopped=early_stop(reading.stopped),
         noted=tuple([(note.tool, note.code or note.judgement, note.reason) for note in reading.noted]),
         needs=needs_of(state),
         task=task_of(manifest),

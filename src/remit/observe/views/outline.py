@@ -9,7 +9,7 @@ from remit.core.record import Record, Text
 from remit.core.run.lifecycle import LoopState
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import label_of
-from remit.observe.reading import Fact, FactKind, Reading, read
+from remit.observe.reading import Fact, FactKind, Reading, reading_of
 from remit.observe.steps import PerformedStep, StepKind
 
 
@@ -43,7 +43,7 @@ class Outline(Record):
 
 def outline(turns: Iterable[Turn], *, last: int = 0) -> Outline:
     """The tree of a run that has started; with `last`, only what the last so many turns had a part in."""
-    return outline_of(read(turns), last=last)
+    return outline_of(reading_of(turns), last=last)
 
 
 def outline_of(reading: Reading, *, last: int = 0) -> Outline:

@@ -17,7 +17,15 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import by_name, uncharged_caps
 from remit.core.limits.profiles import KNOWN, STANDARD, boundary_named
 from remit.core.record import JsonObject, replace
-from remit.core.schema.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, parse_yaml, spelled, text_of, write_yaml
+from remit.core.schema.strict_yaml import (
+    YAML_BYTES_MAX,
+    Place,
+    YamlFault,
+    decoded_text,
+    parse_yaml,
+    spelled_place,
+    write_yaml,
+)
 from remit.kernel.authority.conditions import check_conditions
 from remit.kernel.budget.exhaustion import check_exhaustion
 from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
@@ -52,7 +60,7 @@ def read_boundary(path: Path) -> Boundary:
         why = getattr(error, "strerror", None) or str(error)
         problem = f"cannot be read: {why}; check its path and its permissions"
         raise RequestRejected(YamlFault.UNREADABLE, f"{name}: {problem}", {"source": name}) from error
-    return parse_boundary(text_of(data, name), name, is_json=path.suffix.lower() == _JSON)
+    return parse_boundary(decoded_text(data, name), name, is_json=path.suffix.lower() == _JSON)
 
 
 def parse_boundary(text: str, source_name: str, *, is_json: bool = False) -> Boundary:
@@ -131,7 +139,7 @@ def _read_boundary(reader: ValueReader, said: object, base: Boundary, flat: Mapp
     for place, key, value in _entries(reader, block, flat):
         slot = key.slot or key.field
         if slot in slots:
-            problem = f"{spelled(place)} says again what {spelled(slots[slot])} says; keep one of them"
+            problem = f"{spelled_place(place)} says again what {spelled_place(slots[slot])} says; keep one of them"
             raise reader.refusal(place, problem)
         slots[slot] = place
         fields[key.field] = key.read(reader, value, place, fields.get(key.field, getattr(base, key.field)))

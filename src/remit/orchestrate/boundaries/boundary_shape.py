@@ -33,7 +33,7 @@ from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
 from remit.core.record import JsonObject, replace
 from remit.core.run.person import check_person
-from remit.core.schema.strict_yaml import Place, spelled
+from remit.core.schema.strict_yaml import Place, spelled_place
 from remit.core.work.goal import TaskClass
 from remit.kernel.authority.conditions import parse_condition
 from remit.kernel.authority.intake import parse_intake
@@ -170,7 +170,7 @@ def _condition(reader: ValueReader, value: Any, place: Place) -> Condition:
     at = reader.choice(said.get("at", At.CALL), At, (*place, "at"))
     if at is not At.CALL and then is not Then.STOP:
         raise reader.refusal(
-            (*place, "then"), f"{spelled(place)} looks at an {at}, where it can only stop; use then: stop"
+            (*place, "then"), f"{spelled_place(place)} looks at an {at}, where it can only stop; use then: stop"
         )
     return replace(_read_condition(reader, said, place, then, parse_condition), at=at)
 
@@ -198,7 +198,7 @@ def _task_rule(reader: ValueReader, value: Any, place: Place) -> TaskRule:
         reader, {key: said[key] for key in said if key in ("name", "when")}, place, Then.ASK, parse_intake
     )
     if "task_class" not in said:
-        raise reader.refusal(place, f"{spelled(place)} has no 'task_class'; add one of {', '.join(TaskClass)}")
+        raise reader.refusal(place, f"{spelled_place(place)} has no 'task_class'; add one of {', '.join(TaskClass)}")
     task_class = reader.choice(said["task_class"], TaskClass, (*place, "task_class"))
     grounds = reader.choices(said.get("grounds", ()), ToolCategory, (*place, "grounds"))
     return TaskRule(condition.name, condition.when, task_class, grounds)
@@ -214,7 +214,7 @@ def _read_condition(
 ) -> Condition:
     for key in ("name", "when"):
         if key not in said:
-            raise reader.refusal(place, f"{spelled(place)} has no {key!r}; add it")
+            raise reader.refusal(place, f"{spelled_place(place)} has no {key!r}; add it")
     when = said["when"]
     if not isinstance(when, str):
         raise reader.unfit((*place, "when"), when, "an expression such as 'args.amount > 100'")
@@ -222,7 +222,7 @@ def _read_condition(
         parse(when)
     except RequestRejected as error:
         details = {**error.details, "cause": str(error.code)}
-        raise reader.refusal((*place, "when"), f"{spelled((*place, 'when'))}: {error.message}", details) from None
+        raise reader.refusal((*place, "when"), f"{spelled_place((*place, 'when'))}: {error.message}", details) from None
     message = said.get("message", "")
     return Condition(
         reader.text(said["name"], (*place, "name")),
@@ -237,7 +237,7 @@ def _people(reader: ValueReader, value: Any, place: Place) -> tuple[str, ...]:
     names = reader.texts(value, place)
     for number, name in enumerate(names):
         try:
-            check_person(name, spelled((*place, number)))
+            check_person(name, spelled_place((*place, number)))
         except RequestRejected as error:
             raise reader.refusal((*place, number), error.message, error.details) from None
     return names
@@ -265,7 +265,7 @@ def _figure(name: str) -> BoundaryKey:
     def read(reader: ValueReader, value: Any, place: Place, budget: Budget) -> Budget:
         amount = reader.whole(value, place)
         if amount and amount != getattr(budget, name):
-            raise reader.coded(place, uncharged(Dimension[name.upper()], spelled(place)))
+            raise reader.coded(place, uncharged(Dimension[name.upper()], spelled_place(place)))
         return replace(budget, **{name: amount})
 
     return BoundaryKey("budget", read, lambda budget: getattr(budget, name), name)

@@ -18,7 +18,7 @@ from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.limits.tools import RATE_MAX
 from remit.core.record import JsonObject
 from remit.core.regex import regex
-from remit.core.schema.strict_yaml import Place, shown, spelled
+from remit.core.schema.strict_yaml import Place, shown_value, spelled_place
 
 # A name stands in every refusal, and is read on one line.
 NAME_CHARS_MAX = 80
@@ -77,7 +77,7 @@ class ValueReader:
         while not line and at:
             line, at = self._lines.get(at, 0), at[:-1]
         where = f"{self._source_name}:{line}" if line else self._source_name
-        said: JsonObject = {"source": self._source_name, "line": line, "key": spelled(place) if place else ""}
+        said: JsonObject = {"source": self._source_name, "line": line, "key": spelled_place(place) if place else ""}
         return RequestRejected(self._code, f"{where}: {problem}", {**said, **(details or {})})
 
     def coded(self, place: Place, problem: RequestRejected) -> RequestRejected:
@@ -87,19 +87,19 @@ class ValueReader:
 
     def unfit(self, place: Place, value: Any, way_out: str) -> RequestRejected:
         """The refusal of one value."""
-        return self.refusal(place, f"{spelled(place)}={shown(value)} cannot be used; use {way_out}")
+        return self.refusal(place, f"{spelled_place(place)}={shown_value(value)} cannot be used; use {way_out}")
 
     def block(self, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
         """A mapping whose keys are all known."""
         if not isinstance(value, dict):
-            named = spelled(place) if place else f"a {self._what}"
+            named = spelled_place(place) if place else f"a {self._what}"
             known = ", ".join(keys)
-            raise self.refusal(place, f"{named} must be a mapping with the keys {known}, not {shown(value)}")
+            raise self.refusal(place, f"{named} must be a mapping with the keys {known}, not {shown_value(value)}")
         for key in value:
             if not isinstance(key, str) or key not in keys:
                 near = get_close_matches(str(key), keys, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(keys)}"
-                named = spelled(place) if place else f"the {self._what}"
+                named = spelled_place(place) if place else f"the {self._what}"
                 raise self.refusal((*place, str(key)), f"{named} has the unknown key {str(key)[:80]!r}; {hint}")
         return value
 
@@ -108,7 +108,9 @@ class ValueReader:
         if not isinstance(value, list | tuple):
             raise self.unfit(place, value, "a list")
         if len(value) > items_max:
-            raise self.refusal(place, f"{spelled(place)} has {len(value)} entries, more than {items_max}; keep fewer")
+            raise self.refusal(
+                place, f"{spelled_place(place)} has {len(value)} entries, more than {items_max}; keep fewer"
+            )
         return list(value)
 
     def text(self, value: Any, place: Place, chars_max: int = NAME_CHARS_MAX) -> str:
@@ -185,7 +187,9 @@ class ValueReader:
     def _rate(self, value: Any, place: Place) -> Rate:
         said = self.block(value, (*_RATE_KEYS, _WHOSE), place)
         if missing := [key for key in _RATE_KEYS if key not in said]:
-            raise self.refusal(place, f"{spelled(place)} has no {missing[0]!r}; a rate has {', '.join(_RATE_KEYS)}")
+            raise self.refusal(
+                place, f"{spelled_place(place)} has no {missing[0]!r}; a rate has {', '.join(_RATE_KEYS)}"
+            )
         return Rate(
             self.text(said["tool"], (*place, "tool")),
             self.whole(said["times"], (*place, "times"), 1, RATE_MAX),

@@ -38,7 +38,7 @@ from remit.core.run.run_events import (
     RunBelonging,
     RunEvent,
     Subject,
-    place_of,
+    cursor_place,
     placed,
     turn_event,
     whose_of,
@@ -128,7 +128,7 @@ class Bus:
         `whose` is the tenant that is told; its cursors tell nothing of others.
         """
         is_sealed = bool(whose) and not subject.is_one_run
-        at = self._cursors.opened(whose, since) if is_sealed else place_of(subject, since)
+        at = self._cursors.opened(whose, since) if is_sealed else cursor_place(subject, since)
         told = whose if is_sealed else ""
         ear = Subscription(self, subject, at, chunks=chunks, beneath=beneath, expect=expect, whose=told)
         self._ears.add(ear)

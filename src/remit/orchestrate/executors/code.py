@@ -35,13 +35,13 @@ from remit.orchestrate.executors.errands import (
     VoteErrand,
 )
 from remit.orchestrate.executors.reports import CodeProposed, ContextSaid, FilterSaid, Report, SiftedCall
-from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.sealer import SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.patterns.handlers import HandlerUnusable
 from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
-from remit.orchestrate.patterns.step_values import NoStepValue, converted, query_in, written
+from remit.orchestrate.patterns.step_values import NoStepValue, converted, journaled_value, query_in
 from remit.orchestrate.patterns.voters import STRATEGIES, NoConsensus, elect, settled
 from remit.orchestrate.setup.kit import ContextProvider, Kit, ToolCallFilter
 from remit.validate.breach import breach_text
@@ -100,7 +100,7 @@ def _found(errand: CodeErrand, kit: Kit, bench: Bench) -> Awaitable[Report] | No
 
 
 async def _judge(errand: JudgeErrand, bench: Bench, code: Callable[..., Any]) -> Report:
-    return _returned(errand.command, await called(code, await bench.text(errand.command.input)))
+    return _returned(errand.command, await call_user_code(code, await bench.text(errand.command.input)))
 
 
 async def _sift(errand: SiftErrand, bench: Bench, look: ToolCallFilter) -> Report:
@@ -134,13 +134,13 @@ async def _step(errand: StepErrand, bench: Bench, code: Callable[..., Any]) -> R
     if bench.sealer is not None:
         given = bench.sealer.filled(errand.sender.family, given)
     step = Step(errand.node, command.name.removeprefix(STEP_MARK), given, instruction=errand.prompt)
-    said = await called(code, step)
+    said = await call_user_code(code, step)
     _expect_answer(said)
     if errand.is_check:
         return _returned(command, said)
     if isinstance(said, Step) and said.output is None:
         raise NoStepValue("the handler returned the step without an output; use step.with_output(...)")
-    kind, text = written(said.output if isinstance(said, Step) else said, query=query_in(given))
+    kind, text = journaled_value(said.output if isinstance(said, Step) else said, query=query_in(given))
     return CodeReturned(command.id, text, kind=kind)
 
 
@@ -155,9 +155,9 @@ def _expect_answer(said: object) -> None:
 async def _vote(errand: VoteErrand, bench: Bench, strategy: Any) -> Report:
     command, to_come = errand.command, errand.to_come
     texts, places = [await bench.text(answer) for answer in errand.answers], list(errand.places)
-    is_settled = to_come <= 0 or await called(partial(settled, replicas=places), strategy, texts, to_come)
+    is_settled = to_come <= 0 or await call_user_code(partial(settled, replicas=places), strategy, texts, to_come)
     try:
-        election = await called(partial(elect, replicas=places), strategy, texts)
+        election = await call_user_code(partial(elect, replicas=places), strategy, texts)
     except NoConsensus as none:
         if not is_settled:
             return CodeReturned(command.id, election=Election(0, 0, 0, is_settled=False))
@@ -260,7 +260,7 @@ async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
 async def _found_evidence(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:
     """The messages of a provider, and how relevant the best of them is in millionths, where that is known."""
     if not isinstance(provider, _Finder):
-        return await called(provider.build, query), _UNKNOWN
-    candidates = await called(provider.find, query)
+        return await call_user_code(provider.build, query), _UNKNOWN
+    candidates = await call_user_code(provider.find, query)
     relevance = relevance_of(candidates)
     return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * _PPM)

@@ -37,7 +37,7 @@ from remit.orchestrate.exchange.call_shape import (
     Unfit,
     is_plain,
     occasion_of,
-    read,
+    read_answer,
     read_cut,
     shaped,
     strictly,
@@ -86,7 +86,7 @@ class ModelExecutor:
         if shape.is_plain:
             return ModelSaid(command.id, result, shape.offered)
         # Reading by a grammar takes time that grows with the text.
-        found = await asyncio.to_thread(read, shape, result, command.messages_count)
+        found = await asyncio.to_thread(read_answer, shape, result, command.messages_count)
         if isinstance(found, Unfit):
             return ModelFailed(command.id, found.code, found.problem, result.usage)
         if not isinstance(found, ShapeBreach):

@@ -48,7 +48,7 @@ READS_ALONE = Authority(tripwire=False)
 Read = Callable[[Text], str | None]
 
 
-def reader_of(texts: Mapping[bytes, bytes]) -> Read:
+def text_reader(texts: Mapping[bytes, bytes]) -> Read:
     """Gives texts in full: those that stand in their turn, and those at hand by their digest."""
 
     def read(text: Text) -> str | None:
@@ -410,7 +410,7 @@ HEARD: dict[type[Arrival], Callable[[Tracer, Any, Read], None]] = {
 }
 
 
-def shown_of(turn: Turn) -> Record:
+def part_shown(turn: Turn) -> Record:
     """The part of a turn in which everything stands that a gate is shown of it."""
     arrival = turn.arrival
     return arrival.manifest.request if isinstance(arrival, arrivals.RunStarted) else arrival

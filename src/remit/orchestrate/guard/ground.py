@@ -32,8 +32,8 @@ from remit.kernel.state import RunState, pinned
 from remit.orchestrate.bus.post import Post
 from remit.orchestrate.facts.first_arrival import started
 from remit.orchestrate.guard.open_run import Room
-from remit.orchestrate.guard.protocol import asker_in, model_in, plan_in, read_in
-from remit.orchestrate.guard.shown_verdicts import verdict_of
+from remit.orchestrate.guard.protocol import asker_in, expected_calls, model_in, read_in
+from remit.orchestrate.guard.shown_verdicts import shown_verdict
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.live import Live
@@ -59,7 +59,7 @@ GUARD_BOUNDARY_INVALID = "GUARD_BOUNDARY_INVALID"
 _SHOWN_CHARS_MAX = 80
 
 
-def boundary_of(said: Any) -> Boundary:
+def boundary_of_start(said: Any) -> Boundary:
     """The boundary that a start names or writes out, always with a gate; raises RequestRejected for what is none."""
     if said is None:
         return gated(GUARDED)
@@ -156,11 +156,11 @@ async def manifest_of(
     ground: Ground, name: str, prompt: str | list[JsonObject], tools: tuple[ToolDefinition, ...], operation: JsonObject
 ) -> Manifest:
     """What a conversation is started with; raises RequestRejected for what no run could be made of."""
-    asker, plan, principal = asker_in(operation), plan_in(operation.get("plan")), ground.principal
+    asker, plan, principal = asker_in(operation), expected_calls(operation.get("plan")), ground.principal
     for key in ("user", "tenant"):
         ground.check_name(key, getattr(asker, key))
     tenant, user = tenant_for(principal, asker.tenant), person_for(principal, asker.user, "user")
-    boundary, fault = boundary_of(operation.get("boundary")), ""
+    boundary, fault = boundary_of_start(operation.get("boundary")), ""
     if principal is not LOCAL and ground.policies is not None:
         found, fault = await ground.policies.of(principal)
         boundary = gated(found)
@@ -194,7 +194,7 @@ async def begun(ground: Ground, manifest: Manifest, moment_ms: int | None) -> Li
         raise
 
 
-async def open_again(ground: Ground, manifest: Manifest, moment_ms: int | None) -> Live | None:
+async def reopened_run(ground: Ground, manifest: Manifest, moment_ms: int | None) -> Live | None:
     """The open run of this name and tenant, held here from now on; None where there is none."""
     host = manifest.host
     assert host is not None, "a guarded run has a host"
@@ -244,7 +244,7 @@ async def go_on(ground: Ground, room: Room) -> int:
         tracer.retrace(turn, read)
         room.follow(turn)
         if isinstance(turn.arrival, CallProposed) and (held := room.held.get(turn.arrival.call.call_id)) is not None:
-            held.shown = held.shown or verdict_of(turn, tracer.verdict, tracer.gate)
+            held.shown = held.shown or shown_verdict(turn, tracer.verdict, tracer.gate)
     live.tracer = tracer
     is_fenced = live.warrant is not None and ground.holdings.may_expire
     await recover(runner, live.run_id, live, token=live.warrant.token if live.warrant is not None and is_fenced else 0)

@@ -32,7 +32,7 @@ from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject
 from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.halt import HaltScope
-from remit.core.run.manifest import Manifest, family_of
+from remit.core.run.manifest import Manifest, lineage_root
 from remit.core.run.person import check_person
 from remit.core.run.principal import Scope as MayDo
 from remit.core.run.principal import expect_scope, person_for
@@ -43,7 +43,7 @@ from remit.kernel.authority.verdict import ALLOWED
 from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
-from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Ground, begun, go_on, manifest_of, open_again
+from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Ground, begun, go_on, manifest_of, reopened_run
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.open_run import Held, Room
 from remit.orchestrate.guard.protocol import (
@@ -54,17 +54,17 @@ from remit.orchestrate.guard.protocol import (
     addressed,
     id_in,
     moment_in,
+    named_in_broken_line,
     prompt_in,
     read_line,
+    required_text,
+    result_json,
     size_of,
     tenant_in,
-    text_in,
-    told,
     unfit,
-    written,
 )
-from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, verdict_of
-from remit.orchestrate.loop.halt_switch import model_scopes, refusal, scope_of, scopes_over, tool_scope
+from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, shown_verdict
+from remit.orchestrate.loop.halt_switch import halt_refusal, model_scopes, scope_of, scopes_over, tool_scope
 from remit.provenance.call_log import ApprovalScope
 
 GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
@@ -137,14 +137,14 @@ class Guard:
             try:
                 operation = read_line(data)
             except RequestRejected as error:
-                op, name = told(data)
+                op, name = named_in_broken_line(data)
                 await self._lose(operation := {"op": op, "run": name})
                 return _wrong(error, operation)
             return await self._answered(operation)
 
     async def too_long(self, beginning: bytes) -> JsonObject:
         """The answer to a line that is longer than the limit. It may have been a result, of whichever run."""
-        op, name = told(beginning)
+        op, name = named_in_broken_line(beginning)
         if op in ("", RESULT):
             async with self._one_at_a_time:
                 for each in dict.fromkeys(self.runs) if not name else [name]:
@@ -234,7 +234,7 @@ class Guard:
         manifest = await manifest_of(self._ground, name, prompt, tools.definitions, operation)
         check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
         self._check_halts(manifest, name, f"run {name!r} was not begun")
-        live = await open_again(self._ground, manifest, moment_ms)
+        live = await reopened_run(self._ground, manifest, moment_ms)
         is_new = live is None
         if live is None:
             live = await self._ground.begin(manifest, lambda assigned: begun(self._ground, assigned, moment_ms))
@@ -249,7 +249,7 @@ class Guard:
         return {**_DONE, "resumed": True}
 
     async def _call(self, room: Room, name: str, operation: JsonObject) -> JsonObject:
-        call_id, tool, arguments = id_in(operation, "id"), text_in(operation, "tool"), operation["args"]
+        call_id, tool, arguments = id_in(operation, "id"), required_text(operation, "tool"), operation["args"]
         if room.calls >= CALLS_MAX or room.open_count >= OPEN_MAX:
             message = (
                 f"run {name!r} has {room.calls} calls, calls_max={CALLS_MAX}, and {room.open_count} without "
@@ -275,10 +275,10 @@ class Guard:
         tracer.verdict = None
         turn = await self._runner.rule_on(live, HostProposed(ToolCall(call_id, tool, arguments)))
         tracer = live.tracer or tracer
-        shown = verdict_of(turn, tracer.verdict, tracer.gate)
+        shown = shown_verdict(turn, tracer.verdict, tracer.gate)
         if "arguments" in shown and self._runner.sealer is not None:
             # They are for the host that makes the call: what was sealed before it was written is filled in again.
-            shown["arguments"] = self._runner.sealer.filled(family_of(pinned(state)), shown["arguments"])
+            shown["arguments"] = self._runner.sealer.filled(lineage_root(pinned(state)), shown["arguments"])
         if (now_held := room.held.get(call_id)) is not None:
             now_held.shown = shown
         return {"id": call_id, **shown}
@@ -299,9 +299,9 @@ class Guard:
         return {**found_json(None, room.live.tracer.gate), **refused(code, [reason])}
 
     async def _result(self, room: Room, name: str, operation: JsonObject) -> None:
-        call_id, tool, moment_ms = id_in(operation, "id"), text_in(operation, "tool"), moment_in(operation)
+        call_id, tool, moment_ms = id_in(operation, "id"), required_text(operation, "tool"), moment_in(operation)
         try:
-            content, data = written(operation["content"])
+            content, data = result_json(operation["content"])
             text = content if isinstance(content, str) else to_json(content)
         except (ValueError, TypeError, RecursionError) as error:
             message = f"content of run {name!r} is no JSON: {str(error)[:_SHOWN_CHARS_MAX]}; report it as a text"
@@ -328,7 +328,7 @@ class Guard:
         """The run that ended while a call of this result was open, unless an open run of the name waits for it."""
         if not self._ended:
             return None
-        call_id, tool = id_in(operation, "id"), text_in(operation, "tool")
+        call_id, tool = id_in(operation, "id"), required_text(operation, "tool")
         if any(call_id is None or room.answered(call_id, tool) for room in self._named(name, tenant)):
             return None
         ended = [room for (whose, known), room in self._ended.items() if known == name and tenant in (None, whose)]
@@ -347,7 +347,7 @@ class Guard:
 
     async def _answer(self, room: Room, name: str, operation: JsonObject) -> JsonObject:
         await self._pass_time(room, moment_in(operation))
-        call_id, by = id_in(operation, "id") or room.only_held(), check_person(text_in(operation, "by"))
+        call_id, by = id_in(operation, "id") or room.only_held(), check_person(required_text(operation, "by"))
         approve, scope = operation["approve"], operation.get("scope", ApprovalScope.CALL.value)
         if not isinstance(approve, bool):
             raise unfit("approve", approve, "true or false")
@@ -426,7 +426,7 @@ class Guard:
         if (
             halt := next((halts[scope] for scope in (*_scopes(manifest, name), *more) if scope in halts), None)
         ) is not None:
-            raise refusal(halt, what)
+            raise halt_refusal(halt, what)
 
     def _named(self, name: str, tenant: str | None) -> list[Room]:
         """The open runs of this name."""

@@ -53,7 +53,7 @@ FIXES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def verdict_of(turn: Turn, finding: Finding | None, gate: Gate) -> JsonObject:
+def shown_verdict(turn: Turn, finding: Finding | None, gate: Gate) -> JsonObject:
     """What a turn made of the call that was proposed with it, for the host that proposed it."""
     assert isinstance(turn.arrival, CallProposed), "only a proposed call has a verdict"
     call = turn.arrival.call

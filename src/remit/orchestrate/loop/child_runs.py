@@ -15,7 +15,7 @@ from remit.core.run.contract import WaitingFor
 from remit.kernel.results.grounding import child_claim, effects_in_doubt, place_of_child
 from remit.kernel.state import LateOutcome, RunState, questions
 from remit.observe.views.calls_made import children_of
-from remit.observe.views.late_outcomes import EffectsBeneath, FoundOutcome, joined, late_told
+from remit.observe.views.late_outcomes import EffectsBeneath, FoundOutcome, joined_outcomes, late_told
 from remit.orchestrate.ports import Catalogue
 
 # Under which code a run waits for nothing but a child that a person paused.
@@ -97,7 +97,7 @@ async def doubts_below(state: RunState, load: Load) -> EffectsBeneath:
         for tool, late in known:
             if tool not in open_still:
                 claim = child_claim(tool, command_id)
-                found[claim] = joined(found.get(claim), FoundOutcome(late_told(claim, late), late.is_returned))
+                found[claim] = joined_outcomes(found.get(claim), FoundOutcome(late_told(claim, late), late.is_returned))
     return EffectsBeneath(tuple(doubted), found)
 
 

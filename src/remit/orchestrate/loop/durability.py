@@ -105,7 +105,7 @@ def standing_after(turns: Iterable[Turn]) -> Barrier:
     return standing
 
 
-def listing_of(manifest: Manifest, at_ms: int) -> RunListing:
+def run_listing(manifest: Manifest, at_ms: int) -> RunListing:
     """How a run is listed from its first turn on."""
     request = manifest.request
     return RunListing(

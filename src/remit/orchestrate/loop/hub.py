@@ -22,7 +22,7 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.arrivals import ResumeRequested
 from remit.core.journal.storage import LeaseLost, Warrant
 from remit.core.journal.turn import Turn
-from remit.core.run.manifest import Manifest, family_of, lineage_of
+from remit.core.run.manifest import Manifest, lineage_of, lineage_root
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
@@ -383,7 +383,7 @@ class Hub:
             check_needs(state, kit)
         except RequestRejected:
             # What does not suffice is forgotten, or it would stand in the way of the right one.
-            for run_id in (state.run_id, family_of(pinned(state))):
+            for run_id in (state.run_id, lineage_root(pinned(state))):
                 if run_id not in self.drivers and self._kits.get(run_id) is kit:
                     del self._kits[run_id]
             raise

@@ -27,7 +27,7 @@ class ComparedCandidate(NamedTuple):
     value: Any
 
 
-def answers_of(candidates: Sequence[str]) -> list[ComparedCandidate]:
+def compared_candidates(candidates: Sequence[str]) -> list[ComparedCandidate]:
     """Every candidate as it is compared; equal texts are read once."""
     if len(candidates) > CANDIDATES_MAX:
         message = f"{len(candidates)} candidates are more than candidates_max={CANDIDATES_MAX}; ask fewer replicas"
@@ -42,12 +42,12 @@ def answers_of(candidates: Sequence[str]) -> list[ComparedCandidate]:
 def _read(text: str) -> ComparedCandidate:
     try:
         value = read_json(text)
-        return ComparedCandidate(key_of(value), value)
+        return ComparedCandidate(json_key(value), value)
     except (ValueError, RecursionError):
         return ComparedCandidate(text, text)  # It is no JSON, or nests too deep to have a canonical form.
 
 
-def key_of(value: Any) -> str:
+def json_key(value: Any) -> str:
     """What JSON values are told apart by; raises ValueError for one that nests too deep."""
     try:
         return canonical_json(value).decode()
@@ -73,10 +73,10 @@ def _exact(value: Any, levels_left: int) -> Any:
 
 def keys_of(candidates: Sequence[str]) -> list[str]:
     """What each candidate is told apart by."""
-    return [answer.key for answer in answers_of(candidates)]
+    return [answer.key for answer in compared_candidates(candidates)]
 
 
-def groups_of(keys: Sequence[str]) -> list[list[int]]:
+def equal_groups(keys: Sequence[str]) -> list[list[int]]:
     """The places of equal keys, the group seen first in front."""
     groups: dict[str, list[int]] = {}
     for place, key in enumerate(keys):

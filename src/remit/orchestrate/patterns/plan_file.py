@@ -24,11 +24,11 @@ from remit.core.schema.strict_yaml import (
     YamlDocument,
     YamlFault,
     block_in,
+    decoded_text,
     list_in,
     parse_yaml,
-    shown,
-    spelled,
-    text_of,
+    shown_value,
+    spelled_place,
 )
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.orchestrate.patterns.planners import check_policy
@@ -86,7 +86,7 @@ def read_plan(path: Path) -> PlanFile:
     except OSError as error:
         problem = f"cannot be read: {error.strerror}; check its path and its permissions"
         raise RequestRejected(YamlFault.UNREADABLE, f"{path}: {problem}", {"source": str(path)}) from error
-    document = parse_yaml(text_of(data, str(path)), str(path), depth_max=PLAN_DEPTH_MAX)
+    document = parse_yaml(decoded_text(data, str(path)), str(path), depth_max=PLAN_DEPTH_MAX)
     return _plan(document, path, sha256(data).hexdigest())
 
 
@@ -125,18 +125,18 @@ def _step(document: YamlDocument, value: Any, place: Place) -> Step:
     block = block_in(document, value, _STEP_KEYS, place)
     for key in ("name", "type"):
         if key not in block:
-            document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no {key!r}; add it", place)
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)} has no {key!r}; add it", place)
     # An input may be anything; what no step could work on is refused where the plan is checked.
     given = {key: block.pop(key) for key in ("input", "schema") if key in block}
     step = replace(_typed(document, block, Step, place), **given)
     if step.schema is not None:
         if not isinstance(step.schema, dict):
-            message = f"{spelled((*place, 'schema'))} must be a JSON Schema, a mapping; found {shown(step.schema)}"
+            message = f"{spelled_place((*place, 'schema'))} must be a JSON Schema, a mapping; found {shown_value(step.schema)}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, "schema"))
         try:
             compile_schema(step.schema)
         except RequestRejected as error:
-            message = f"{spelled((*place, 'schema'))}: {error.message}"
+            message = f"{spelled_place((*place, 'schema'))}: {error.message}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, "schema"))
     return step
 
@@ -166,7 +166,9 @@ def _named_file(document: YamlDocument, block: Mapping[str, Any], key: str, base
 def _path(document: YamlDocument, value: Any, place: Place, base: Path) -> Path:
     """An absolute path to something that is there."""
     if not isinstance(value, str) or not value:
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} must be a path, not {shown(value)}", place)
+        document.reject(
+            YamlFault.VALUE_INVALID, f"{spelled_place(place)} must be a path, not {shown_value(value)}", place
+        )
     path = base / value
     try:
         path = path.resolve()
@@ -174,7 +176,7 @@ def _path(document: YamlDocument, value: Any, place: Place, base: Path) -> Path:
     except (OSError, ValueError, RuntimeError):
         is_there = False  # A name that no file can have, or a link that leads to itself.
     if not is_there:
-        message = f"{spelled(place)}: {str(path)!r} is not there; paths start at the plan file"
+        message = f"{spelled_place(place)}: {str(path)!r} is not there; paths start at the plan file"
         document.reject(YamlFault.VALUE_INVALID, message, place)
     return path
 
@@ -186,8 +188,8 @@ def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], plac
         text, found = str(error), _PLACE_IN_ERROR.search(str(error))
         if found is not None and found["key"]:
             place = (*place, found["key"])
-            text = f"{text[: found.start()]}; found {shown(value.get(found['key']))}"
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)}: {text}", place)
+            text = f"{text[: found.start()]}; found {shown_value(value.get(found['key']))}"
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)}: {text}", place)
 
 
 def _shortened(name: str) -> str:

@@ -60,12 +60,12 @@ def check_key(key: bytes) -> bytes:
     return key
 
 
-def place_of(url: str) -> str:
+def address_name(url: str) -> str:
     """By which name deliveries to an address are remembered: its host, and a hash, since an address may hold a secret."""
     return f"{urlsplit(url).hostname}#{sha256(url.encode()).hexdigest()[:16]}"
 
 
-def may_decide(url: str) -> bool:
+def webhook_may_decide(url: str) -> bool:
     """Whether an answer from this address can be taken for that of the webhook that is meant."""
     parts = urlsplit(url)
     if parts.scheme == "https":

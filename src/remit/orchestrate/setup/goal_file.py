@@ -11,7 +11,7 @@ from typing import Any
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import read_json
 from remit.core.limits.tools import ToolCategory
-from remit.core.schema.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, parse_yaml, spelled, text_of
+from remit.core.schema.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, decoded_text, parse_yaml, spelled_place
 from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
 from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, ValueReader
@@ -50,7 +50,7 @@ def read_goal(path: Path) -> Goal:
         why = getattr(error, "strerror", None) or str(error)
         problem = f"cannot be read: {why}; check its path and its permissions"
         raise RequestRejected(YamlFault.UNREADABLE, f"{name}: {problem}", {"source": name}) from error
-    return parse_goal(text_of(data, name), name, is_json=path.suffix.lower() == _JSON)
+    return parse_goal(decoded_text(data, name), name, is_json=path.suffix.lower() == _JSON)
 
 
 def parse_goal(text: str, source_name: str, *, is_json: bool = False) -> Goal:
@@ -94,7 +94,7 @@ def _criteria(reader: ValueReader, value: Any) -> tuple[Criterion, ...]:
         place: Place = ("criteria", at)
         block = reader.block(item, _CRITERION_KEYS, place)
         if "name" not in block:
-            raise reader.refusal(place, f"{spelled(place)} has no 'name'; add it")
+            raise reader.refusal(place, f"{spelled_place(place)} has no 'name'; add it")
         name = reader.text(block["name"], (*place, "name"))
         if any(other.name == name for other in found):
             raise reader.refusal((*place, "name"), f"criterion {name!r} is there twice; rename one of them")

@@ -23,8 +23,8 @@ from remit.core.schema.strict_yaml import (
     block_in,
     parse_yaml,
     read_yaml,
-    shown,
-    spelled,
+    shown_value,
+    spelled_place,
 )
 from remit.core.work.graph import (
     REQUIRED_WRITES,
@@ -108,7 +108,7 @@ def _node_and_edges(document: YamlDocument, name: str, value: Any) -> tuple[Node
     block = block_in(document, value, _NODE_KEYS, place)
     ways = block.pop("edges", [])
     if not isinstance(ways, list):
-        message = f"{spelled((*place, 'edges'))} must be a list of edges or node names"
+        message = f"{spelled_place((*place, 'edges'))} must be a list of edges or node names"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, "edges"))
     if "lease" in block:
         block["lease"] = tuple(block_in(document, block["lease"], (), (*place, "lease")).items())
@@ -130,12 +130,14 @@ def _ask(document: YamlDocument, value: Any, place: Place) -> dict[str, Any]:
         try:
             block["schema"] = schema_text(block["schema"])
         except NotCanonical as error:
-            document.reject(YamlFault.VALUE_INVALID, f"{spelled((*place, 'schema'))}: {error}", (*place, "schema"))
+            document.reject(
+                YamlFault.VALUE_INVALID, f"{spelled_place((*place, 'schema'))}: {error}", (*place, "schema")
+            )
     elif isinstance(block.get("schema"), str) and block["schema"]:
         try:
             parse_json(block["schema"])
         except NotJson as error:
-            problem = f"{spelled((*place, 'schema'))} is no JSON: {error}"
+            problem = f"{spelled_place((*place, 'schema'))} is no JSON: {error}"
             document.reject(YamlFault.VALUE_INVALID, problem, (*place, "schema"))
     _typed(document, block, Ask, place)  # Here, where what is wrong with it can be told by its key.
     return block
@@ -146,7 +148,9 @@ def _edge(document: YamlDocument, source: str, value: Any, place: Place) -> Edge
         value = {"to": value}  # A bare name is an unconditional edge to it.
     block = block_in(document, value, _EDGE_KEYS, place)
     if "to" not in block:
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no 'to'; name the node it leads to", place)
+        document.reject(
+            YamlFault.VALUE_INVALID, f"{spelled_place(place)} has no 'to'; name the node it leads to", place
+        )
     fields = {_EDGE_FIELDS[key]: field for key, field in block.items()}
     return _typed(document, {**fields, "source": source}, Edge, place)
 
@@ -162,6 +166,6 @@ def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], plac
             key_shown = next((k for k, field in _EDGE_FIELDS.items() if field == key[1]), key[1])
             place = (*place, key_shown)
             choices = _CHOICES.get(key_shown, ())
-            hint = f"; use one of {', '.join(choices)}" if choices else f"; found {shown(value.get(key[1]))}"
+            hint = f"; use one of {', '.join(choices)}" if choices else f"; found {shown_value(value.get(key[1]))}"
             text = text[: found.start()] + hint if found else text
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)}: {text}", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)}: {text}", place)

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.tool.builtin.file_search import NEEDLE_CHARS_MAX, FoundLines, Search
-from remit.tool.builtin.refusal import ToolRefused, shown
-from remit.tool.builtin.relative_path import PATH_CHARS_MAX, joined
-from remit.tool.builtin.rooted import IfExists, Root, listing_of
-from remit.tool.builtin.utf8_text import FILE_NOT_TEXT, encoded, text_of
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
+from remit.tool.builtin.relative_path import PATH_CHARS_MAX, joined_path
+from remit.tool.builtin.rooted import IfExists, Root, folder_names
+from remit.tool.builtin.utf8_text import FILE_NOT_TEXT, file_bytes, file_text
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.declare.decorator import Tool, tool
 
@@ -103,9 +103,9 @@ def _list_files(root: Root) -> Tool:
     def list_files(folder: FolderPath = "") -> FolderListing:
         """List the files and folders in a folder, with their sizes."""
         with root.folder(folder) as descriptor:
-            found = listing_of(descriptor, folder)
+            found = folder_names(descriptor, folder)
         entries = [
-            Listed(joined(folder, entry.name), "folder" if entry.is_folder else "file", entry.size_bytes)
+            Listed(joined_path(folder, entry.name), "folder" if entry.is_folder else "file", entry.size_bytes)
             for entry in found.entries[:LISTED_MAX]
         ]
         return FolderListing(entries, found.hidden_count, is_complete=len(found.entries) <= LISTED_MAX)
@@ -124,7 +124,7 @@ def _read_file(root: Root) -> Tool:
     )
     def read_file(path: FilePath, first_line: FirstLine = 1) -> FileLines:
         """Read a text file. A long one is cut; read on from the line after the last."""
-        return _excerpt(path, text_of(root.read(path), path), first_line)
+        return _excerpt(path, file_text(root.read(path), path), first_line)
 
     return read_file
 
@@ -142,7 +142,7 @@ def _write_file(root: Root) -> Tool:
     def is_written(arguments: dict[str, Any], result: WrittenFile) -> str:
         """Read the file again instead of trusting what wrote it."""
         stands = root.read(arguments["path"]) == arguments["text"].encode()
-        return "" if stands else f"{shown(result.path)} does not hold what was written"
+        return "" if stands else f"{quoted_value(result.path)} does not hold what was written"
 
     @tool(
         effect=Effect.WRITE,
@@ -161,7 +161,7 @@ def _write_file(root: Root) -> Tool:
         if_exists: Replacing = "refuse",
     ) -> WrittenFile:
         """Write a text file, in one piece. Folders on its way are made."""
-        data = encoded(text, path)
+        data = file_bytes(text, path)
         changed = root.write(path, data, if_exists=if_exists)
         return WrittenFile(path, len(data), changed)
 
@@ -172,7 +172,7 @@ def _excerpt(path: str, text: str, first_line: int) -> FileLines:
     """As many whole lines as fit, and at least a piece of one."""
     total = _line_count(text)
     if first_line > max(total, 1):
-        message = f"{shown(path)} has {total} lines, and first_line={first_line} is beyond them; begin earlier"
+        message = f"{quoted_value(path)} has {total} lines, and first_line={first_line} is beyond them; begin earlier"
         raise ToolRefused(FILE_NOT_TEXT, message)
     # No list of lines is made: of millions of short ones it would take a hundred times the memory of their text.
     start = 0

@@ -109,7 +109,7 @@ class QueryRefusal(Exception):
 
 def main() -> None:
     """Answer the job that stands in standard input."""
-    limit_process()
+    limit_query_process()
     job = json.load(sys.stdin)
     try:
         answer = query(job["file"], job["sql"]) if "sql" in job else tables(job["file"])
@@ -118,7 +118,7 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def limit_process() -> None:
+def limit_query_process() -> None:
     """Take away from this process what no question needs."""
     for kind, wanted in (
         (resource.RLIMIT_AS, MEMORY_BYTES_MAX),

@@ -12,7 +12,7 @@ from remit.core.record import replace
 from remit.core.work.graph import STANDARD_RULES, Node, NodeKind, StepInput
 from remit.kernel.decide import weigh
 from remit.kernel.rules.tool import FILTER_MARK, FILTERED
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 
@@ -243,5 +243,5 @@ def test_the_turns_of_a_filtered_run_fold_to_its_state_and_agree_with_what_each_
         run.take(failing)
         assert (run.state.calls.proposed, run.state.calls.filtered) == (tally.proposed, tally.filtered)
         assert not run.state.calls.is_unjudged
-        assert fold(run.journal) == run.state
+        assert fold_journal(run.journal) == run.state
     assert len(run.open(CallModel)) == 1

@@ -54,7 +54,7 @@ class Unclear(Record):
     why: str
 
 
-def ask(person: Person, asked: Approval, complain: Callable[[str], None]) -> PromptAnswer | None:
+def ask_at_prompt(person: Person, asked: Approval, complain: Callable[[str], None]) -> PromptAnswer | None:
     """What a person decides about a question; None when they leave it open."""
     for _ in range(TRIES_MAX):
         said = person.answer(PROMPTS[asked.purpose])

@@ -16,7 +16,7 @@ from remit.adapters.cli.chat.chat_session import Sitting
 from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import HISTORY_FILE, Keyboard, Pipe
 from remit.adapters.cli.event_loop import Interrupted, heeding
-from remit.adapters.cli.inputs import as_usage, boundary_named, budget_from, usable
+from remit.adapters.cli.inputs import as_usage, boundary_given, budget_from, usable
 from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions, RoleName, os_user
 from remit.adapters.cli.pattern_options import GoalFile
 from remit.adapters.cli.response_lines import give
@@ -58,7 +58,7 @@ def chat(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Talk with a model at the terminal; every message is one governed run."""
-    limits, caps = boundary_named(boundary), budget_from(budget or ())
+    limits, caps = boundary_given(boundary), budget_from(budget or ())
     # A first word, to see that everything else may enter.
     usable(SystemRequest((user_message("hello"),), session_id=session, user_id=user))
     is_sitting = terminal.is_live and sys.stdin is not None and sys.stdin.isatty()
@@ -104,7 +104,7 @@ async def _opened(
     goal: Path | None,
 ) -> ChatTerms:
     """A conversation in a session of its own, on a store that is closed with the stack."""
-    from remit.assemble import kit_for, new_run_id, opened, terms_for
+    from remit.assemble import kit_for, new_run_id, opened_system, terms_for
     from remit.orchestrate.drafts import goal_at
 
     # Tools and engine come first: a store is not made for a conversation that cannot begin.
@@ -114,7 +114,7 @@ async def _opened(
         with as_usage():
             kit = kit_for(engine, tools, base=Path.cwd())
             terms = replace(terms_for(limits, caps, role=role), goal=goal_at(goal))
-        system = await stack.enter_async_context(opened(common.settings(), watcher=narrator))
+        system = await stack.enter_async_context(opened_system(common.settings(), watcher=narrator))
     finally:
         narrator.progress.end()
     return ChatTerms(

@@ -17,9 +17,9 @@ def delete(
     """Remove a run, the runs beneath it, and the texts that only they need."""
 
     async def remove() -> None:
-        from remit.assemble import open_again, system_on
+        from remit.assemble import reopened_store, system_on
 
-        system = system_on(open_again(common.settings()))
+        system = system_on(reopened_store(common.settings()))
         try:
             run_id = (await system.archive.find(run)).run_id
             removed = await system.delete(run_id)

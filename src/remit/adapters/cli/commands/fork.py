@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import caught_up, conclude
+from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest
 
@@ -44,6 +44,6 @@ def fork(
             response = await at_rest(system, heard.fork_id)
             # A fork begins before there is a listener to it; what it came to is read off its turns.
             teller = await caught_up(system, heard.fork_id)
-            return await conclude(terminal, system, response, teller, said=narrator.shown)
+            return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, copy())

@@ -29,10 +29,10 @@ def gc(
     age_ms = age_ms_from(older_than)
 
     async def remove() -> None:
-        from remit.assemble import open_again
+        from remit.assemble import reopened_store
 
         before_ms = time.time_ns() // 1_000_000 - age_ms
-        store = open_again(common.settings())
+        store = reopened_store(common.settings())
         try:
             removed = await store.retention.gc(ended_before_ms=before_ms, dry_run=dry_run)
         finally:

@@ -44,7 +44,7 @@ def guard(
     stream = stdin_bytes(STREAM_UNREADABLE)
 
     async def talk() -> int:
-        from remit.assemble import halts_of, opened
+        from remit.assemble import halts_of, opened_system
 
         if memory:
             from remit.agents.guard_in_memory import guard_in_memory
@@ -52,7 +52,7 @@ def guard(
             with halts_of(common.settings()) as halts:
                 await _talk(guard_in_memory(halts), stream, terminal)
         else:
-            async with opened(common.settings()) as system:
+            async with opened_system(common.settings()) as system:
                 await _talk(system.guard(), stream, terminal)
         return EXIT_OK
 

@@ -18,7 +18,7 @@ from remit.adapters.cli.screen.colours import Ink, Line, print_lines
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK, RequestRejected
 from remit.core.record import JsonObject
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 if TYPE_CHECKING:
     from remit.assemble import Settings
@@ -64,7 +64,9 @@ def add(
     if terminal.is_json:
         terminal.values(row)
     else:
-        terminal.line(f"model {plain(row['name'], _NAME_CHARS_MAX)} is kept; use it with: --engine local:{row['name']}")
+        terminal.line(
+            f"model {printable_line(row['name'], _NAME_CHARS_MAX)} is kept; use it with: --engine local:{row['name']}"
+        )
     return EXIT_OK
 
 
@@ -116,25 +118,25 @@ def _table(rows: Sequence[JsonObject]) -> Iterator[Line]:
         yield ((text, Ink.PLAIN if number else Ink.BOLD),)
     for row in rows:
         if row["problem"]:
-            yield ((plain(row["problem"], _TEXT_CHARS_MAX), Ink.BAD),)
+            yield ((printable_line(row["problem"], _TEXT_CHARS_MAX), Ink.BAD),)
 
 
 def _cells(row: JsonObject) -> tuple[str, ...]:
     context = f"{row['context_length']:,} tokens" if row["context_length"] else "?"
-    quantisation = plain(row["quantisation"], _NAME_CHARS_MAX) or "?"
-    name = plain(row["name"], _NAME_CHARS_MAX)
+    quantisation = printable_line(row["quantisation"], _NAME_CHARS_MAX) or "?"
+    name = printable_line(row["name"], _NAME_CHARS_MAX)
     return (
         name,
         size(row["size_bytes"]),
         quantisation,
         context,
-        f"{row['origin']} {plain(row['path'], _TEXT_CHARS_MAX)}",
+        f"{row['origin']} {printable_line(row['path'], _TEXT_CHARS_MAX)}",
     )
 
 
 def _facts(values: JsonObject) -> Iterator[Line]:
     for name, value in values.items():
-        said = size(value) if name == "size_bytes" else plain(_said(value), _TEXT_CHARS_MAX)
+        said = size(value) if name == "size_bytes" else printable_line(_said(value), _TEXT_CHARS_MAX)
         yield ((f"{name.replace('_', ' ').removesuffix(' bytes'):<20}", Ink.FAINT), (said or "?", Ink.PLAIN))
 
 

@@ -14,9 +14,9 @@ def rebuild(*, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Par
     """Make the index, sessions and quotas of a store anew from its turns."""
 
     async def make() -> int:
-        from remit.assemble import open_again, system_on
+        from remit.assemble import reopened_store, system_on
 
-        store = open_again(common.settings(), mends=True)
+        store = reopened_store(common.settings(), mends=True)
         try:
             rebuilt = await system_on(store).rebuild()
         finally:

@@ -38,7 +38,7 @@ def redact(
     text = "" if pattern else _text(text_file)
 
     async def take_out() -> int:
-        from remit.assemble import open_again, system_on, vault_for
+        from remit.assemble import reopened_store, system_on, vault_for
 
         settings, who = common.settings(), by or os_user()
         vault = None
@@ -48,7 +48,7 @@ def redact(
         if vault is not None:
             vault.check_name("by", who)
         reason = why if vault is None else vault.redactor.redacted(why)
-        system = system_on(open_again(settings))
+        system = system_on(reopened_store(settings))
         try:
             run_id = (await system.archive.find(run)).run_id
             done = await system.redact(run_id, text=text, kind=pattern, by=who, why=reason)

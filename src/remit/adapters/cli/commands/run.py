@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import (
-    boundary_named,
+    boundary_given,
     budget_from,
     grammar_in,
     schema_in,
@@ -17,7 +17,7 @@ from remit.adapters.cli.inputs import (
 from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions, RoleName, os_user
 from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import RunTeller, WorkTeller, conclude
+from remit.adapters.cli.screen.step_lines import RunTeller, WorkTeller, answer_with_steps
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -128,7 +128,7 @@ def run(
 
 def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
     """The boundary of a run, which may be told to spend its budget to the end."""
-    limits = boundary_named(boundary)
+    limits = boundary_given(boundary)
     return limits if is_foreseen else replace(limits, stops_early=False)
 
 
@@ -139,13 +139,13 @@ def _played(terminal: Terminal, common: CommonOptions, request: SystemRequest, r
     narrator = Narrator(terminal, teller=None if terminal.is_json else shown)
 
     async def play() -> int:
-        from remit.assemble import opened
+        from remit.assemble import opened_system
 
         # Graph, tools and engine come first: a store is not made for a run that cannot begin.
         kit, terms = ready()
-        async with opened(common.settings(), watcher=narrator) as system:
+        async with opened_system(common.settings(), watcher=narrator) as system:
             response = await system.run(request, kit, terms)
-            return await conclude(terminal, system, response, teller, said=narrator.shown)
+            return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, play())
 

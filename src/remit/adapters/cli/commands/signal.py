@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import caught_up, conclude
+from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import EXIT_OK
@@ -61,7 +61,7 @@ def signal(
                 response = await at_rest(system, narrator.run_id)
                 # A fork begins before there is a listener to it; what it came to is read off its turns.
                 teller = await caught_up(system, narrator.run_id)
-                return await conclude(terminal, system, response, teller, said=narrator.shown)
+                return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
             if terminal.is_json:
                 terminal.values({"run_id": run_id, "signal": told.value})
             else:

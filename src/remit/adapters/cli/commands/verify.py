@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import RunOrFile, fields_of, is_file, lines_in
+from remit.adapters.cli.export_files import RunOrFile, is_file, lines_in, plain_fields
 from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_prose
@@ -53,7 +53,7 @@ def verify(
     if not is_trusted:
         terminal.remark(whose)
     if terminal.is_json:
-        terminal.values({"ok": found.ok, "signer_trusted": is_trusted, **fields_of(found)})
+        terminal.values({"ok": found.ok, "signer_trusted": is_trusted, **plain_fields(found)})
         return EXIT_OK if found.ok else EXIT_FAILED
     for finding in found.findings:
         terminal.line(f"{finding.code.value}: {finding.message}")
@@ -78,7 +78,7 @@ async def _verify_all(key: str, common: CommonOptions, terminal: Terminal) -> in
         async for found in system.archive.verify_all(key or None):
             runs, failed = runs + 1, failed + (not found.ok)
             if terminal.is_json:
-                terminal.values({"ok": found.ok, **fields_of(found)})
+                terminal.values({"ok": found.ok, **plain_fields(found)})
             elif not found.ok:
                 for finding in found.findings:
                     terminal.line(f"{found.run_id or 'the store'}: {finding.code.value}: {finding.message}")

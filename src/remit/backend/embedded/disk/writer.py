@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from remit.backend.embedded.bell import SocketBell
 from remit.backend.embedded.disk.checkpoints import Checkpointer
 from remit.backend.embedded.disk.database import BUSY_WAIT_MS_MAX, DATABASE
-from remit.backend.embedded.disk.disk_failures import CLOSED, failure, is_busy, unusable
+from remit.backend.embedded.disk.disk_failures import CLOSED, disk_failure, is_busy, store_unusable
 from remit.backend.embedded.disk.syncer import Syncer, Waiting
 from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.storage import SignedHead, StoreUnusable, Topic
@@ -158,7 +158,7 @@ class Writer:
         """See to it that the queue is written in this tick of the running loop."""
         loop = asyncio.get_running_loop()
         if self._is_closed:
-            raise failure(CLOSED, self.path, "was closed")
+            raise disk_failure(CLOSED, self.path, "was closed")
         if loop is not self._loop:
             self._move_to(loop)
         if self._handle is None:
@@ -194,7 +194,7 @@ class Writer:
             self._wake()
         except sqlite3.Error as error:
             if not self._may_try_again(error, works):
-                self._fail(works, unusable(error, self.path))
+                self._fail(works, store_unusable(error, self.path))
         except StoreUnusable as error:
             self._fail(works, error)
         except BaseException as error:
