@@ -34,7 +34,7 @@ from remit.orchestrate.history.custody import Signers
 from remit.orchestrate.loop.driver import made_beside_loop
 from remit.orchestrate.ports import Checkup, Store
 from remit.orchestrate.setup.kit import Kit, Terms
-from remit.orchestrate.setup.kits import equipped, kit_again
+from remit.orchestrate.setup.reloaded_kit import equipped, kit_again
 from remit.orchestrate.tenants.policies import Policies, check_policies
 from remit.tool.loader import load_tools
 from remit.tool.registry import Registry

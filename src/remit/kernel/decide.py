@@ -31,8 +31,8 @@ from remit.core.journal.rulings import AddendumNoted, NodeEntered, OutcomeParked
 from remit.core.journal.turn import KERNEL_VERSION, Decision, Turn
 from remit.core.limits.budget import Dimension
 from remit.core.work.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutcome
+from remit.kernel.budget.early_stop import stop_early
 from remit.kernel.budget.exhaustion import freeze, freeze_for_time, is_out_of_time, may_freeze
-from remit.kernel.budget.foresee import stop_early
 from remit.kernel.budget.spend import end_exhausted, iterations_exhausted
 from remit.kernel.budget.wall_clock import is_past_deadline, stop_for_time, wind_up
 from remit.kernel.fold.apply import opened_state

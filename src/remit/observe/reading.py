@@ -24,7 +24,7 @@ from remit.core.journal.arrivals import (
     TimerFired,
     ToolOutcomeLost,
 )
-from remit.core.journal.commands import COMMANDS, Command, SetTimer, StartChild
+from remit.core.journal.commands import COMMANDS, Command, SetTimer, StartChild, place_in_journal
 from remit.core.journal.rulings import (
     UNALLOWED,
     AddendumNoted,
@@ -74,7 +74,6 @@ from remit.observe.steps import (
     status_settled,
     told_by_people,
 )
-from remit.observe.views.calls_made import place_of
 
 # They say how a command stands, and leave it open.
 _NO_OUTCOME = (ChildSuspended, ToolOutcomeLost)
@@ -180,7 +179,7 @@ class Reading:
         reading.turns, reading.now_ms = state.seq + 1, state.at_ms - state.clock.started_at_ms
         reading.node = standing_at(state).name if state.place.node >= 0 else ""
         ended = {child.command_id: child.node for child in state.children.ended}
-        for command_id in sorted({**ended, **state.commands.open}, key=place_of):
+        for command_id in sorted({**ended, **state.commands.open}, key=place_in_journal):
             if (command := state.commands.open.get(command_id)) is not None:
                 reading._order(command)
             else:

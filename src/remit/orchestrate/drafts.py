@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remit.core.limits.boundary import Boundary
-from remit.core.limits.boundary_reports import BoundaryChecked, BoundaryShown, Difference
+from remit.core.limits.boundary_views import BoundaryChecked, BoundaryShown, Difference
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, Record
 from remit.core.work.goal import Goal

@@ -39,10 +39,10 @@ from remit.observe.views.execution import execution_context
 from remit.orchestrate.bus.bus import Bus, Listener
 from remit.orchestrate.bus.post import Post
 from remit.orchestrate.exchange.sessions import Session, check_entries, last_run, session_of
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.prepare import ERRANDS
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.history.archive import Archive
@@ -133,11 +133,11 @@ class System(Acting):
         self._copies = Copies(self._hub, self._children, self._custody, sealer, self.lineages, new_id)
         self._post = Post(self._hub, store.inbox, store.catalogue, store.bell, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
-        dispatch.on_late = self._hub.aftermath.late
-        bench = Bench(
-            self._runner.text, secrets, sealer, halts, clock, self._hub.aftermath.late, dispatch.claim, self._bus
+        dispatch.on_late = self._hub.late_delivery.late
+        resources = ProcessResources(
+            self._runner.text, secrets, sealer, halts, clock, self._hub.late_delivery.late, dispatch.claim, self._bus
         )
-        self._performers = Performers(bench)
+        self._performers = Performers(resources)
         executors |= {
             **dict.fromkeys(ERRANDS, self._performers.carrier(self._hub.kit_of)),
             StartChild: self._children.start,

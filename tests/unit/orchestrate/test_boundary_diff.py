@@ -18,7 +18,7 @@ from remit.core.limits.boundary import (
     Then,
     Unverified,
 )
-from remit.core.limits.boundary_reports import Difference
+from remit.core.limits.boundary_views import Difference
 from remit.core.limits.budget import FIELDS, Budget
 from remit.core.limits.profiles import KNOWN, STANDARD
 from remit.core.limits.tool_policy import StateWrite

@@ -7,7 +7,7 @@ import pytest
 from remit.core.journal.arrivals import Provenance
 from remit.core.limits.authority import Stakes
 from remit.core.limits.boundary import Boundary, BoundaryMode, DecisionRight, Rate, boundary_version
-from remit.core.limits.boundary_reports import Stance, ToolReport
+from remit.core.limits.boundary_views import Stance, ToolReport
 from remit.core.limits.budget import FIELDS, Budget
 from remit.core.limits.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, GUARDED, INCIDENT_SRE, KNOWN, STANDARD
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition

@@ -90,12 +90,17 @@ def shown_value(value: Any) -> str:
 def read_yaml(path: Path, open_file: Callable[[Path], BinaryIO] = lambda path: path.open("rb")) -> YamlDocument:
     """The document in a file."""
     name = str(path)
+    return parse_yaml(decoded_text(bytes_in(path, open_file), name), name)
+
+
+def bytes_in(path: Path, open_file: Callable[[Path], BinaryIO] = lambda path: path.open("rb")) -> bytes:
+    """The bytes of a file: at most one more than it may have, so that `decoded_text` finds it too large."""
     try:
         with open_file(path) as file:
-            data = file.read(YAML_BYTES_MAX + 1)
-    except OSError as error:
-        reject_file(name, YamlFault.UNREADABLE, f"cannot be read: {error.strerror}; check its path and its permissions")
-    return parse_yaml(decoded_text(data, name), name)
+            return file.read(YAML_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        reject_file(str(path), YamlFault.UNREADABLE, f"cannot be read: {why}; check its path and its permissions")
 
 
 def decoded_text(data: bytes, source_name: str) -> str:

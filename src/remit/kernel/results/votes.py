@@ -11,7 +11,7 @@ Rule 4: who wins is said by code, and recorded; the answer of the run is the win
 from remit.core.failure import ANSWERED, ERRORS, Ending, ErrorCode
 from remit.core.failure_families import FailureCategory
 from remit.core.journal.arrivals import CodeReturned, Election
-from remit.core.journal.commands import CallCode
+from remit.core.journal.commands import CallCode, place_in_journal
 from remit.core.journal.rulings import VoteCounted
 from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.core.work.graph import Ballot, Node, NodeOutcome
@@ -73,12 +73,6 @@ def voting_answers(replicas: list[ChildTrace]) -> list[ChildTrace]:
 def in_order(replicas: list[ChildTrace]) -> list[ChildTrace]:
     """All of them in the order in which they were started."""
     return sorted(replicas, key=lambda child: place_in_journal(child.command_id))
-
-
-def place_in_journal(command_id: str) -> tuple[int, int]:
-    """The turn in which a command was ordered, and its place there."""
-    turn, _, place = command_id.partition(".")
-    return int(turn), int(place)
 
 
 def _is_possible(election: Election, answered: int) -> bool:

@@ -19,6 +19,7 @@ from remit.core.failure import (
 from remit.core.failure_families import FailureCategory, Retryable
 from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.codec import from_json, plain_value, read_json
+from remit.core.journal.commands import place_in_journal
 from remit.core.limits.tools import ToolChoiceMode
 from remit.core.record import JsonObject, Text, replace
 from remit.core.run.contract import (
@@ -41,7 +42,7 @@ from remit.core.work.values import ValueKind
 from remit.kernel.results.feasible import why_disallowed
 from remit.kernel.results.votes import in_order
 from remit.kernel.state import RunState, graph_of_run, lifecycle, pinned, questions, standing_at, waiting_for
-from remit.observe.views.calls_made import calls_made, place_of, unallowed
+from remit.observe.views.calls_made import calls_made, unallowed
 from remit.observe.views.late_outcomes import NOTHING_BELOW, EffectsBeneath, in_doubt
 
 _PPM = 1_000_000
@@ -75,7 +76,9 @@ def _last_step(state: RunState) -> str:
     """The step of a plan that was finished last; of any other run, the node it stands at."""
     if _is_plan(state):
         # One that was sent back and done again is finished later than its place among the steps says.
-        return max(state.result.outputs, key=lambda step: place_of(state.result.outputs[step].command_id), default="")
+        return max(
+            state.result.outputs, key=lambda step: place_in_journal(state.result.outputs[step].command_id), default=""
+        )
     return standing_at(state).name if state.place.node >= 0 else ""
 
 
@@ -128,7 +131,7 @@ def _judged(state: RunState) -> tuple[Candidate, ...]:
 def _evidence(state: RunState) -> tuple[Candidate, ...]:
     """The candidates that a step of a plan gave last, where they are at hand."""
     found = [output for output in state.result.outputs.values() if output.kind is ValueKind.CANDIDATES]
-    latest = max(found, key=lambda output: place_of(output.command_id), default=None)
+    latest = max(found, key=lambda output: place_in_journal(output.command_id), default=None)
     if latest is None or not isinstance(latest.text, str):
         return ()
     return from_json(latest.text, RerankInput).candidates

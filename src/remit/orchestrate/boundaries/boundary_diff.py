@@ -21,7 +21,7 @@ from remit.core.limits.boundary import (
     Then,
     Unverified,
 )
-from remit.core.limits.boundary_reports import Difference
+from remit.core.limits.boundary_views import Difference
 from remit.core.limits.budget import FIELDS, STANDARD, Budget, assign
 from remit.core.limits.trust import READS_RANK
 from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_duration, said_rate_line

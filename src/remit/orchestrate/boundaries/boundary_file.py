@@ -18,24 +18,19 @@ from remit.core.limits.budget import by_name, uncharged_caps
 from remit.core.limits.profiles import KNOWN, STANDARD, boundary_named
 from remit.core.record import JsonObject, replace
 from remit.core.schema.strict_yaml import (
-    YAML_BYTES_MAX,
     Place,
-    YamlFault,
-    decoded_text,
-    parse_yaml,
     spelled_place,
     write_yaml,
 )
 from remit.kernel.authority.conditions import check_conditions
 from remit.kernel.budget.exhaustion import check_exhaustion
 from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
-from remit.orchestrate.boundaries.boundary_values import ValueReader
+from remit.orchestrate.boundaries.boundary_values import JSON_SUFFIX, ValueReader, values_in, values_of
 
 BOUNDARY_INVALID = "BOUNDARY_INVALID"
 
 EXTENDS = "extends"
-_JSON = ".json"
-_SUFFIXES = (".yaml", ".yml", _JSON)
+_SUFFIXES = (".yaml", ".yml", JSON_SUFFIX)
 _NO_KEYS: Mapping[str, BoundaryKey] = MappingProxyType({})
 
 
@@ -52,28 +47,12 @@ def boundary_at(said: object) -> Boundary:
 
 def read_boundary(path: Path) -> Boundary:
     """The boundary in a YAML or JSON file."""
-    name = str(path)
-    try:
-        with path.open("rb") as file:
-            data = file.read(YAML_BYTES_MAX + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        problem = f"cannot be read: {why}; check its path and its permissions"
-        raise RequestRejected(YamlFault.UNREADABLE, f"{name}: {problem}", {"source": name}) from error
-    return parse_boundary(decoded_text(data, name), name, is_json=path.suffix.lower() == _JSON)
+    return _named(*values_in(path, BOUNDARY_INVALID, "boundary"))
 
 
 def parse_boundary(text: str, source_name: str, *, is_json: bool = False) -> Boundary:
     """The boundary in a text; the name stands for it in errors."""
-    if not is_json:
-        document = parse_yaml(text, source_name)
-        return _named(ValueReader(source_name, document.lines, BOUNDARY_INVALID), document.value)
-    reader = ValueReader(source_name, {}, BOUNDARY_INVALID)
-    try:
-        value = read_json(text)
-    except (ValueError, RecursionError) as error:
-        raise reader.refusal((), f"is not JSON: {error}; correct it, or write YAML") from None
-    return _named(reader, value)
+    return _named(*values_of(text, source_name, BOUNDARY_INVALID, "boundary", is_json=is_json))
 
 
 def boundary_of(said: object) -> Boundary:

@@ -20,7 +20,7 @@ from remit.core.limits.boundary import (
     Unverified,
     boundary_version,
 )
-from remit.core.limits.boundary_reports import (
+from remit.core.limits.boundary_views import (
     BoundaryChecked,
     BoundaryLine,
     BoundaryShown,

@@ -9,16 +9,18 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.journal.codec import read_json
 from remit.core.limits.boundary import Rate, Whose
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.limits.tools import RATE_MAX
 from remit.core.record import JsonObject
 from remit.core.regex import regex
-from remit.core.schema.strict_yaml import Place, shown_value, spelled_place
+from remit.core.schema.strict_yaml import Place, bytes_in, decoded_text, parse_yaml, shown_value, spelled_place
 
 # A name stands in every refusal, and is read on one line.
 NAME_CHARS_MAX = 80
@@ -28,6 +30,7 @@ MESSAGE_CHARS_MAX = 500
 ITEMS_MAX = 1_000
 
 ALL = "all"
+JSON_SUFFIX = ".json"
 _RATE_KEYS = ("tool", "times", "per")
 _WHOSE = "whose"
 _MICRO = 1_000_000
@@ -60,6 +63,24 @@ _UNITS: Mapping[str, tuple[str, str]] = {
 }
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def values_in(path: Path, code: str, what: str) -> tuple["ValueReader", Any]:
+    """The value in a YAML or JSON file, and what reads its parts."""
+    name = str(path)
+    return values_of(decoded_text(bytes_in(path), name), name, code, what, is_json=path.suffix.lower() == JSON_SUFFIX)
+
+
+def values_of(text: str, source_name: str, code: str, what: str, *, is_json: bool) -> tuple["ValueReader", Any]:
+    """The value in a text, and what reads its parts; the name stands for the text in errors."""
+    if not is_json:
+        document = parse_yaml(text, source_name)
+        return ValueReader(source_name, document.lines, code, what), document.value
+    reader = ValueReader(source_name, {}, code, what)
+    try:
+        return reader, read_json(text)
+    except (ValueError, RecursionError) as error:
+        raise reader.refusal((), f"is not JSON: {error}; correct it, or write YAML") from None
 
 
 class ValueReader:

@@ -26,7 +26,7 @@ from weakref import WeakSet
 from remit.core.failure import RemitError
 from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.codec import decode_record, decode_turn, encode_record
-from remit.core.journal.commands import StartChild
+from remit.core.journal.commands import StartChild, place_in_journal
 from remit.core.journal.storage import START, Place, Topic, WrittenTurn
 from remit.core.journal.turn import Turn
 from remit.core.record import replace
@@ -44,7 +44,6 @@ from remit.core.run.run_events import (
     whose_of,
 )
 from remit.inference.engine import Restarted, StreamChunk
-from remit.kernel.results.votes import place_in_journal
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
 from remit.orchestrate.bus.subscription import Cursors, Delivered, Expect, Subscription

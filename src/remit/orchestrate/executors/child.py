@@ -16,7 +16,7 @@ from functools import partial
 from remit.core.failure import Ending, IllegalArrival
 from remit.core.journal.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
 from remit.core.journal.codec import encode_signal
-from remit.core.journal.commands import CancelCommand, ForkRun, StartChild
+from remit.core.journal.commands import CancelCommand, ForkRun, StartChild, place_in_journal
 from remit.core.journal.signing import is_deletion_signed
 from remit.core.journal.storage import LeaseLost, RunHeld
 from remit.core.record import replace
@@ -30,7 +30,6 @@ from remit.kernel.budget.wall_clock import deadline_beneath, waited_by
 from remit.kernel.results.endings import denied_by
 from remit.kernel.results.grounding import left_by, refused_by
 from remit.kernel.results.notices import correction
-from remit.kernel.results.votes import place_in_journal
 from remit.kernel.state import RunState, graph_of_run, pinned, waiting_for
 from remit.observe.views.execution import run_usage
 from remit.orchestrate.executors.reports import ChildSaid, Report

@@ -31,7 +31,7 @@ from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.bus.post import Post
 from remit.orchestrate.facts.first_arrival import started
-from remit.orchestrate.guard.open_run import Room
+from remit.orchestrate.guard.open_run import OpenRun
 from remit.orchestrate.guard.protocol import asker_in, expected_calls, model_in, read_in
 from remit.orchestrate.guard.shown_verdicts import shown_verdict
 from remit.orchestrate.history.custody import Custody
@@ -233,17 +233,17 @@ def _check_same(ground: Ground, state: RunState, manifest: Manifest) -> None:
         raise RequestRejected(GUARD_RUN_DIFFERS, message, {"run_id": was.run_id, "unlike": unlike})
 
 
-async def go_on(ground: Ground, room: Room) -> int:
+async def go_on(ground: Ground, run: OpenRun) -> int:
     """Read a run from its first turn on, and put in doubt what has no outcome; gives how many bytes its turns have."""
-    live, runner = room.live, ground.runner
+    live, runner = run.live, ground.runner
     data = await runner.journal.read(live.run_id)
     turns = [decode_turn(stored) for stored in data]
     tracer, read = await runner.retraced(turns, 1)
     for turn in turns[1:]:
         tracer.verdict = None
         tracer.retrace(turn, read)
-        room.follow(turn)
-        if isinstance(turn.arrival, CallProposed) and (held := room.held.get(turn.arrival.call.call_id)) is not None:
+        run.follow(turn)
+        if isinstance(turn.arrival, CallProposed) and (held := run.held.get(turn.arrival.call.call_id)) is not None:
             held.shown = held.shown or shown_verdict(turn, tracer.verdict, tracer.gate)
     live.tracer = tracer
     is_fenced = live.warrant is not None and ground.holdings.may_expire

@@ -40,7 +40,7 @@ from remit.orchestrate.loop.child_runs import doubts_below, held_now, orphan_abo
 from remit.orchestrate.loop.durability import run_listing, standing_after
 from remit.orchestrate.loop.halt_switch import has_met
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
-from remit.orchestrate.setup.kits import changed_sources
+from remit.orchestrate.setup.reloaded_kit import changed_sources
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
 PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"

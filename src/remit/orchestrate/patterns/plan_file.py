@@ -19,11 +19,11 @@ from remit.core.record import replace
 from remit.core.regex import regex
 from remit.core.schema.json_schema import compile_schema
 from remit.core.schema.strict_yaml import (
-    YAML_BYTES_MAX,
     Place,
     YamlDocument,
     YamlFault,
     block_in,
+    bytes_in,
     decoded_text,
     list_in,
     parse_yaml,
@@ -80,12 +80,7 @@ class PlanFile:
 def read_plan(path: Path) -> PlanFile:
     """The plan in a YAML file."""
     path = path.absolute()
-    try:
-        with path.open("rb") as file:
-            data = file.read(YAML_BYTES_MAX + 1)
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}; check its path and its permissions"
-        raise RequestRejected(YamlFault.UNREADABLE, f"{path}: {problem}", {"source": str(path)}) from error
+    data = bytes_in(path)
     document = parse_yaml(decoded_text(data, str(path)), str(path), depth_max=PLAN_DEPTH_MAX)
     return _plan(document, path, sha256(data).hexdigest())
 

@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from remit.core.failure import RequestRejected
-from remit.core.journal.codec import read_json
 from remit.core.limits.tools import ToolCategory
-from remit.core.schema.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, decoded_text, parse_yaml, spelled_place
+from remit.core.schema.strict_yaml import Place, spelled_place
 from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
-from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, ValueReader
+from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, ValueReader, values_in, values_of
 
 _KEYS = ("statement", "task_class", "grounds", "required_actions", "criteria", "critical", "confidence")
 _CRITERION_KEYS = ("name", "guard", "judge", "only_warns")
 _ACTION_KEYS = ("tool", "times_min")
-_JSON = ".json"
 _PPM = 1_000_000
 # More than any run does in a day.
 TIMES_MAX = 10_000
@@ -42,28 +40,12 @@ def goal_at(said: object) -> Goal | None:
 
 def read_goal(path: Path) -> Goal:
     """The goal in a YAML or JSON file."""
-    name = str(path)
-    try:
-        with path.open("rb") as file:
-            data = file.read(YAML_BYTES_MAX + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        problem = f"cannot be read: {why}; check its path and its permissions"
-        raise RequestRejected(YamlFault.UNREADABLE, f"{name}: {problem}", {"source": name}) from error
-    return parse_goal(decoded_text(data, name), name, is_json=path.suffix.lower() == _JSON)
+    return _goal(*values_in(path, GOAL_INVALID, "goal"))
 
 
 def parse_goal(text: str, source_name: str, *, is_json: bool = False) -> Goal:
     """The goal in a text; the name stands for it in errors."""
-    if not is_json:
-        document = parse_yaml(text, source_name)
-        return _goal(ValueReader(source_name, document.lines, GOAL_INVALID, "goal"), document.value)
-    reader = ValueReader(source_name, {}, GOAL_INVALID, "goal")
-    try:
-        value = read_json(text)
-    except (ValueError, RecursionError) as error:
-        raise reader.refusal((), f"is not JSON: {error}; correct it, or write YAML") from None
-    return _goal(reader, value)
+    return _goal(*values_of(text, source_name, GOAL_INVALID, "goal", is_json=is_json))
 
 
 def _goal(reader: ValueReader, said: object) -> Goal:

@@ -33,9 +33,9 @@ from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.graph_choice import check_graph_fits, graph_for
 from remit.orchestrate.patterns.planners import check_planning, plan_for
 from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.setup.foreseer import Foreseer
 from remit.orchestrate.setup.kit import Kit, Terms
-from remit.orchestrate.setup.kits import engine_sources
+from remit.orchestrate.setup.like_run_lookup import LikeRunLookup
+from remit.orchestrate.setup.reloaded_kit import engine_sources
 from remit.orchestrate.tenants.policies import Policies
 from remit.rerank.router import check_routing
 from remit.tool.secrets.vault import NO_SECRETS, Vault
@@ -68,7 +68,7 @@ class Manifests:
         self.owner = owner
         self._custody = custody
         self.policies = policies
-        self._foreseer = Foreseer(catalogue, runner.journal)
+        self._like_runs = LikeRunLookup(catalogue, runner.journal)
 
     async def of(
         self,
@@ -128,7 +128,7 @@ class Manifests:
         check_named(manifest)
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
-        return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+        return await self._like_runs.foreseen(replace(manifest, task=_task(manifest, now_ms)))
 
     async def _policed(self, terms: Terms, principal: Principal) -> tuple[Terms, str]:
         """The terms with the boundary that holds for the principal, and why its policy could not be read, if so."""

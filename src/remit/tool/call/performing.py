@@ -22,7 +22,7 @@ from remit.tool.call.hooks import check_available, raise_if_ours, verdict
 from remit.tool.call.outcomes import Performed, ToolFault, fault_of
 from remit.tool.call.threads import threads
 from remit.tool.declare.decorator import Tool
-from remit.tool.process.isolating import Killed, Leash, Lent, call_isolated
+from remit.tool.process.isolated_call import Killed, Leash, Lent, call_isolated
 from remit.tool.process.sandbox import WAY_OUT, sandbox_problem
 from remit.tool.secrets.secret import Secret
 from remit.tool.secrets.vault import NO_SECRETS, Vault

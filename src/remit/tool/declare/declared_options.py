@@ -15,7 +15,7 @@ from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.limits.verification import OBSERVED_ONLY, SCHEMA_VERIFIER
 from remit.core.record import JsonObject
 from remit.tool.declare.signature import invalid_definition
-from remit.tool.process.confinement import LIMITS, Limits, process_limits, variables_of
+from remit.tool.process.confinement import LIMITS, Limits, declared_limits, variables_of
 
 # Asked before a call: may the tool be called now?
 Available: TypeAlias = Callable[[], bool | Awaitable[bool]]
@@ -149,7 +149,7 @@ ORDINARY = OwnProcess()
 
 def own_process_of(name: str, declared: Declared) -> OwnProcess:
     """What these options say of the tool's process."""
-    limits = process_limits(name, declared.get("limits"))
+    limits = declared_limits(name, declared.get("limits"))
     return OwnProcess(
         declared.get("sandbox", False),
         limits,

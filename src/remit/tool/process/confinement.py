@@ -67,7 +67,7 @@ LIMITS = Limits()
 _RANGES = Limits(256 * _MEBIBYTE, 1, 4096), Limits(1 << 50, 100_000, 1 << 40)
 
 
-def process_limits(name: str, given: Mapping[str, int] | None) -> Limits:
+def declared_limits(name: str, given: Mapping[str, int] | None) -> Limits:
     """The limits that a tool declares, the others as they are; refuses what is no limit."""
     if given is None:
         return LIMITS

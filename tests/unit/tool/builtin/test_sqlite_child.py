@@ -348,7 +348,7 @@ def test_the_child_answers_a_job_in_json(shop: str) -> None:
 
 def test_the_child_takes_its_own_means_away() -> None:
     program = (
-        "import resource; limit_process(); limit_process(); "
+        "import resource; limit_query_process(); limit_query_process(); "
         "print(resource.getrlimit(resource.RLIMIT_AS), resource.getrlimit(resource.RLIMIT_CORE))"
     )
     most = sqlite_child.MEMORY_BYTES_MAX

@@ -16,7 +16,7 @@ from remit.adapters.cli.screen.colours import Ink, Line, print_lines, wrapped
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
 from remit.core.limits.boundary import BoundaryMode, boundary_version
-from remit.core.limits.boundary_reports import (
+from remit.core.limits.boundary_views import (
     BoundaryChecked,
     BoundaryShown,
     Difference,

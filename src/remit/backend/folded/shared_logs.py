@@ -24,7 +24,7 @@ class Holders(Protocol):
         """Whether a run is held."""
 
 
-class Spans:
+class SharedLogs:
     """Sessions and tenants over logs."""
 
     def __init__(self, replica: Replica, holders: Holders) -> None:

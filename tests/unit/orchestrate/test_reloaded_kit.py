@@ -15,7 +15,7 @@ from remit.core.run.manifest import Source
 from remit.core.run.messages import user_message
 from remit.kernel.state import RunState
 from remit.orchestrate.setup.kit import Terms
-from remit.orchestrate.setup.kits import changed_sources, equipped, kit_again
+from remit.orchestrate.setup.reloaded_kit import changed_sources, equipped, kit_again
 
 PLAN = """
 documents: docs

@@ -1,4 +1,4 @@
-"""The inside of an isolated call: a process that loads one tool by its source, calls it once and tells the result.
+"""The child process of an isolated call: it loads one tool by its source, calls it once and writes the result.
 
 Rule 1: the first bytes of standard input are the job; its end is the end of the parent, and of this process group.
 Rule 2: the result goes through a pipe of its own, so that nothing a tool prints can be taken for it.
