@@ -36,6 +36,14 @@ values = st.recursive(
 STRAY = values | st.just("2026-03-13T10:11:12Z") | st.sampled_from(["general", "success", "user", "", "approve"])
 
 
+def taken(data: bytes, kind: type[Record]) -> Record | None:
+    """What is read, or nothing where it was refused; any other error is one of the reader."""
+    try:
+        return read(data, kind)
+    except RequestRejected:
+        return None
+
+
 @given(ids)
 @settings(max_examples=examples(400))
 def test_every_id_has_one_token_and_every_token_one_id(text: str) -> None:
@@ -68,9 +76,8 @@ def test_a_message_with_any_field_replaced_is_refused_with_a_code_or_comes_back_
     value: dict[str, Any] = json.loads(written(example))
     for field in data.draw(st.lists(st.sampled_from(kind.__struct_fields__), min_size=1, max_size=3)):
         value[field] = data.draw(STRAY)
-    with suppress(RequestRejected):
-        message = read(json.dumps(value).encode(), kind)
-        assert read(written(message), kind) == message
+    message = taken(json.dumps(value).encode(), kind)
+    assert message is None or read(written(message), kind) == message
 
 
 @given(st.sampled_from(Category), st.binary(max_size=60) | values.map(lambda value: json.dumps(value).encode()))
