@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from remit.agents.agent_requests import hints_of
-from remit.agents.plan_parts import StepWork, parts_of
+from remit.agents.plan_parts import StepWork, executor_parts
 from remit.agents.single_runs import CallLoop, SingleRuns
 from remit.agents.terms import GoalSource, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
@@ -37,8 +37,8 @@ from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.patterns.plan_graph import RUN_THE_PLAN, finished_steps
 from remit.orchestrate.patterns.planned_graph import is_planned, steps_run
-from remit.orchestrate.patterns.planners import ModelPlanner, Planner, check_planner, check_policy, plan_of
-from remit.orchestrate.patterns.step_values import read
+from remit.orchestrate.patterns.planners import ModelPlanner, Planner, check_planner, check_policy, given_plan
+from remit.orchestrate.patterns.step_values import read_value
 from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import Kit, SystemPrompt, Terms, prompt_text
 
@@ -90,7 +90,7 @@ class PlanExecutor(CallLoop[PlanResult]):
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
-        self._parts = parts_of(handlers)
+        self._parts = executor_parts(handlers)
         check_policy(policy)
         if isinstance(planner, ModelPlanner):
             self._parts = self._parts.with_engine(planner.engine)
@@ -137,7 +137,7 @@ class PlanExecutor(CallLoop[PlanResult]):
         return await self._runs.resume(run_id, self._kit_for, before=_expect_plan)
 
     def _terms_of(self, plan: ExecutionPlan | Sequence[Step] | None) -> Terms:
-        return replace_parts(self._terms, plan=None if plan is None else plan_of(plan))
+        return replace_parts(self._terms, plan=None if plan is None else given_plan(plan))
 
     def _request(self, prompt: str) -> SystemRequest:
         return self._asking(prompt, prompt_text(self._system_prompt))
@@ -173,6 +173,8 @@ async def _read(system: System, response: SystemResponse) -> PlanResult:
         if not beneath:
             return PlanResult((), None, response)
         state = await system.state_of(beneath)
-    outputs = {name: read(output.kind, await system.text(output.text)) for name, output in state.result.outputs.items()}
+    outputs = {
+        name: read_value(output.kind, await system.text(output.text)) for name, output in state.result.outputs.items()
+    }
     usages = {name: sum_usage(child.usage for child in state.children.ended if child.node == name) for name in outputs}
     return PlanResult(finished_steps(pinned(state).graph, outputs, usages), pinned(state).plan, response)

@@ -17,7 +17,7 @@ from remit.orchestrate.patterns.planners import (
     check_policy,
     given_plan,
     made_plan,
-    plan_of,
+    plan_at_hand,
 )
 from tests.unit.orchestrate.house import request
 from tests.unit.orchestrate.stage import play
@@ -39,7 +39,7 @@ class Makes:
 
 
 def made_by(planner: Any, given: Any = None) -> ExecutionPlan:
-    return given_plan(given, planner, 1_000) or play(made_plan(planner, ASKED, "", 1_000))
+    return plan_at_hand(given, planner, 1_000) or play(made_plan(planner, ASKED, "", 1_000))
 
 
 @pytest.mark.req("0.35", "0.36")
@@ -102,7 +102,7 @@ def test_without_plan_and_planner_there_is_nothing_to_run() -> None:
 
 
 def test_steps_alone_are_a_plan() -> None:
-    assert plan_of([Step("a", "b")]) == ExecutionPlan((Step("a", "b"),))
+    assert given_plan([Step("a", "b")]) == ExecutionPlan((Step("a", "b"),))
 
 
 @pytest.mark.req("0.33")

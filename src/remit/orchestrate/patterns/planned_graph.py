@@ -21,10 +21,10 @@ from remit.core.work.graph import (
     TERMINALS,
     Ask,
     Edge,
-    Feed,
     Graph,
     Node,
     NodeKind,
+    StepInput,
     schema_text,
 )
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, StepType
@@ -64,7 +64,7 @@ def planned_graph(planner: Planner, policy: PlanPolicy, handlers: Handlers, requ
             prompt=to_json(policy),
             visits_max=1,
             timeout_ms=PLANNER_TIMEOUT_MS,
-            feed=Feed(gives=ValueKind.OBJECT, kind=ValueKind.TEXT, step_type=PLAN),
+            feed=StepInput(gives=ValueKind.OBJECT, kind=ValueKind.TEXT, step_type=PLAN),
         ),
         Node("prepare", NodeKind.DECIDE, LifecycleState.PREPARE),
         Node(
@@ -73,7 +73,7 @@ def planned_graph(planner: Planner, policy: PlanPolicy, handlers: Handlers, requ
             LifecycleState.EXECUTE,
             visits_max=1,
             inner=_at_most(handlers),
-            feed=Feed(ValueKind.OBJECT, ValueKind.TEXT, source=PLAN, step_type=PLANNED),
+            feed=StepInput(ValueKind.OBJECT, ValueKind.TEXT, source=PLAN, step_type=PLANNED),
         ),
         Node("check", NodeKind.VALIDATE, visits_max=1),
     )

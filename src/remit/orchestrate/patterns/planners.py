@@ -27,7 +27,7 @@ from remit.core.work.plan import (
     Step,
 )
 from remit.inference.engine import Engine
-from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.texts import clean
 
 PLAN_MISSING = "PLAN_MISSING"
@@ -141,7 +141,7 @@ def _traced(plan: ExecutionPlan, rationale: str) -> ExecutionPlan:
     return replace(plan, trace=trace)
 
 
-def plan_of(given: ExecutionPlan | Sequence[Step]) -> ExecutionPlan:
+def given_plan(given: ExecutionPlan | Sequence[Step]) -> ExecutionPlan:
     """The plan that is given, or the plan of these steps; raises RequestRejected where there are none."""
     plan = given if isinstance(given, ExecutionPlan) else ExecutionPlan(given)  # type: ignore[arg-type]  # looked at below
     # Whatever the types say: a planner may be written without them.
@@ -193,10 +193,10 @@ def check_policy(policy: PlanPolicy) -> None:
     raise RequestRejected(PLAN_POLICY_INVALID, f"the policy cannot be used: {problem}")
 
 
-def given_plan(given: ExecutionPlan | None, planner: Planner | None, at_ms: int) -> ExecutionPlan | None:
+def plan_at_hand(given: ExecutionPlan | None, planner: Planner | None, at_ms: int) -> ExecutionPlan | None:
     """The plan that was given, its trace complete; None where a planner is to make one in the run."""
     if given is not None:
-        return _completed(plan_of(given), DIRECT, at_ms)
+        return _completed(given_plan(given), DIRECT, at_ms)
     if planner is None:
         message = "mode 'plan' needs a plan or a planner, and there is neither; give one of them"
         raise RequestRejected(PLAN_MISSING, message)
@@ -210,7 +210,7 @@ async def made_plan(planner: Planner, request: SystemRequest, answer: str, at_ms
         made: object = planner.read(answer)
     else:
         try:
-            made = await called(planner.create_plan, request)
+            made = await call_user_code(planner.create_plan, request)
         except RequestRejected:
             raise
         except Exception as error:
@@ -219,7 +219,7 @@ async def made_plan(planner: Planner, request: SystemRequest, answer: str, at_ms
     if not isinstance(made, ExecutionPlan):
         message = f"planner {name!r} returned a {type(made).__name__}; it must return an ExecutionPlan"
         raise RequestRejected(PLANNER_FAILED, message, {"planner": name})
-    return _completed(plan_of(made), name, at_ms)
+    return _completed(given_plan(made), name, at_ms)
 
 
 def planner_name(planner: Planner) -> str:

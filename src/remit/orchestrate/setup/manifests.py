@@ -26,17 +26,17 @@ from remit.kernel.authority.policy import check_tools
 from remit.kernel.results.feasible import check_named
 from remit.observe.logs import NO_RUN
 from remit.orchestrate.exchange.call_shape import check_shapes
-from remit.orchestrate.exchange.sessions import check_entries, last_run, linked
+from remit.orchestrate.exchange.sessions import check_entries, last_run, linked_request
 from remit.orchestrate.facts.intent import intent_of
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.runner import Runner
-from remit.orchestrate.patterns.graph_choice import check_room, graph_for
-from remit.orchestrate.patterns.planners import check_planner, check_planning, given_plan
+from remit.orchestrate.patterns.graph_choice import check_graph_fits, graph_for
+from remit.orchestrate.patterns.planners import check_planner, check_planning, plan_at_hand
 from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.setup.foreseer import Foreseer
 from remit.orchestrate.setup.kit import Kit, Terms
-from remit.orchestrate.setup.kits import engine_sources
+from remit.orchestrate.setup.like_run_lookup import LikeRunLookup
+from remit.orchestrate.setup.reloaded_kit import engine_sources
 from remit.orchestrate.tenants.policies import Policies
 from remit.rerank.router import check_routing
 from remit.tool.secrets.vault import NO_SECRETS, Vault
@@ -69,7 +69,7 @@ class Manifests:
         self.owner = owner
         self._custody = custody
         self.policies = policies
-        self._foreseer = Foreseer(catalogue, runner.journal)
+        self._like_runs = LikeRunLookup(catalogue, runner.journal)
 
     async def of(
         self,
@@ -96,7 +96,7 @@ class Manifests:
                 self.vault.check_usable(tool.name, [name for _, name in tool.secrets])
         plan = self._plan(entered, kit, terms)
         graph = terms.graph or graph_for(entered, kit, terms, plan)
-        check_room(graph, terms)
+        check_graph_fits(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
         entered, session = await self._linked(entered, entries)
@@ -126,7 +126,7 @@ class Manifests:
         check_named(manifest)
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
-        return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+        return await self._like_runs.foreseen(replace(manifest, task=_task(manifest, now_ms)))
 
     def _plan(self, request: SystemRequest, kit: Kit, terms: Terms) -> ExecutionPlan | None:
         """The plan that the run is given; None where it needs none, or has one made."""
@@ -134,7 +134,7 @@ class Manifests:
         if terms.graph is None:
             check_planner(kit.planner, kit.engines)
             if request.mode is Mode.PLAN:
-                plan = given_plan(terms.plan, kit.planner, self._runner.clock.now_ms())
+                plan = plan_at_hand(terms.plan, kit.planner, self._runner.clock.now_ms())
             check_planning(terms.boundary, plans=plan is None and kit.planner is not None)
         return plan
 
@@ -155,7 +155,7 @@ class Manifests:
         if last is not None and self._custody is not None:
             await self._custody.expect_vouched(last.run.run_id)
         read = () if last is None else await self._runner.labels_of(last.run)
-        return linked(request, last, check_entries(entries.items()), read)
+        return linked_request(request, last, check_entries(entries.items()), read)
 
 
 def _signed_by(request: SystemRequest, principal: Principal) -> SystemRequest:
@@ -199,5 +199,5 @@ def _task(manifest: Manifest, at_ms: int) -> Task | None:
 def check_ready(request: SystemRequest, kit: Kit, terms: Terms) -> None:
     """Refuse, before a store is opened, what the facade would refuse of a request with this kit and these terms."""
     graph = terms.graph or graph_for(request, kit, terms, terms.plan)
-    check_room(graph, terms)
+    check_graph_fits(graph, terms)
     check_shapes(request.output.grammar or "", graph)
