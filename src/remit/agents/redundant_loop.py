@@ -29,9 +29,10 @@ from remit.core.run.messages import user_message
 from remit.core.run.usage import TokenUsage
 from remit.core.work.graph import Ask, Graph, schema_text
 from remit.inference.engine import Engine
-from remit.kernel.results.votes import voting_answers
+from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import EventLog
+from remit.observe.views.execution import raw_answer
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.facade import System
@@ -74,7 +75,8 @@ class RedundantConfig:
 class RedundantResult(Generic[T]):
     """What a vote came to: the winner, how surely, every answer that was voted on, and what all of them used.
 
-    `failed` replicas gave no answer. The response says why, where there is no winner.
+    `failed` replicas gave no answer. The response says why, where there is no winner. `raw_candidates` are the own words
+    of all replicas that were asked, in their order, before anything was repaired; empty of one that said nothing.
     """
 
     content: str
@@ -83,6 +85,7 @@ class RedundantResult(Generic[T]):
     usage: TokenUsage
     failed: int
     response: StructuredResponse[T]
+    raw_candidates: tuple[str, ...] = ()
 
     @property
     def value(self) -> T:
@@ -243,7 +246,8 @@ def _reading(schema: SchemaSource[T]) -> Read[RedundantResult[T]]:
         candidates, failed = await candidates_of(system, response.run_id)
         confidence, usage = response.confidence or 0.0, response.token_usage
         typed = structured(response, schema)
-        return RedundantResult(response.content, confidence, candidates, usage, failed, typed)
+        raw = await raw_candidates_of(system, response.run_id)
+        return RedundantResult(response.content, confidence, candidates, usage, failed, typed, raw)
 
     return read
 
@@ -254,3 +258,13 @@ async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], i
     answers = voting_answers(children)
     texts = tuple([await system.text(child.text) for child in answers])
     return texts, len(children) - len(answers)
+
+
+async def raw_candidates_of(system: System, run_id: str) -> tuple[str, ...]:
+    """What each replica of a run said itself, in the order in which they were asked for; empty where it said nothing."""
+    state = await system.state_of(run_id)
+    said: list[str] = []
+    for child in in_order(state.children.ended):
+        replica = await system.state_of(state.children.runs[child.command_id])
+        said.append(await system.text(raw_answer(replica) or replica.result.answer))
+    return tuple(said)
