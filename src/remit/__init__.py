@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price, Routing
     from remit.core.run.lifecycle import AgentRole
     from remit.core.run.manifest import Manifest, make_manifest
-    from remit.core.run.messages import Message, Role, system_message, user_message
+    from remit.core.run.messages import Message, Role, assistant_message, system_message, tool_message, user_message
     from remit.core.run.principal import Principal, Scope
     from remit.core.run.run_events import EventKind, RunEvent, Subject
     from remit.core.run.signals import Signal, UserSignal
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from remit.core.work.candidate import Candidate
     from remit.core.work.goal import Goal
     from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-    from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, RerankInput, Step
+    from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, RerankInput, Step, StepType
     from remit.front import Door
     from remit.front import open as open  # noqa: A004  # `remit.open()` is how it is said, and no star takes it along
     from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.guard.guard import Guard
     from remit.orchestrate.patterns.chat_graph import chat_graph
     from remit.orchestrate.patterns.handlers import (
+        CandidateReranker,
         InferHandler,
         RerankHandler,
         RetrieveHandler,
@@ -88,8 +89,9 @@ if TYPE_CHECKING:
         ValidateHandler,
     )
     from remit.orchestrate.patterns.planners import ModelPlanner, Planner, StaticPlanner
+    from remit.orchestrate.patterns.voters import MajorityVoting, NoConsensus, UnanimityVoting, VotingStrategy
     from remit.orchestrate.run_handle import Run, Streaming
-    from remit.orchestrate.setup.kit import FilterContext, Kit, PromptProvider, Terms, kit_of
+    from remit.orchestrate.setup.kit import ContextProvider, FilterContext, Kit, PromptProvider, Terms, kit_of
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
     from remit.tool.builtin.builtin_tools import builtin
@@ -139,7 +141,9 @@ __all__ = [
     "CallCancelled",
     "CancelToken",
     "Candidate",
+    "CandidateReranker",
     "ContextBuilder",
+    "ContextProvider",
     "Demand",
     "Document",
     "DocumentIndex",
@@ -174,6 +178,7 @@ __all__ = [
     "Kit",
     "Length",
     "Listener",
+    "MajorityVoting",
     "Manifest",
     "MemoryBlobs",
     "MemoryJournal",
@@ -185,6 +190,7 @@ __all__ = [
     "ModelRequest",
     "ModelResult",
     "MustMention",
+    "NoConsensus",
     "NoSecrets",
     "Node",
     "NodeKind",
@@ -240,6 +246,7 @@ __all__ = [
     "SpecializedLoop",
     "StaticPlanner",
     "Step",
+    "StepType",
     "StoreUnusable",
     "StreamChunk",
     "StreamHandler",
@@ -261,13 +268,16 @@ __all__ = [
     "ToolRefused",
     "ToolResult",
     "Turn",
+    "UnanimityVoting",
     "UserSignal",
     "ValidateHandler",
     "Vault",
+    "VotingStrategy",
     "WaitingFor",
     "Whose",
     "__version__",
     "ask_of",
+    "assistant_message",
     "boundary_at",
     "boundary_of",
     "builtin",
@@ -289,6 +299,7 @@ __all__ = [
     "system_message",
     "system_on",
     "tool",
+    "tool_message",
     "user_message",
     "verdict_of",
 ]
@@ -325,8 +336,8 @@ _HOMES = {
         "core.run.inference": "FinishReason ModelInfo ModelRequest ModelResult Price Routing",
         "core.run.lifecycle": "AgentRole",
         "core.run.manifest": "Manifest make_manifest",
-        "core.run.messages": "Message Role system_message user_message",
-        "core.work.plan": "ExecutionPlan PlanPolicy PlanTrace RerankInput Step",
+        "core.run.messages": "Message Role assistant_message system_message tool_message user_message",
+        "core.work.plan": "ExecutionPlan PlanPolicy PlanTrace RerankInput Step StepType",
         "core.limits.queue": "QueueLimits",
         "core.limits.quota": "Period Quota",
         "core.journal.rulings": "ToolCallRefused",
@@ -350,8 +361,8 @@ _HOMES = {
         "orchestrate.bus.bus": "Listener",
         "orchestrate.facade": "System",
         "orchestrate.guard.guard": "Guard",
-        "orchestrate.patterns.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
-        "orchestrate.setup.kit": "FilterContext Kit PromptProvider Terms kit_of",
+        "orchestrate.patterns.handlers": "CandidateReranker InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
+        "orchestrate.setup.kit": "ContextProvider FilterContext Kit PromptProvider Terms kit_of",
         "orchestrate.patterns.chat_graph": "chat_graph",
         "orchestrate.tenants.policies": "Policies",
         "orchestrate.run_handle": "Run Streaming",
@@ -374,6 +385,7 @@ _HOMES = {
         "validate.rule_set": "Length MustMention NoSecrets NumberRange RetryPolicy Rule RuleSet SemanticCheck Severity",
         "validate.semantic": "ask_of verdict_of",
         "orchestrate.patterns.planners": "ModelPlanner Planner StaticPlanner",
+        "orchestrate.patterns.voters": "MajorityVoting NoConsensus UnanimityVoting VotingStrategy",
     }.items()
     for name in names.split()
 }
