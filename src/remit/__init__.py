@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
     from remit.agents.structured import StructuredResponse
+    from remit.agents.terms import engine
     from remit.agents.workplace import CallCancelled
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
     from remit.backend.memory.journal import MemoryJournal
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
     from remit.inference.scripted.engine import ScriptedEngine
     from remit.inference.scripted.script import FREE
     from remit.kernel.graph.compiled import GuardUndecided
+    from remit.observe.logs import JsonFormatter, TextFormatter, run_logger
+    from remit.observe.plain import printable_line
     from remit.observe.proof.export import ExportUnreadable
     from remit.observe.reading import Fact, FactKind, Reading
     from remit.observe.views.event_log import Event, EventLog, InMemoryEventLog
@@ -175,6 +178,7 @@ __all__ = [
     "InMemoryEventLog",
     "InferHandler",
     "InvariantBroken",
+    "JsonFormatter",
     "Kit",
     "Length",
     "Listener",
@@ -258,6 +262,7 @@ __all__ = [
     "SystemRequest",
     "SystemResponse",
     "Terms",
+    "TextFormatter",
     "TokenUsage",
     "ToolCall",
     "ToolCallRefused",
@@ -287,13 +292,16 @@ __all__ = [
     "constrain",
     "context_confidence",
     "delegate",
+    "engine",
     "http_get_tool",
     "kit_of",
     "load_tools",
     "make_manifest",
     "perform",
+    "printable_line",
     "rerank",
     "result_of",
+    "run_logger",
     "settings_of",
     "system_in_memory",
     "system_message",
@@ -386,6 +394,9 @@ _HOMES = {
         "validate.semantic": "ask_of verdict_of",
         "orchestrate.patterns.planners": "ModelPlanner Planner StaticPlanner",
         "orchestrate.patterns.voters": "MajorityVoting NoConsensus UnanimityVoting VotingStrategy",
+        "observe.plain": "printable_line",
+        "observe.logs": "JsonFormatter TextFormatter run_logger",
+        "agents.terms": "engine",
     }.items()
     for name in names.split()
 }
