@@ -9,8 +9,9 @@ Rule 5: free text points nowhere but to literals of the orders, and is blocked o
         order lists.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from remit.core.failure import RequestRejected
@@ -70,9 +71,9 @@ class OrderBook:
         self.orders = orders
         self.is_confirmed = is_confirmed
         self._tools = tools
-        self._reads: dict[tuple[str, str], Observation | None] = dict.fromkeys(reads_of(orders))
+        # What the orders' own reads returned, by the hash of the call, and what carrying out an order returned.
+        self._reads: dict[str, Observation | None] = dict.fromkeys(_digest(*read) for read in reads_of(orders))
         self._results: dict[int, Observation] = {}
-        self._used: dict[int, str] = {}
         self._by_tool: dict[str, list[tuple[int, Order]]] = {}
         for number, order in enumerate(orders, 1):
             for way in ways_of(order):
@@ -80,40 +81,22 @@ class OrderBook:
         self._literals = frozenset(_literals(orders))
         self._listed = frozenset(_listed(orders))
 
-    def is_open(self, number: int) -> bool:
-        """Whether no effect has used up this order yet."""
-        return number not in self._used
-
     def lists(self, tool: str) -> bool:
         """Whether an order reads with this tool, or words a text from what it returns."""
         return tool in self._listed
 
-    def note_read(self, tool: str, arguments: JsonObject, observation: Observation) -> None:
-        """Take in what a read returned, if it is one of the orders' own and nothing was done yet."""
-        key = (tool, canonical_json(arguments).decode())
-        if not self._used and key in self._reads and self._reads[key] is None:
-            self._reads[key] = observation
+    def note(self, digest: str, order: int, observation: Observation, carried_out: Collection[int]) -> None:
+        """Take in what a call returned: a read of the orders before anything was done, or an effect that was ordered."""
+        if order:
+            self._results.setdefault(order, observation)
+        elif not carried_out and digest in self._reads and self._reads[digest] is None:
+            self._reads[digest] = observation
 
-    def note_result(self, call_id: str, observation: Observation) -> None:
-        """Take in what an effect returned: later orders may name a field of it."""
-        for number, used_by in self._used.items():
-            if used_by == call_id:
-                self._results.setdefault(number, observation)
-
-    def use(self, number: int, call_id: str) -> None:
-        """An effect equals this order and is made."""
-        self._used[number] = call_id
-
-    def give_back(self, call_id: str) -> None:
-        """The effect of a call did not happen."""
-        for number in [number for number, used_by in self._used.items() if used_by == call_id]:
-            del self._used[number]
-
-    def match(self, tool: str, arguments: JsonObject, *, has_unlisted: bool) -> Match:
+    def match(self, tool: str, arguments: JsonObject, carried_out: Collection[int], *, has_unlisted: bool) -> Match:
         """The open order that an effect equals. `has_unlisted`: the run has read something private that no order lists."""
         why = f"no order is for {tool}"
         for number, way in self._by_tool.get(tool, ()):
-            if not self.is_open(number):
+            if number in carried_out:
                 why = f"order {number} was carried out already"
                 continue
             objection = self._differs(way, arguments, has_unlisted=has_unlisted)
@@ -168,7 +151,7 @@ class OrderBook:
                 return f"{name}: FREE TEXT from {', '.join(wording.sources) or 'the request'} (nothing fixes its words)"
 
     def _looked_up(self, value: Lookup, argument: str, tool: str) -> Supplied:
-        observation = self._reads.get((value.tool, value.arguments))
+        observation = self._reads.get(_digest(value.tool, value.arguments))
         origin = f"{value.tool} {value.arguments}.{value.field}"[:200]
         if observation is None:
             return Supplied("", f"{value.tool} was not read yet", origin)
@@ -181,7 +164,7 @@ class OrderBook:
         return Supplied(_number_json(_changed(number, value.change, by)), "", f"{origin} {value.change} {value.by}")
 
     def _named(self, value: Named) -> Supplied:
-        observation = self._reads.get((value.tool, value.arguments))
+        observation = self._reads.get(_digest(value.tool, value.arguments))
         origin = f"the only {value.kind} in {value.tool} {value.arguments}"[:200]
         if observation is None:
             return Supplied("", f"{value.tool} was not read yet", origin)
@@ -295,6 +278,11 @@ def check_orders(orders: tuple[Order, ...], tools: Mapping[str, Declaration]) ->
                     if field and field not in declared:
                         names = ", ".join(sorted(declared)) or "it declares none"
                         raise _rejected(number, "field", field, f"a field that {value.tool} declares: {names}")
+
+
+def _digest(tool: str, arguments: str) -> str:
+    """The hash of a call, as the gate names it."""
+    return sha256(canonical_json([tool, kept_value(arguments)])).hexdigest()
 
 
 def _rejected(number: int, key: str, value: str, way_out: str) -> RequestRejected:

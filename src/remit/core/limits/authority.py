@@ -40,6 +40,13 @@ class PlanSource(StrEnum):
     OFF = "off"
 
 
+class Beyond(StrEnum):
+    """What becomes of an effect that none of a run's orders names: a person is asked, or it is refused."""
+
+    ASK = "ask"
+    REFUSE = "refuse"
+
+
 class Stakes(StrEnum):
     """What can be lost by a call; what is undeclared counts as all of it."""
 
@@ -59,6 +66,7 @@ class Authority(Record):
     derive: Reach = Reach.ON
     tripwire: bool = True
     plan: PlanSource = PlanSource.WORDS
+    beyond: Beyond = Beyond.ASK
 
 
 def reaches(option: Reach, stakes: Stakes) -> bool:
@@ -83,12 +91,14 @@ def authority_of(options: JsonObject | None) -> Authority:
         derive=_reach("derive", options.get("derive", fallback.derive)),
         tripwire=_flag("tripwire", options.get("tripwire", fallback.tripwire)),
         plan=_plan(options.get("plan", fallback.plan)),
+        beyond=_beyond(options.get("beyond", fallback.beyond)),
     )
 
 
 def authority_json(authority: Authority) -> JsonObject:
-    """The options as plain JSON values, all of them."""
-    return {
+    """The options as plain JSON values; what happens beyond orders is left out where it is as usual."""
+    beyond = {} if authority.beyond is Beyond.ASK else {"beyond": authority.beyond.value}
+    return beyond | {
         "infer_fields": authority.infer_fields.value,
         "closed_set": authority.closed_set.value,
         "named_source": authority.named_source.value,
@@ -120,6 +130,12 @@ def _plan(value: Any) -> PlanSource:
     if isinstance(value, str) and value in list(PlanSource):
         return PlanSource(value)
     raise _rejected("plan", value, f"one of {', '.join(PlanSource)}")
+
+
+def _beyond(value: Any) -> Beyond:
+    if isinstance(value, str) and value in list(Beyond):
+        return Beyond(value)
+    raise _rejected("beyond", value, f"one of {', '.join(Beyond)}")
 
 
 def _flag(key: str, value: Any) -> bool:

@@ -9,7 +9,7 @@ Rule 3: what is not fixed is marked: free text, and a condition that nothing che
 Rule 4: an order that cannot be read is refused with its number, its key, the value and what may stand there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -123,6 +123,10 @@ class Order(Record, frozen=True):
     text: tuple[tuple[str, Wording], ...] = ()
     note: str = ""
     either: tuple["Order", ...] = ()
+
+
+# What a caller may give: records, or their JSON objects.
+Orders: TypeAlias = Sequence[Order | JsonObject]
 
 
 def ways_of(order: Order) -> tuple[Order, ...]:

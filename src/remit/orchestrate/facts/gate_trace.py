@@ -77,7 +77,7 @@ class Tracer:
         # What else stood before the model at the beginning: instructions, earlier exchanges, the prompt of a child.
         self._told = [read(message.content) or "" for message in manifest.request.messages]
         boundary, tools = manifest.boundary, [declared(tool) for tool in manifest.tools]
-        self._judges_changes = boundary.authority is not None
+        self._judges_changes = boundary.authority is not None or bool(manifest.request.orders)
         self._gate = start(
             messages,
             tools,
@@ -85,6 +85,7 @@ class Tracer:
             plan=None if manifest.host is None or manifest.host.plan is None else dict(manifest.host.plan),
             read=_read_before(manifest),
             trusted_hosts=boundary.trusted_hosts,
+            orders=manifest.request.orders,
         )
         # The latest verdict in full, for callers that show more of it than a call keeps.
         self.verdict: Verdict | None = None
