@@ -104,9 +104,9 @@ def test_an_order_is_used_up_by_one_effect() -> None:
     assert SENT == [("ann@corp.example", "Hi.")]
 
 
-def test_a_look_up_supplies_the_value_of_the_only_record_that_fits() -> None:
+def test_a_look_up_is_made_before_the_model_is_asked_and_supplies_the_value_of_the_only_record_that_fits() -> None:
     order = {"tool": "send_mail", "args": {"to": TO_BOB}, "text": {"body": "Hi."}}
-    said = ask([call("find_user", name="Bob"), call("send_mail", to="bob@corp.example", body="Hi.")], [order])
+    said = ask([call("send_mail", to="bob@corp.example", body="Hi.")], [order])
     assert (said.terminal_code, SENT) == ("SUCCESS", [("bob@corp.example", "Hi.")])
 
 

@@ -500,10 +500,10 @@ class TestCodeContextAndChildren:
         assert arrival.stood_ms == heard
 
     def test_the_call_of_a_tool_step_is_completed_like_one_that_a_model_proposed(self, facts: Facts) -> None:
-        arrival = complete(facts, Run(), reports.CodeProposed("1.0", ToolCall("step-1.0", "look", {"n": 1})))
+        arrival = complete(facts, Run(), reports.CodeProposed("1.0", (ToolCall("step-1.0", "look", {"n": 1}),)))
         assert isinstance(arrival, arrivals.CodeReturned)
         assert arrival.calls == (wants("look", call_id="step-1.0"),)
-        broken = complete(facts, Run(), reports.CodeProposed("1.0", ToolCall("step-1.0", "look", {"n": "many"})))
+        broken = complete(facts, Run(), reports.CodeProposed("1.0", (ToolCall("step-1.0", "look", {"n": "many"}),)))
         assert isinstance(broken, arrivals.CodeReturned)
         assert broken.calls[0].violations != ()
 

@@ -20,6 +20,8 @@ from remit.core.schema.json_text import kept_value
 
 ORDERS_INVALID = "ORDERS_INVALID"
 
+# Before the number of a look-up that was made for orders, it is the id of the call, which no model made.
+LOOK_UP_ID = "order-"
 # A person reads and confirms the whole list at once.
 ORDERS_MAX = 50
 ARGUMENTS_MAX = 50

@@ -15,6 +15,7 @@ from remit.core.run.inference import ModelRequest
 from remit.core.run.manifest import family_of
 from remit.core.run.messages import Role
 from remit.core.work.graph import NodeKind
+from remit.core.work.orders import reads_of
 from remit.kernel.results.votes import answers_of, in_order
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned, standing_at
@@ -36,6 +37,7 @@ from remit.orchestrate.executors.errands import (
 )
 from remit.orchestrate.loop.halt_switch import run_scopes
 from remit.orchestrate.loop.live import Live
+from remit.orchestrate.patterns.order_graph import LOOK_UP
 from remit.orchestrate.patterns.plan_graph import ARGUMENTS, CALL_MARK
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 
@@ -150,6 +152,8 @@ async def _code(live: Live, command: CallCode, _: Fetch) -> Errand:
         return VoteErrand(sender, command, tuple([child.text for child in answers]), places, to_come)
     if command.name.startswith(FILTER_MARK):
         return SiftErrand(sender, command, node.name, tuple(state.calls.proposed))
+    if command.name == LOOK_UP:
+        return ProposeErrand(sender, command, node.name, reads_of(pinned(state).request.orders))
     if not command.kind:
         return JudgeErrand(sender, command)
     name = node.name.removesuffix(ARGUMENTS)

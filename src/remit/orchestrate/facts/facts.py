@@ -264,8 +264,13 @@ class Facts:
         return tuple([tracer.traced(call, read, seq=seq, place=place) for place, call in enumerate(calls)])
 
     def _code_proposed(self, state: RunState, report: reports.CodeProposed, kept: Kept) -> Arrival:
-        call, _ = self._proposed(state, report.call, kept)
-        return arrivals.CodeReturned(report.command_id, calls=self._traced(state, (call,), kept))
+        calls: tuple[ProposedCall, ...] = ()
+        bound = MESSAGE_TOKENS_OVERHEAD
+        for call in report.calls:
+            completed, call_bound = self._proposed(state, call, kept, len(calls))
+            calls, bound = (*calls, completed), bound + call_bound
+        traced = self._traced(state, calls, kept)
+        return arrivals.CodeReturned(report.command_id, calls=traced, tokens_bound=bound if report.is_shown else 0)
 
     def _host_proposed(self, state: RunState, report: reports.HostProposed, kept: Kept) -> Arrival:
         """A call of an agent elsewhere: one that a person has approved is taken up, any other is for the gate to judge."""

@@ -80,8 +80,8 @@ def _code(arrival: arrivals.CodeReturned, read: Read) -> Report:
             arrival.command_id, tuple(reports.SiftedCall(call, was.filtered) for call, was in sifted)
         )
     if arrival.calls:
-        call = arrival.calls[0]
-        return reports.CodeProposed(arrival.command_id, ToolCall(call.call_id, call.tool, _arguments(call, read)))
+        calls = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
+        return reports.CodeProposed(arrival.command_id, calls, is_shown=bool(arrival.tokens_bound))
     return replace(arrival, value=read(arrival.value))
 
 
