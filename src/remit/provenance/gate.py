@@ -108,6 +108,15 @@ class Gate:
         """What was read so far, asked for or not; a host gives it to the gate of the next exchange as `read`."""
         return self.evidence.has_read
 
+    def take_orders(self, orders: tuple[Order, ...]) -> None:
+        """Take in orders that a model made of the user's words; until a person confirms them they only narrow."""
+        self.book = OrderBook(orders, self.tools, is_confirmed=False)
+
+    def confirm(self, by: str) -> None:
+        """Take in that a person wants these orders."""
+        assert self.book is not None, "only orders that were made are confirmed"
+        self.book.is_confirmed, self.book.confirmed_by = True, by
+
     def hear(self, prompt: str) -> None:
         """Take in a further message that the user wrote."""
         self.evidence.hear(prompt)

@@ -70,6 +70,7 @@ class OrderBook:
         check_orders(orders, tools)
         self.orders = orders
         self.is_confirmed = is_confirmed
+        self.confirmed_by = ""
         self._tools = tools
         # What the orders' own reads returned, by the hash of the call, and what carrying out an order returned.
         self._reads: dict[str, Observation | None] = dict.fromkeys(_digest(*read) for read in reads_of(orders))

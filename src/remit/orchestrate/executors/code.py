@@ -22,7 +22,7 @@ from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Message
 from remit.core.schema.json_text import kept_value
 from remit.core.work.candidate import Candidate
-from remit.core.work.orders import LOOK_UP_ID
+from remit.core.work.orders import LIST, LOOK_UP, LOOK_UP_ID
 from remit.core.work.plan import Step
 from remit.core.work.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
@@ -126,12 +126,15 @@ async def _sift(errand: SiftErrand, bench: Bench, look: ToolCallFilter) -> Repor
 
 async def _propose(errand: ProposeErrand, bench: Bench) -> Report:
     command = errand.command
-    if errand.reads:
+    if command.name == LIST:
+        # What the list says is known where the gate follows the run.
+        return CodeReturned(command.id, kind=ValueKind.TEXT)
+    if command.name == LOOK_UP:
         calls = [
             ToolCall(f"{LOOK_UP_ID}{place}", tool, kept_value(text))
             for place, (tool, text) in enumerate(errand.reads, 1)
         ]
-        return CodeProposed(command.id, tuple(calls), is_shown=True)
+        return CodeProposed(command.id, tuple(calls), is_shown=bool(calls), orders=errand.orders)
     arguments = converted(command.kind, await bench.text(command.input), ValueKind.OBJECT)
     call = ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments)
     return CodeProposed(command.id, (call,))

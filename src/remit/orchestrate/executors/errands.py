@@ -127,6 +127,7 @@ class ProposeErrand(Record, tag=True):
     command: CallCode
     node: str
     reads: tuple[tuple[str, str], ...] = ()
+    orders: str = ""
 
 
 class VoteErrand(Record, tag=True):

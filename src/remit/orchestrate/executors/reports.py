@@ -93,6 +93,8 @@ class CodeProposed(Record, tag=True):
     command_id: str
     calls: tuple[ToolCall, ...]
     is_shown: bool = False
+    # The orders that a model made, as JSON, where the calls are for them.
+    orders: str = ""
 
 
 class SiftedCall(Record):

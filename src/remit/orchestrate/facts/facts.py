@@ -17,12 +17,13 @@ from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival, ProposedCall
 from remit.core.journal.canonical import NotCanonical, canonical_json
-from remit.core.journal.commands import AskHuman, CallTool, Command, ReconcileTool
+from remit.core.journal.commands import AskHuman, CallCode, CallTool, Command, ReconcileTool
 from remit.core.limits.tools import ToolCall
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, replace, size_bytes
 from remit.core.run.manifest import Manifest
 from remit.core.schema.json_schema import Violation
 from remit.core.secrets.seal import SECRET_EXPOSED
+from remit.core.work.orders import LIST, MADE
 from remit.kernel.authority.call_flags import people_in
 from remit.kernel.authority.outside_paths import is_path
 from remit.kernel.people.hold import UNTOLD
@@ -108,7 +109,7 @@ class Facts:
         self._complete: dict[type[Any], Callable[[RunState, Any, Kept], Arrival]] = {
             **dict.fromkeys(SPOKEN, _spoken),
             arrivals.ModelFailed: _model_failed,
-            arrivals.CodeReturned: _code_returned,
+            arrivals.CodeReturned: self._code_returned,
             arrivals.TextShown: _shown,
             reports.ModelSaid: self._answered,
             reports.ToolSaid: self._returned,
@@ -269,8 +270,20 @@ class Facts:
         for call in report.calls:
             completed, call_bound = self._proposed(state, call, kept, len(calls))
             calls, bound = (*calls, completed), bound + call_bound
-        traced = self._traced(state, calls, kept)
-        return arrivals.CodeReturned(report.command_id, calls=traced, tokens_bound=bound if report.is_shown else 0)
+        return arrivals.CodeReturned(
+            report.command_id,
+            value=stored(report.orders, kept) if report.orders else "",
+            kind=MADE if report.orders else "",
+            calls=self._traced(state, calls, kept),
+            tokens_bound=bound if report.is_shown else 0,
+        )
+
+    def _code_returned(self, state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:
+        """What code of the user returned; the list of orders is told by the gate, which knows what was looked up."""
+        command = state.commands.open.get(arrival.command_id)
+        if self._tracer is not None and isinstance(command, CallCode) and command.name == LIST:
+            arrival = replace(arrival, value=self._tracer.listed_orders)
+        return _code_returned(state, arrival, kept)
 
     def _host_proposed(self, state: RunState, report: reports.HostProposed, kept: Kept) -> Arrival:
         """A call of an agent elsewhere: one that a person has approved is taken up, any other is for the gate to judge."""

@@ -32,7 +32,7 @@ from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.graph_choice import check_room, graph_for
-from remit.orchestrate.patterns.order_graph import with_look_ups
+from remit.orchestrate.patterns.order_graph import begun_with_orders
 from remit.orchestrate.patterns.planners import check_planning, plan_for
 from remit.orchestrate.ports import Catalogue
 from remit.orchestrate.setup.foreseer import Foreseer
@@ -101,7 +101,8 @@ class Manifests:
         if entered.mode is Mode.PLAN and terms.graph is None:
             check_planning(terms.boundary, has_plan=terms.plan is not None)
             plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
-        graph = with_look_ups(terms.graph or graph_for(entered, kit, terms, plan), entered.orders)
+        graph = terms.graph or graph_for(entered, kit, terms, plan)
+        graph = begun_with_orders(graph, entered, terms.boundary, kit.tools.definitions, self._runner.clock.now_ms())
         check_room(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
