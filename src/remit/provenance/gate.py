@@ -113,7 +113,7 @@ class Gate:
         self.book = OrderBook(orders, self.tools, is_confirmed=False)
 
     def confirm(self, by: str) -> None:
-        """Take in that a person wants these orders."""
+        """Take in that a person wants these orders; `by` says who, and when."""
         assert self.book is not None, "only orders that were made are confirmed"
         self.book.is_confirmed, self.book.confirmed_by = True, by
 
@@ -219,7 +219,7 @@ class Gate:
         if by:
             return self._let_through(call, tool, arguments, approved_by=by)
         if self._is_ordered(call):
-            arguments = tuple(replace(one, bound_by=f"order {call.order}", code=None, note="") for one in arguments)
+            arguments = self._ordered(call, arguments)
         code = None if self._is_ordered(call) else self._objection(tool, arguments, len(control))
         if call.beyond and (code is None or self._is_comparing):
             code = Objection.BEYOND_ORDERS
@@ -246,6 +246,12 @@ class Gate:
 
     def _is_ordered(self, call: Call) -> bool:
         return bool(call.order) and self._is_comparing
+
+    def _ordered(self, call: Call, arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        """The arguments of an effect that equals an order: it is what supplies each of them."""
+        assert self.book is not None, "only a run with orders compares with them"
+        bound_by = self.book.name_of(call.order)
+        return tuple(replace(one, bound_by=bound_by, code=None, note="") for one in arguments)
 
     def _book_result(self, call: Call, declaration: Declaration, observation: Observation) -> None:
         """Fill the orders with a result, and note what was read that none of them lists."""

@@ -82,6 +82,11 @@ class OrderBook:
         self._literals = frozenset(_literals(orders))
         self._listed = frozenset(_listed(orders))
 
+    def name_of(self, number: int) -> str:
+        """An order as a verdict names it."""
+        confirmed = f", confirmed by {self.confirmed_by}" if self.confirmed_by else ""
+        return f"order {number} of {len(self.orders)}{confirmed}"
+
     def lists(self, tool: str) -> bool:
         """Whether an order reads with this tool, or words a text from what it returns."""
         return tool in self._listed

@@ -14,6 +14,7 @@ Rule 6: structure counts where a tool returned what it promised. An error, or a 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from remit.core.failure import Refusal
@@ -198,7 +199,8 @@ class Tracer:
     def _note_yes(self, arrival: arrivals.ApprovalGiven, turn: Turn, read: Read) -> None:
         """A person agrees: to the orders that a model made, or to a call, perhaps with other arguments."""
         if arrival.command_id == self._confirming:
-            self._gate.confirm(arrival.by)
+            moment = datetime.fromtimestamp(turn.at_ms / 1000, UTC)
+            self._gate.confirm(f"{arrival.by} at {moment:%H:%M} UTC")
         if self._manifest.host is not None:
             self._for_values.setdefault(arrival.command_id, []).append(arrival.for_values)
         if arrival.modified is not None:

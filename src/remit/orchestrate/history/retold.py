@@ -81,9 +81,9 @@ def _code(arrival: arrivals.CodeReturned, read: Read) -> Report:
             arrival.command_id, tuple(reports.SiftedCall(call, was.filtered) for call, was in sifted)
         )
     if arrival.calls or arrival.kind == MADE:
-        calls = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
+        proposed = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
         return reports.CodeProposed(
-            arrival.command_id, calls, is_shown=bool(arrival.tokens_bound), orders=read(arrival.value)
+            arrival.command_id, proposed, is_shown=bool(arrival.tokens_bound), orders=read(arrival.value)
         )
     return replace(arrival, value=read(arrival.value))
 
