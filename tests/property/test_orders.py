@@ -64,7 +64,7 @@ def test_what_is_written_is_read_back(given_orders: list[dict[str, Any]]) -> Non
 
 
 def _book(arguments: dict[str, Any]) -> OrderBook:
-    properties = {name: {} for name in (*arguments, "other")}
+    properties: dict[str, Any] = {name: {} for name in (*arguments, "other")}
     declared = declarations_of([{"name": "act", "effect": "external", "parameters": {"properties": properties}}])
     order = {"tool": "act", "args": {name: {"literal": value} for name, value in arguments.items()}}
     return OrderBook(orders_of([order]), declared, is_confirmed=True)
