@@ -23,7 +23,7 @@ from remit.core.work.graph import (
     STANDARD_RULES,
     Ask,
     Edge,
-    Feed,
+    StepInput,
     Graph,
     Node,
     NodeKind,
@@ -75,8 +75,8 @@ def begun_with_orders(
         return graph
     make = Node(_MAKE, NodeKind.MODEL, _PREPARE, visits_max=1, ask=_asked(tools, now_ms))
     text = ValueKind.TEXT
-    listed = Node(_LIST, NodeKind.DECIDE, _PREPARE, visits_max=1, code=LIST, feed=Feed(gives=text, kind=text))
-    confirm = Node(_CONFIRM, NodeKind.HUMAN, visits_max=1, prompt=CONFIRM, feed=Feed(source=_LIST))
+    listed = Node(_LIST, NodeKind.DECIDE, _PREPARE, visits_max=1, code=LIST, feed=StepInput(gives=text, kind=text))
+    confirm = Node(_CONFIRM, NodeKind.HUMAN, visits_max=1, prompt=CONFIRM, feed=StepInput(source=_LIST))
     return _chained(graph, make, *_look_ups(), listed, confirm)
 
 
