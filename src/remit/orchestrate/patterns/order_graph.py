@@ -23,12 +23,12 @@ from remit.core.work.graph import (
     STANDARD_RULES,
     Ask,
     Edge,
-    StepInput,
     Graph,
     Node,
     NodeKind,
     NodeOutcome,
     Sees,
+    StepInput,
     schema_text,
 )
 from remit.core.work.orders import CONFIRM, LIST, LOOK_UP, ORDERS_INVALID, ORDERS_MAX, Order, orders_of, reads_of
