@@ -43,7 +43,7 @@ from remit.provenance.gate_verdict import (
 )
 from remit.provenance.grounds import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
-from remit.provenance.labels import Observation, OriginPlace
+from remit.provenance.labels import Observation, OriginPlace, index_key
 from remit.provenance.leaves import LEAVES_MAX, Leaf
 from remit.provenance.order_book import OrderBook, reads_privately
 from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
