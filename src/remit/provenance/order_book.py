@@ -134,10 +134,11 @@ class OrderBook:
         )
 
     def _order_lines(self, number: str, order: Order) -> Iterator[str]:
-        condition = f"  ONLY IF {order.note!r} (nothing checks this)" if order.note else ""
         for way in ways_of(order):
-            said = ", ".join([*(self._shown(way, name, value) for name, value in way.args)])
-            yield f"{number} {way.tool} {said}{condition}{f'  ONLY IF {way.note!r} (nothing checks this)' if way is not order and way.note else ''}".rstrip()
+            said = [f"{number} {way.tool}", ", ".join(self._shown(way, name, value) for name, value in way.args)]
+            notes = dict.fromkeys(note for note in (order.note, way.note) if note)
+            said += [f" ONLY IF {note!r} (nothing checks this)" for note in notes]
+            yield " ".join(part for part in said if part)
             if way.text:
                 yield "   " + "; ".join(self._wording_shown(name, wording) for name, wording in way.text)
             number = f"{number.rstrip('.').removesuffix(' or')} or."
@@ -186,20 +187,22 @@ class OrderBook:
         self, observation: Observation, field: str, where: tuple[Where, ...], largest: str, wanted: str, origin: str
     ) -> Supplied:
         """The field of the one record that is left."""
-        groups = [group for group in observation.groups.values() if field in group.kinds]
-        if len(groups) != 1:
-            return Supplied("", f"the result has {len(groups)} groups of records with a declared field {field}", origin)
-        group = groups[0]
+        found = [
+            (group, name) for group in observation.groups.values() for name in _spellings(field) if name in group.kinds
+        ]
+        if len(found) != 1:
+            return Supplied("", f"the result has {len(found)} groups of records with a declared field {field}", origin)
+        group, name = found[0]
         if group.is_cut:
             return Supplied("", "the result has more records than are kept", origin)
-        if not supplies(group.kinds[field]) or not (not wanted or satisfies(wanted, group.kinds[field])):
-            return Supplied("", f"{field} is of kind {group.kinds[field]}, and {wanted or 'a value'} is wanted", origin)
+        if not supplies(kind := group.kinds[name]) or not (not wanted or satisfies(wanted, kind)):
+            return Supplied("", f"{field} is of kind {kind}, and {wanted or 'a value'} is wanted", origin)
         left = [record for record in group.records if all(_holds(record, one) for one in where)]
         if largest:
             left = _largest(left, largest)
         if len(left) != 1:
             return Supplied("", f"{len(left)} records fit, and one is needed", origin)
-        values = list(_each(left[0].get(field)))
+        values = list(_each(left[0].get(name)))
         if len(values) != 1:
             return Supplied("", f"the record has {len(values)} values of {field}, and one is needed", origin)
         return Supplied(canonical_json(values[0]).decode(), "", origin)
@@ -281,7 +284,7 @@ def check_orders(orders: tuple[Order, ...], tools: Mapping[str, Declaration]) ->
             if isinstance(value, Lookup):
                 declared = {field.name for field in tools[value.tool].result}
                 for field in (value.field, value.largest, *(one.field for one in value.where)):
-                    if field and field not in declared:
+                    if field and declared.isdisjoint(_spellings(field)):
                         names = ", ".join(sorted(declared)) or "it declares none"
                         raise _rejected(number, "field", field, f"a field that {value.tool} declares: {names}")
 
@@ -296,10 +299,15 @@ def _rejected(number: int, key: str, value: str, way_out: str) -> RequestRejecte
     return RequestRejected(ORDERS_INVALID, message, {"order": number, "key": key})
 
 
+def _spellings(field: str) -> tuple[str, str]:
+    """A field as it is written in an order, and as the declaration of a list has it."""
+    return field, f"{field}[]"
+
+
 def _holds(record: JsonObject, where: Where) -> bool:
     """Whether a record fulfils a condition; of several values of a field, one must."""
     wanted = kept_value(where.literal)
-    for value in _each(record.get(where.field)):
+    for value in (value for name in _spellings(where.field) for value in _each(record.get(name))):
         if where.test is Comparison.IS and _is_same(where.literal, value):
             return True
         if isinstance(value, str) and isinstance(wanted, str):
