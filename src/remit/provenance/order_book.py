@@ -9,7 +9,8 @@ Rule 5: free text points nowhere but to literals of the orders, and is blocked o
         order lists.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -19,10 +20,9 @@ from remit.core.journal.canonical import canonical_json
 from remit.core.limits.tools import Effect
 from remit.core.limits.trust import Reads
 from remit.core.record import JsonObject
-from remit.core.schema.json_text import kept_value
+from remit.core.schema.json_text import parse_json
 from remit.core.work.orders import (
     ORDERS_INVALID,
-    Change,
     Comparison,
     Exact,
     Free,
@@ -30,6 +30,7 @@ from remit.core.work.orders import (
     Literal,
     Lookup,
     Named,
+    NumberChange,
     Order,
     Template,
     Value,
@@ -46,6 +47,11 @@ from remit.provenance.payload import points_to
 
 _EMPTY: tuple[Any, ...] = ("", None, [], {})
 _SHOWN_CHARS_MAX = 80
+_CHANGES: Mapping[NumberChange, Callable[[Decimal, Decimal], Decimal]] = {
+    NumberChange.PLUS: operator.add,
+    NumberChange.MINUS: operator.sub,
+    NumberChange.TIMES: operator.mul,
+}
 
 
 class Supplied(NamedTuple):
@@ -56,7 +62,7 @@ class Supplied(NamedTuple):
     origin: str = ""
 
 
-class Match(NamedTuple):
+class OrderMatch(NamedTuple):
     """The order that an effect equals; 0 and why, where it equals none."""
 
     number: int
@@ -98,7 +104,9 @@ class OrderBook:
         elif not carried_out and digest in self._reads and self._reads[digest] is None:
             self._reads[digest] = observation
 
-    def match(self, tool: str, arguments: JsonObject, carried_out: Collection[int], *, has_unlisted: bool) -> Match:
+    def match(
+        self, tool: str, arguments: JsonObject, carried_out: Collection[int], *, has_unlisted: bool
+    ) -> OrderMatch:
         """The open order that an effect equals. `has_unlisted`: the run has read something private that no order lists."""
         why = f"no order is for {tool}"
         for number, way in self._by_tool.get(tool, ()):
@@ -107,9 +115,9 @@ class OrderBook:
                 continue
             objection = self._differs(way, arguments, has_unlisted=has_unlisted)
             if not objection:
-                return Match(number)
+                return OrderMatch(number)
             why = f"order {number}: {objection}"
-        return Match(0, why)
+        return OrderMatch(0, why)
 
     def supplied(self, value: Value, argument: str = "", tool: str = "") -> Supplied:
         """What a value of an order comes to, for this argument of this tool."""
@@ -165,10 +173,10 @@ class OrderBook:
         found = self._picked(observation, value.field, value.where, value.largest, self._wanted(tool, argument), origin)
         if not found.json or value.change is None:
             return found
-        number, by = number_of(kept_value(found.json)), number_of(kept_value(value.by))
+        number, by = number_of(parse_json(found.json)), number_of(parse_json(value.by))
         if number is None or by is None:
             return Supplied("", f"{value.field} is {found.json[:_SHOWN_CHARS_MAX]} and no number", origin)
-        return Supplied(_number_json(_changed(number, value.change, by)), "", f"{origin} {value.change} {value.by}")
+        return Supplied(_number_json(_CHANGES[value.change](number, by)), "", f"{origin} {value.change} {value.by}")
 
     def _named(self, value: Named) -> Supplied:
         observation = self._reads.get(_digest(value.tool, value.arguments))
@@ -249,7 +257,7 @@ class OrderBook:
         for slot, value in wording.slots:
             found = self.supplied(value)
             why = why or ("" if found.json else f"has a slot {slot} that is not known: {found.why}")
-            filled = kept_value(found.json) if found.json else "?"
+            filled = parse_json(found.json) if found.json else "?"
             text = text.replace(f"{{{slot}}}", filled if isinstance(filled, str) else found.json)
         return text, why
 
@@ -291,7 +299,7 @@ def check_orders(orders: tuple[Order, ...], tools: Mapping[str, Declaration]) ->
 
 def _digest(tool: str, arguments: str) -> str:
     """The hash of a call, as the gate names it."""
-    return sha256(canonical_json([tool, kept_value(arguments)])).hexdigest()
+    return sha256(canonical_json([tool, parse_json(arguments)])).hexdigest()
 
 
 def _rejected(number: int, key: str, value: str, way_out: str) -> RequestRejected:
@@ -306,7 +314,7 @@ def _spellings(field: str) -> tuple[str, str]:
 
 def _holds(record: JsonObject, where: Where) -> bool:
     """Whether a record fulfils a condition; of several values of a field, one must."""
-    wanted = kept_value(where.literal)
+    wanted = parse_json(where.literal)
     for value in (value for name in _spellings(where.field) for value in _each(record.get(name))):
         if where.test is Comparison.IS and _is_same(where.literal, value):
             return True
@@ -325,12 +333,6 @@ def _largest(records: list[JsonObject], field: str) -> list[JsonObject]:
         return [one for one, number in zip(records, numbers, strict=True) if number == max(numbers)]  # type: ignore[type-var]
     texts = [str(record.get(field, "")) for record in records]
     return [one for one, text in zip(records, texts, strict=True) if text == max(texts)]
-
-
-def _changed(number: Decimal, change: Change, by: Decimal) -> Decimal:
-    if change is Change.TIMES:
-        return number * by
-    return number + by if change is Change.PLUS else number - by
 
 
 def _number_json(number: Decimal) -> str:
@@ -357,7 +359,7 @@ def _literals(orders: tuple[Order, ...]) -> Iterator[str]:
     for order in orders:
         for value in values_of(order):
             if isinstance(value, Literal):
-                yield from map(str, _scalars(kept_value(value.json)))
+                yield from map(str, _scalars(parse_json(value.json)))
         for way in ways_of(order):
             for _, wording in way.text:
                 if isinstance(wording, Exact | Template):

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, RequestRejected, ScriptedEngine, boundary_of, tool
+from remit.core.limits.authority import Beyond, Maker
 from remit.core.run.contract import SystemResponse
+
+REACHES = [Beyond, Maker]
 
 SENT: list[tuple[str, str]] = []
 

@@ -10,13 +10,17 @@ from remit.core.work.orders import (
     ARGUMENTS_MAX,
     CONDITIONS_MAX,
     ORDERS_MAX,
+    Comparison,
     Exact,
     Literal,
+    NumberChange,
     Order,
     orders_json,
     orders_of,
     reads_of,
 )
+
+REACHES = [Comparison, NumberChange]
 
 LOOKUP = {"tool": "find", "arguments": {"n": 1}, "field": "id"}
 

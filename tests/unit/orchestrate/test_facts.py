@@ -37,8 +37,9 @@ from remit.kernel.state import RunState
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.facts.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
-from remit.orchestrate.facts.facts import CALLS_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
+from remit.orchestrate.facts.facts import CALLS_MAX, Facts
 from remit.orchestrate.facts.first_arrival import started
+from remit.orchestrate.facts.plain_facts import PROBLEMS_MAX, RETRY_AFTER_MS_MAX
 from remit.orchestrate.facts.texts import FIGURE_MAX, NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.record import JsonObject, Record
-from remit.core.schema.json_text import kept_value
+from remit.core.schema.json_text import parse_json
 
 ORDERS_INVALID = "ORDERS_INVALID"
 
@@ -46,7 +46,7 @@ class Comparison(StrEnum):
     STARTS = "starts"
 
 
-class Change(StrEnum):
+class NumberChange(StrEnum):
     """What is done to a number that was looked up."""
 
     PLUS = "plus"
@@ -78,7 +78,7 @@ class Lookup(Record, frozen=True, tag="lookup"):
     where: tuple[Where, ...] = ()
     # The field by which the largest record is picked; empty where there may be only one.
     largest: str = ""
-    change: Change | None = None
+    change: NumberChange | None = None
     # Canonical JSON of the number that the field is changed by.
     by: str = ""
 
@@ -274,13 +274,13 @@ def _read(at: _At, said: JsonObject) -> tuple[str, str]:
 
 
 def _lookup(at: _At, given: Any) -> Lookup:
-    said = at.object("lookup", given, ("tool", "arguments", "where", "pick", "field", *Change))
+    said = at.object("lookup", given, ("tool", "arguments", "where", "pick", "field", *NumberChange))
     where, pick = said.get("where", ()), said.get("pick", "only")
     if not isinstance(where, list | tuple) or len(where) > CONDITIONS_MAX:
         raise at.rejected("where", where, f"a list of at most {CONDITIONS_MAX} conditions")
     if pick != "only":
         pick = at.object("pick", pick, ("max",)).get("max")
-    changes = [Change(key) for key in Change if key in said]
+    changes = [NumberChange(key) for key in NumberChange if key in said]
     if len(changes) > 1:
         raise at.rejected("lookup", [*changes], "one of plus, minus, times")
     number = said[changes[0]] if changes else 0
@@ -344,18 +344,18 @@ def _order_json(order: Order) -> JsonObject:
 def _value_json(value: Value) -> JsonObject:
     match value:
         case Literal():
-            return {"literal": kept_value(value.json)}
+            return {"literal": parse_json(value.json)}
         case FromOrder():
             return {"order": {"number": value.number, "field": value.field}}
         case Named():
-            return {"named": {"tool": value.tool, "arguments": kept_value(value.arguments), "kind": value.kind}}
-    said: JsonObject = {"tool": value.tool, "arguments": kept_value(value.arguments), "field": value.field}
+            return {"named": {"tool": value.tool, "arguments": parse_json(value.arguments), "kind": value.kind}}
+    said: JsonObject = {"tool": value.tool, "arguments": parse_json(value.arguments), "field": value.field}
     if value.where:
-        said["where"] = [{"field": one.field, one.test.value: kept_value(one.literal)} for one in value.where]
+        said["where"] = [{"field": one.field, one.test.value: parse_json(one.literal)} for one in value.where]
     if value.largest:
         said["pick"] = {"max": value.largest}
     if value.change is not None:
-        said[value.change.value] = kept_value(value.by)
+        said[value.change.value] = parse_json(value.by)
     return {"lookup": said}
 
 

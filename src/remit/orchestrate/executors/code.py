@@ -20,7 +20,7 @@ from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
 from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Message
-from remit.core.schema.json_text import kept_value
+from remit.core.schema.json_text import parse_json
 from remit.core.work.candidate import Candidate
 from remit.core.work.orders import LIST, LOOK_UP, LOOK_UP_ID
 from remit.core.work.plan import Step
@@ -131,7 +131,7 @@ async def _propose(errand: ProposeErrand, resources: ProcessResources) -> Report
         return CodeReturned(command.id, kind=ValueKind.TEXT)
     if command.name == LOOK_UP:
         calls = [
-            ToolCall(f"{LOOK_UP_ID}{place}", tool, kept_value(text))
+            ToolCall(f"{LOOK_UP_ID}{place}", tool, parse_json(text))
             for place, (tool, text) in enumerate(errand.reads, 1)
         ]
         return CodeProposed(command.id, tuple(calls), is_shown=bool(calls), orders=errand.orders)

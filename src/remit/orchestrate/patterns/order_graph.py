@@ -67,8 +67,12 @@ Tools:
 def begun_with_orders(
     graph: Graph, request: SystemRequest, boundary: Boundary, tools: tuple[ToolDefinition, ...], now_ms: int
 ) -> Graph:
-    """The graph, begun with what its orders need; as it is where there are none to make and nothing to look up."""
+    """The graph, begun with what its orders need; as it is where there are none to make and nothing to look up.
+
+    Raises RequestRejected for orders that these tools could never carry out.
+    """
     if request.orders:
+        check_orders(request.orders, _declarations(tools))
         return _chained(graph, *_look_ups()) if reads_of(request.orders) else graph
     is_made = boundary.authority is not None and boundary.authority.orders is Maker.MODEL
     if not is_made or not any(tool.effect.is_mutating for tool in tools):

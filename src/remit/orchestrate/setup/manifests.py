@@ -26,7 +26,6 @@ from remit.kernel.results.feasible import check_named
 from remit.observe.logs import NO_RUN
 from remit.orchestrate.exchange.call_shape import check_shapes
 from remit.orchestrate.exchange.sessions import check_entries, last_run, linked_request
-from remit.orchestrate.facts.gate_facts import declared
 from remit.orchestrate.facts.intent import intent_of
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.halt_switch import Halts
@@ -39,8 +38,6 @@ from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.like_run_lookup import LikeRunLookup
 from remit.orchestrate.setup.reloaded_kit import engine_sources
 from remit.orchestrate.tenants.policies import Policies
-from remit.provenance.gate import opened_tools
-from remit.provenance.order_book import check_orders
 from remit.rerank.router import check_routing
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
@@ -130,8 +127,6 @@ class Manifests:
         manifest = manifest if principal is LOCAL else acting_for(manifest, principal, fault)
         check_tier(manifest)
         check_tools(manifest)
-        if entered.orders:
-            check_orders(entered.orders, opened_tools([declared(tool) for tool in manifest.tools]).declarations)
         check_named(manifest)
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
