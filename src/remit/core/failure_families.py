@@ -78,7 +78,7 @@ _FAMILIES: tuple[tuple[FailureCategory, Retryable, str], ...] = (
 _BEGINNINGS = {word: (category, retryable) for category, retryable, words in _FAMILIES for word in words.split()}
 
 
-def family_of(code: str) -> tuple[FailureCategory, Retryable] | None:
+def code_family(code: str) -> tuple[FailureCategory, Retryable] | None:
     """Category and retryability of a code by how it begins; None of one that no table knows."""
     known = (_BEGINNINGS.get(code[:end]) for end in range(len(code), 0, -1) if end == len(code) or code[end - 1] == "_")
     return next((row for row in known if row is not None), None)

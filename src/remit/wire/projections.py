@@ -19,10 +19,10 @@ from remit.core.record import Record, Text, size_bytes
 from remit.core.run.lifecycle import LoopState, Outcome
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Message, Role
-from remit.kernel.state import CallTrace, RunState, beneath, loop_state, pinned
+from remit.kernel.state import CallTrace, RunState, loop_state, loop_state_under, pinned
 from remit.observe.reading import Reading
-from remit.observe.steps import CANCEL, Step, StepKind
-from remit.observe.views.execution import error_of, usage_of
+from remit.observe.steps import CANCEL, PerformedStep, StepKind
+from remit.observe.views.execution import error_of, run_usage
 from remit.wire.inbound import Route, route_of
 from remit.wire.model_calls import chat_message, request_id_of
 from remit.wire.wire_records import (
@@ -80,7 +80,7 @@ def loop_entity(
         # What is under way goes on: the run pauses where it would order the next thing.
         pause_requested=is_paused and bool(state.commands.open),
         pause_requested_by=state.place.paused_by if is_paused else "",
-        state_before_pause=beneath(state).value if now.is_overlay else "",
+        state_before_pause=loop_state_under(state).value if now.is_overlay else "",
         cancelled_by=cancelled_by,
         cancelled_at=moment(cancelled_at_ms),
         user_id=manifest.request.user_id,
@@ -116,7 +116,7 @@ def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) ->
     """What is told when a run has ended: that it completed, failed or was cancelled."""
     manifest, ending = pinned(state), state.end.ending
     assert ending is not None, "the run has ended"
-    row, route, usage = ENDINGS[ending], route_of(manifest.request), usage_of(state)
+    row, route, usage = ENDINGS[ending], route_of(manifest.request), run_usage(state)
     at, request = moment(reading.ended_at_ms), manifest.request
     if row.outcome is Outcome.CANCELLED:
         return LoopCancelledEvent(
@@ -240,7 +240,7 @@ def trajectory_of(state: RunState, reading: Reading, *, text: Texts = by_digest,
 def _model_step(
     state: RunState,
     reading: Reading,
-    step: Step,
+    step: PerformedStep,
     shown: tuple[Message | ModelAnswered, ...],
     text: Texts,
     *,
@@ -263,7 +263,7 @@ def _model_step(
     )
 
 
-def _tool_step(reading: Reading, step: Step, text: Texts) -> TrajectoryStep:
+def _tool_step(reading: Reading, step: PerformedStep, text: Texts) -> TrajectoryStep:
     said = text(step.answered)
     return TrajectoryStep(
         timestamp=moment(reading.began_at_ms + step.began_ms),
