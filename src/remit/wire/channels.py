@@ -16,7 +16,7 @@ from remit.core.failure import RequestRejected
 from remit.core.journal.commands import AskPurpose
 from remit.core.record import Record
 from remit.core.run.lifecycle import LoopState
-from remit.core.run.person import is_among, is_same
+from remit.core.run.person import is_among, is_same_person
 from remit.core.run.principal import Principal, Scope
 from remit.core.run.signals import Signal, packet_id
 from remit.kernel.state import RunState, loop_state, pinned, questions
@@ -281,7 +281,7 @@ class Desk(Record, kw_only=True):
 
     def _shown(self, message: UserMessage, name: str, rest: str, groups: Sequence[str]) -> Show:
         if name == "loops":
-            own = [loop for loop in self.loops if is_same(loop.user_id, message.user_id) and not loop.is_over]
+            own = [loop for loop in self.loops if is_same_person(loop.user_id, message.user_id) and not loop.is_over]
             return Show(loops=tuple(sorted(own, key=lambda loop: loop.began_at_ms)))
         loop = self._named(rest, message, Permission.VIEW, groups) if rest else self._latest(message, ())
         return Show(loops=(loop,))
@@ -305,7 +305,7 @@ class Desk(Record, kw_only=True):
         """A loop by its id, where it exists for the sender."""
         loop = next((loop for loop in self.loops if loop.loop_id == loop_id), None)
         if loop is not None and (
-            is_same(loop.user_id, message.user_id) or self._reaches_any(message, permission, groups)
+            is_same_person(loop.user_id, message.user_id) or self._reaches_any(message, permission, groups)
         ):
             return loop
         raise RequestRejected(CHANNEL_LOOP_UNKNOWN, f"there is no loop {loop_id[:80]!r} for {message.user_id[:80]!r}")
@@ -339,7 +339,8 @@ class Desk(Record, kw_only=True):
         return [
             loop
             for loop in self.loops
-            if is_same(loop.user_id, message.user_id) and (loop.channel_type, loop.channel_id, loop.thread_id) == here
+            if is_same_person(loop.user_id, message.user_id)
+            and (loop.channel_type, loop.channel_id, loop.thread_id) == here
         ]
 
     def _has(self, message: UserMessage, permission: Permission, groups: Sequence[str]) -> bool:
