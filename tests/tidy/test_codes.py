@@ -10,8 +10,11 @@ from remit.kernel.graph.expressions import GuardFault
 from remit.kernel.graph.graph_checks import GraphFault
 from scripts.requirements import ROOT
 
-# Constants that look like codes and are names of the environment.
+# Constants that look like codes and are names of the environment, or of a stream and its buckets.
 NOT_CODES = {
+    "AGENT",
+    "AGENT_LOOPS",
+    "AGENT_TRAJECTORIES",
     "ANTHROPIC_API_KEY",
     "LC_",
     "NO_COLOR",

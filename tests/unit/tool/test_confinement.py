@@ -5,7 +5,7 @@ import pytest
 from remit.core.failure import RequestRejected
 from remit.observe.checkup import CheckState, check_isolation, check_sandbox
 from remit.tool.declare.decorator import tool
-from remit.tool.process.confinement import LIMITS, environment_for, declared_limits, variables_of
+from remit.tool.process.confinement import LIMITS, declared_limits, environment_for, variables_of
 from remit.tool.process.warden import has_own_numbers
 
 
