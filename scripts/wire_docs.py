@@ -16,10 +16,10 @@ from remit.wire.wire_records import (
     Attachment,
     ChatMessage,
     ConstructedContext,
+    ContextEvent,
     ContextSource,
     LoopCancelledEvent,
     LoopCompletedEvent,
-    LoopContextEvent,
     LoopCreatedEvent,
     LoopEntity,
     LoopFailedEvent,
@@ -180,7 +180,7 @@ EXAMPLES: Mapping[str, Record] = MappingProxyType(
         "loop_cancelled": LoopCancelledEvent(
             loop_id="loop_123", task_id="task_456", outcome="cancelled", cancelled_by="ann", cancelled_at=_LATER
         ),
-        "context_event": LoopContextEvent(
+        "context_event": ContextEvent(
             type="compaction_complete",
             loop_id="loop_123",
             iteration=7,

@@ -32,9 +32,9 @@ from remit.wire.subjects import (
 from remit.wire.wire_records import (
     AgentRequest,
     AgentResponse,
+    ContextEvent,
     LoopCancelledEvent,
     LoopCompletedEvent,
-    LoopContextEvent,
     LoopCreatedEvent,
     LoopFailedEvent,
     SignalMessage,
@@ -79,7 +79,7 @@ KINDS: Mapping[Category, type[Record]] = MappingProxyType(
         Category.LOOP_COMPLETED: LoopCompletedEvent,
         Category.LOOP_FAILED: LoopFailedEvent,
         Category.LOOP_CANCELLED: LoopCancelledEvent,
-        Category.CONTEXT_EVENT: LoopContextEvent,
+        Category.CONTEXT_EVENT: ContextEvent,
         Category.SIGNAL_MESSAGE: SignalMessage,
     }
 )

@@ -28,9 +28,9 @@ from remit.wire.model_calls import chat_message, request_id_of
 from remit.wire.wire_records import (
     AgentIdentity,
     ChatMessage,
+    ContextEvent,
     LoopCancelledEvent,
     LoopCompletedEvent,
-    LoopContextEvent,
     LoopCreatedEvent,
     LoopEntity,
     LoopFailedEvent,
@@ -168,7 +168,7 @@ def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) ->
     )
 
 
-def context_events(turn: Turn, state: RunState) -> Iterator[LoopContextEvent]:
+def context_events(turn: Turn, state: RunState) -> Iterator[ContextEvent]:
     """What became of the context of a run in a turn; the state is that after the turn.
 
     Compressing is one ruling, so its beginning and its end are told together. When an exchange of a session is over, what
@@ -179,13 +179,13 @@ def context_events(turn: Turn, state: RunState) -> Iterator[LoopContextEvent]:
     for decision in turn.decisions:
         if isinstance(decision, ContextCompressed):
             before = after + decision.tokens_saved
-            yield LoopContextEvent(
+            yield ContextEvent(
                 type=ContextEventType.COMPACTION_STARTING.value,
                 loop_id=state.run_id,
                 iteration=iteration,
                 utilization=round(before / cap, 4),
             )
-            yield LoopContextEvent(
+            yield ContextEvent(
                 type=ContextEventType.COMPACTION_COMPLETE.value,
                 loop_id=state.run_id,
                 iteration=iteration,
@@ -196,7 +196,7 @@ def context_events(turn: Turn, state: RunState) -> Iterator[LoopContextEvent]:
         elif isinstance(decision, RunEnded) and pinned(state).session is not None:
             results = [entry for entry in state.talk.context if isinstance(entry, Message) and entry.role is Role.TOOL]
             if results:
-                yield LoopContextEvent(
+                yield ContextEvent(
                     type=ContextEventType.GC_COMPLETE.value,
                     loop_id=state.run_id,
                     iteration=iteration,

@@ -22,10 +22,10 @@ from remit.wire.wire_records import (
     Attachment,
     ChatMessage,
     ConstructedContext,
+    ContextEvent,
     ContextSource,
     LoopCancelledEvent,
     LoopCompletedEvent,
-    LoopContextEvent,
     LoopCreatedEvent,
     LoopEntity,
     LoopFailedEvent,
@@ -188,7 +188,7 @@ def _fits_its_status(response: AgentResponse) -> Iterator[str]:
         yield "status=tool_call without tool_calls in its message"
 
 
-def _is_a_share(event: LoopContextEvent) -> Iterator[str]:
+def _is_a_share(event: ContextEvent) -> Iterator[str]:
     # More than the whole context can be in use before it is compacted.
     if not 0 <= event.utilization <= 100:
         yield f"utilization={event.utilization} is no share from 0 up"
@@ -310,7 +310,7 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
             _has_outcome(Outcome.CANCELLED),
             is_moment("cancelled_at"),
         ),
-        LoopContextEvent: (is_one_of("type", tuple(ContextEventType)), needs("loop_id"), _is_a_share),
+        ContextEvent: (is_one_of("type", tuple(ContextEventType)), needs("loop_id"), _is_a_share),
         AgentIdentity: (needs("did", "display_name"), is_moment("created", "updated")),
         Trajectory: (
             needs("loop_id", "start_time"),
