@@ -28,6 +28,7 @@ from remit.orchestrate.executors.errands import (
     InquiryErrand,
     JudgeErrand,
     ModelErrand,
+    PlanErrand,
     ProposeErrand,
     RetrieveErrand,
     Sender,
@@ -40,6 +41,7 @@ from remit.orchestrate.loop.halt_switch import run_scopes
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.patterns.order_graph import orders_said
 from remit.orchestrate.patterns.plan_graph import ARGUMENTS, CALL_MARK
+from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLANNER
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 
 # Gives a text in full, wherever it lives.
@@ -157,6 +159,9 @@ async def _code(live: Live, command: CallCode, fetch: Fetch) -> Errand:
         return await _look_ups(live, command, node.name, fetch)
     if command.name == LIST:
         return ProposeErrand(sender, command, node.name)
+    if command.name == PLANNER:
+        said = [child.text for child in state.children.ended if child.node == ASK_PLANNER]
+        return PlanErrand(sender, command, pinned(state).request, node.prompt, said[-1] if said else "")
     if not command.kind:
         return JudgeErrand(sender, command)
     name = node.name.removesuffix(ARGUMENTS)
