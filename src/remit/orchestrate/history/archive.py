@@ -36,7 +36,7 @@ from remit.orchestrate.executors.human import approvals_told
 from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
 from remit.orchestrate.history.repair import doubts
 from remit.orchestrate.history.replay import Audit, audit, kept_texts
-from remit.orchestrate.loop.child_runs import doubts_below, held_now, orphan_above, paused_beneath
+from remit.orchestrate.loop.child_runs import doubts_below, halted_beneath, held_now, orphan_above, paused_beneath
 from remit.orchestrate.loop.durability import listing_of, standing_after
 from remit.orchestrate.loop.halt_switch import has_met
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
@@ -131,30 +131,27 @@ class Archive:
         check_limit(limit)
         if before and await catalogue.entry(before) is None:
             raise await self.absent(before)
-        found = await catalogue.entries(
-            parent_id=None if with_children else "",
-            open_only=open_only,
-            waiting_only=waiting_only,
-            before=before,
-            limit=limit,
-        )
-        shown = list(found)
-        waiting = [entry.run_id for entry in shown if entry.waiting_for]
-        if not waiting:
-            return shown
-        # A child that is paused waits for no person, and what is above it is listed as it stands now all the same.
-        beneath = (
-            [child for name in waiting for child in await catalogue.entries(parent_id=name, open_only=True, limit=1)]
-            if limit
-            else await catalogue.entries(open_only=True)
-        )
-        above = {child.listing.parent_id for child in beneath}
-        is_above = [entry.run_id in above and bool(entry.waiting_for) for entry in shown]
-        listed = zip(shown, is_above, strict=True)
-        return [await self._as_it_waits(entry) if is_held else entry for entry, is_held in listed]
+        listed: list[RunEntry] = []
+        while True:
+            left = limit - len(listed) if limit else 0
+            found = await catalogue.entries(
+                parent_id=None if with_children else "",
+                open_only=open_only,
+                waiting_only=waiting_only,
+                before=before,
+                limit=left,
+            )
+            now = [await self._as_it_waits(entry) for entry in found]
+            listed += [entry for entry in now if entry.waiting_for or not waiting_only]
+            # Runs of a page may wait for no person any more; then more of them are looked at.
+            if len(listed) == limit or not left or len(found) < left:
+                return listed
+            before = found[-1].run_id
 
     async def _as_it_waits(self, entry: RunEntry) -> RunEntry:
-        """A run above one that waits, listed under what is asked now; it was told only what was asked first."""
+        """A run that waits, listed under what is asked now: of its children it was told only what they asked first."""
+        if not entry.waiting_for or not await self._shelf.catalogue.entries(parent_id=entry.run_id, limit=1):
+            return entry
         state = await self._read(entry.run_id)
         return entry if state is None else _listed_as(entry, state)
 
@@ -173,10 +170,22 @@ class Archive:
             made += [] if child is None else [*calls_made(child), *await self._calls_beneath(child)]
         return made
 
+    async def _alone(self, run_id: str) -> RunState | None:
+        """How a run stands by itself: with nothing done where it has no turn, None where it cannot be read."""
+        data = await self._shelf.journal.read(run_id)
+        try:
+            return fold(read_history(run_id, data)) if data else RunState()
+        except RemitError:
+            return None
+
     async def _stands(self, history: History) -> RunState:
+        """How a run stands with its children: it waits for what they ask now, and stands still for what halts them."""
         state = fold(history)
-        if state.children.held:
-            state.children.held = await held_now(state, self._read)
+        if state.children.held and state.end.ending is None:
+            halt = await halted_beneath(state, self._alone)
+            state.children.held = await held_now(state, self._alone)
+            if halt is not None and waiting_for(state) is None:
+                state.place.halted = halt
         return state
 
     async def root(self, run_id: str) -> str:
@@ -404,9 +413,11 @@ class Archive:
 
 def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:
     """The entry of a run that waits, with the code of what it and its children ask now."""
-    if entry.waiting_for in ("", HALTED) or (code := waiting_for(state)) is None:
+    if entry.waiting_for in ("", HALTED):
         return entry
-    return replace(entry, waiting_for=code.value)
+    if (code := waiting_for(state)) is not None:
+        return replace(entry, waiting_for=code.value)
+    return replace(entry, waiting_for="" if state.place.halted is None else HALTED)
 
 
 def _nothing_of(name: str, *findings: Finding) -> Verification:
