@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 # How a run stands that rests although no person paused it, and that no process drives.
 PAUSED, OPEN, LEFT = "paused", "open", "left"
+_STANDS = {
+    PAUSED: "is paused; release it with: remit signal {run_id} resume",
+    LEFT: "is driven by no process; go on with: remit resume {run_id}",
+}
+_ELSEWHERE = "goes on in another process"
 # Longer than any line that a person writes; more on one line is a text that was made to be long.
 LINE_CHARS_MAX = 4_096
 
@@ -101,9 +106,5 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
             terminal.remark(
                 f"{run} waits for run {paused}, which is paused; release it with: remit signal {paused} resume"
             )
-    elif status == PAUSED:
-        terminal.remark(f"{run} is paused; release it with: remit signal {response.run_id} resume")
-    elif status == LEFT:
-        terminal.remark(f"{run} is driven by no process; go on with: remit resume {response.run_id}")
     elif status:
-        terminal.remark(f"{run} goes on in another process")
+        terminal.remark(f"{run} {_STANDS.get(status, _ELSEWHERE).format(run_id=response.run_id)}")
