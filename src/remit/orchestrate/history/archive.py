@@ -20,7 +20,7 @@ from remit.core.run.approval import Approval
 from remit.core.run.contract import ToolCallMade
 from remit.core.run.halt import HALTED, HALTS, HaltScope
 from remit.core.run.manifest import Source
-from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN
+from remit.core.run.signals import PACKET_AMBIGUOUS, PACKET_MARK, never_asked
 from remit.kernel.state import RunState, loop_state, pinned, waiting_for
 from remit.observe.history import History, fold, read_history
 from remit.observe.people.packets import GROUP_MARK, grouped, too_late
@@ -43,7 +43,6 @@ from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
 from remit.orchestrate.setup.kits import changed_sources
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
-PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
 EXPORT_UNSIGNED = "EXPORT_UNSIGNED"
 
 LAST = "last"
@@ -267,16 +266,17 @@ class Archive:
         if not found:
             if (late := await self.settled(entry.run_id, command_id if mark else "")) is not None:
                 raise late
-            what = f"asks nothing under {command_id[:_NAME_CHARS_MAX]!r}" if mark else "asks nothing"
-            message = f"run {entry.run_id} {what}; `remit approvals` lists what is asked"
-            raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:_NAME_CHARS_MAX]})
+            raise never_asked(entry.run_id, command_id if mark else "")
         if len(found) > 1:
             raise _ambiguous(PACKET_AMBIGUOUS, "questions are open in", name, [approval.id for approval in found])
         return found[0]
 
     async def settled(self, run_id: str, command_id: str = "") -> RequestRejected | None:
-        """What became of a question that a run, or one beneath it, asks no more, in words; None where there was none."""
-        for name in await self.family(run_id):
+        """What became of a question that a run asks no more, in words; None where there was none.
+
+        Where none is named, of the last one that the run, or one beneath it, asked.
+        """
+        for name in [run_id] if command_id else await self.family(run_id):
             with suppress(InvariantBroken):  # One that cannot be read, or is not there, tells nothing.
                 if (late := too_late(name, (await self.history(name)).turns, command_id)) is not None:
                     return late
