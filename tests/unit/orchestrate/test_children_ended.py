@@ -10,6 +10,7 @@ from remit.core.journal.arrivals import CancelRequested
 from remit.core.run.contract import RUN_OPEN
 from remit.core.run.halt import HALTED
 from remit.core.run.signals import Signal
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.child_runs import halted_beneath, held_now
@@ -18,7 +19,6 @@ from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import (
     STORES,
-    ScriptedEngine,
     approval,
     calls,
     helper,
