@@ -315,10 +315,14 @@ class Archive:
             began = history.turns[0].arrival
             assert isinstance(began, RunStarted), "a run that can be read begins with its start"
             ending = Ending(entry.ending) if entry.ending in set(Ending) else None
-            state = loop_state(await self._stands(history)) if ending is None else ENDINGS[ending].loop_state
+            if ending is not None:
+                return began.manifest.role.value, ENDINGS[ending].loop_state.value
+            state = await self._stands(history)
         except RemitError:
             return "", ""
-        return began.manifest.role.value, state.value
+        # One that is listed as open although its turns end it is not shown as what it is not.
+        is_misled = state.end.ending is not None and not entry.ending
+        return began.manifest.role.value, "" if is_misled else loop_state(state).value
 
     async def verify(self, run_id: str, signer: str | None = None) -> Verification:
         """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""
@@ -333,7 +337,8 @@ class Archive:
         if not found.ok or entry is None or entry.turns != len(data) or _is_listed_truly(entry, data):
             return found
         message = (
-            f"run {run_id} is listed as {entry.ending or entry.waiting_for or 'open'}, which is not what its turns say"
+            f"run {run_id} is listed as {entry.ending or entry.waiting_for or 'open'}, which is not what its turns say;"
+            " `remit rebuild` lists it anew"
         )
         return replace(found, findings=(*found.findings, Finding(Fault.INDEX_DIFFERS, message)))
 
@@ -357,6 +362,9 @@ class Archive:
             found = tuple(Finding(Fault.HALTS_ALTERED, f"the journal of halts: {one}") for one in wrong)
             yield _nothing_of(HALTS, *found)
         lost = await self._shelf.log.losses()
+        for run_id in lost.unlisted:
+            message = f"run {run_id} is kept and not listed, so that no reader sees it; `remit rebuild` lists it again"
+            yield _nothing_of(run_id, Finding(Fault.INDEX_DIFFERS, message))
         for run_id in lost.missing:
             message = f"run {run_id} was signed for and is gone, and was not deleted: it was taken out of the store"
             yield _nothing_of(run_id, Finding(Fault.RUN_GONE, message))
