@@ -135,7 +135,7 @@ def _index(home: Path) -> Check:
         refuse_cleared(home, connection)
         wrong = ill_listed(Reader(connection, path))
     if wrong:
-        seen = f"{wrong} runs are kept and not listed, or listed as open although they ended"
+        seen = f"{wrong} runs are kept and not listed, or not as what they are"
         return Check("store.index", CheckState.PROBLEM, f"{INDEX_LOST}: {seen}", "remit rebuild", INDEX_LOST)
     return Check("store.index", CheckState.OK, "every run that was signed for is listed")
 

@@ -23,6 +23,7 @@ from remit.core.journal.storage import (
     Warrant,
 )
 from remit.orchestrate.ports import Catalogue, Journal
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens a journal that is empty, with its catalogue, and closes them afterwards.
@@ -303,7 +304,7 @@ async def a_refused_turn_leaves_no_head(open_catalogue: OpenCatalogue) -> None:
         assert await catalogue.last_head("run") is None, "the head of a refused turn was kept"
 
 
-CATALOGUE_CHECKS: Sequence[CatalogueCheck] = (
+CATALOGUE_CHECKS: Sequence[CatalogueCheck] = in_words(
     an_unknown_run_has_no_entry,
     an_entry_says_what_the_listing_said,
     an_entry_counts_turns,

@@ -19,6 +19,7 @@ from remit.orchestrate.executors.reports import Report, ToolBroke, ToolSaid
 from remit.orchestrate.loop.claims import PerformerLost
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Dispatch
+from remit.testing.conformance.in_words import in_words
 
 # Performs a command, wherever the dispatch has it performed.
 Perform = Callable[[Command], Awaitable[Report]]
@@ -312,7 +313,7 @@ async def _until(condition: Callable[[], bool], otherwise: str) -> None:
         raise AssertionError(otherwise) from None
 
 
-DISPATCH_CHECKS: Sequence[DispatchCheck] = (
+DISPATCH_CHECKS: Sequence[DispatchCheck] = in_words(
     a_command_is_performed_once_and_reported_once,
     many_are_performed_beside_each_other,
     what_is_under_way_is_not_begun_again,

@@ -15,6 +15,7 @@ from remit.core.journal.signing import Signer, sign_head
 from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Losses, SignedHead, Warrant
 from remit.core.record import replace
 from remit.orchestrate.ports import HeadLog, Journal
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens a journal that is empty, with its log, and closes them afterwards.
@@ -140,7 +141,7 @@ async def what_nobody_signed_is_not_lost(open_log: OpenHeadLog) -> None:
         assert lost == Losses(), f"no head was signed for what is not here, and lost is {lost}"
 
 
-HEAD_LOG_CHECKS: Sequence[HeadLogCheck] = (
+HEAD_LOG_CHECKS: Sequence[HeadLogCheck] = in_words(
     an_unknown_run_was_never_signed,
     a_head_is_logged_before_its_turn_is_told_of,
     what_is_whole_is_in_no_doubt,

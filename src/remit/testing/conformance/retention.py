@@ -30,6 +30,7 @@ from remit.core.limits.quota import NEVER_MS, Committed, Limit, Period, Reservat
 from remit.core.record import digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens an empty store that has a key and goes by this clock, and closes it afterwards.
@@ -312,7 +313,7 @@ async def a_collection_takes_texts_and_answers_that_nobody_needs(open_store: Ope
         assert pending == [waiting], f"entry {waiting} was not heard, and {pending} wait"
 
 
-RETENTION_CHECKS: Sequence[RetentionCheck] = (
+RETENTION_CHECKS: Sequence[RetentionCheck] = in_words(
     deleting_what_nobody_started_removes_nothing,
     a_deleted_run_is_gone_with_all_that_was_kept_of_it,
     a_run_goes_with_all_beneath_it,

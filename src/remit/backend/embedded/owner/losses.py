@@ -27,16 +27,17 @@ _WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs 
 _HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'runs'"
 _HELD = "SELECT 1 FROM turns WHERE run_no <> ? LIMIT 1"
 _LISTED = "SELECT 1 FROM runs LIMIT 1"
-# A run that began is listed with the moment and the mode; only the journal of halts is kept without.
-_LISTED_WHOLE = "SELECT 1 FROM runs WHERE started_at_ms IS NOT NULL AND mode <> '' LIMIT 1"
+# A run is listed from its first turn on; only the journal of halts is kept without.
+_LISTED_WHOLE = "SELECT 1 FROM runs WHERE started_at_ms IS NOT NULL LIMIT 1"
 _UNLISTED = (
-    "SELECT run_id FROM runs WHERE (started_at_ms IS NULL OR mode = '') AND run_id <> ?"
+    "SELECT run_id FROM runs WHERE started_at_ms IS NULL AND run_id <> ?"
     " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no)"
 )
-# A run whose end was signed, and that is listed as open.
-_LISTED_OPEN = (
-    "SELECT run_id FROM runs WHERE ending = '' AND started_at_ms IS NOT NULL AND mode <> ''"
-    " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no AND heads.ending <> '')"
+# A run that was signed for and is listed in no mode, or as open although its end was signed.
+_ILL_LISTED = (
+    "SELECT run_id FROM runs WHERE started_at_ms IS NOT NULL"
+    " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no"
+    " AND (runs.mode = '' OR runs.ending = '' AND heads.ending <> ''))"
 )
 
 
@@ -82,8 +83,8 @@ def losses_in(reader: Reader, log: HeadsLog) -> Losses:
 
 
 def ill_listed(reader: Reader) -> int:
-    """How many runs are not listed although they were signed for, or are listed as open although their end was."""
-    return len(reader.rows(_UNLISTED, (HALTS,))) + len(reader.rows(_LISTED_OPEN))
+    """How many runs that were signed for are not listed, or not as what was signed."""
+    return len(reader.rows(_UNLISTED, (HALTS,))) + len(reader.rows(_ILL_LISTED))
 
 
 def is_log_lost(home: Path, connection: sqlite3.Connection) -> bool:
