@@ -226,7 +226,7 @@ def test_a_store_whose_newest_run_was_deleted_on_purpose_has_nothing_without_a_n
     assert [row["run_id"] for row in desk.say("runs", "--json").rows] == [kept]
 
 
-@pytest.mark.parametrize("blanked", ["started_at_ms = NULL", "mode = ''"])
+@pytest.mark.parametrize("blanked", ["started_at_ms = NULL", "ending = ''"])
 def test_a_run_of_which_the_list_says_nothing_is_told_by_doctor_and_verify_until_it_is_listed_again(
     desk: Desk, blanked: str
 ) -> None:

@@ -33,11 +33,10 @@ _UNLISTED = (
     "SELECT run_id FROM runs WHERE started_at_ms IS NULL AND run_id <> ?"
     " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no)"
 )
-# A run that was signed for and is listed in no mode, or as open although its end was signed.
+# A run that is listed as open although its end was signed.
 _ILL_LISTED = (
-    "SELECT run_id FROM runs WHERE started_at_ms IS NOT NULL"
-    " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no"
-    " AND (runs.mode = '' OR runs.ending = '' AND heads.ending <> ''))"
+    "SELECT run_id FROM runs WHERE started_at_ms IS NOT NULL AND ending = ''"
+    " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no AND heads.ending <> '')"
 )
 
 
