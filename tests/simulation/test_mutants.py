@@ -58,17 +58,19 @@ SEEDS = 3000
 
 # Where mutants that few worlds notice were found. These worlds are looked at first, and all others if they have changed.
 FOUND_AT: Mapping[str, int] = {
-    "a proposal of a tool that nobody knows is forgotten": 139,
-    "a proposal with invalid arguments is forgotten": 1074,
+    "a delegation that was refused is forgotten": 374,
+    "a proposal of a tool that nobody knows is forgotten": 232,
+    "a proposal with invalid arguments is forgotten": 505,
     "a resumed plan begins its step anew": 893,
+    "a timeout that is reported again is doubted again": 210,
     "a tool that failed within counts as one that did nothing": 238,
     "a turn counts what the fold does not": 45,
     "a vote is won by whoever was first": 83,
     "an unknown effect is forgotten": 499,
-    "calls of one answer see the same untouched budget": 132,
+    "calls of one answer see the same untouched budget": 228,
     "one outcome is heard as that of every call": 1471,
     "what a child left undone is forgotten": 856,
-    "what is unsafe is refused like anything else": 228,
+    "what is unsafe is refused like anything else": 492,
     "who has approved may approve again": 1116,
 }
 
