@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from remit.agents.agent_requests import check_settings, grammar_of, instructions, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_text, instructions, output_of, request_of
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, refuse_inside_a_loop, run_or_cancel
@@ -36,7 +36,16 @@ from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.exchange.sessions import Session, SessionState
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import CALLER, Run, Streaming, answer, approval, cancellation, refuse, rejection
+from remit.orchestrate.run_handle import (
+    CALLER,
+    Run,
+    Streaming,
+    answer,
+    approval,
+    cancellation,
+    refuse_answer,
+    rejection,
+)
 from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
@@ -81,7 +90,7 @@ class AgentLoop:
             opened,
             tools_of(tools),
             system_prompt,
-            grammar_of(grammar),
+            grammar_text(grammar),
             max_tokens,
             max_tool_iterations,
             stream,
@@ -281,7 +290,7 @@ class AgentLoop:
         except RequestRejected as error:
             if error.code != NOTHING_OPEN:
                 raise
-            await refuse(system, str(said.payload["packet_id"]), error)
+            await refuse_answer(system, str(said.payload["packet_id"]), error)
         await answer(system, exchange.run_id, said, exchange.kit)
         await exchange.finish()
         await self._refresh(system)

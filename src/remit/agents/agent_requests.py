@@ -33,7 +33,7 @@ def output_of(schema: SchemaSource[Any], *, grammar: str, repair: bool, strict: 
     return OutputContract(object_schema(schema), grammar or None, repair, strict)
 
 
-def grammar_of(source: Path | str) -> str:
+def grammar_text(source: Path | str) -> str:
     """The grammar in a file, where a path or the name of one is given; else the text itself."""
     is_name = isinstance(source, str) and "\n" not in source and source.endswith((".gbnf", ".lark"))
     if not isinstance(source, Path) and not is_name:

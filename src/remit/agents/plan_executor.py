@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from remit.agents.plan_parts import StepWork, parts_of
+from remit.agents.plan_parts import StepWork, executor_parts
 from remit.agents.single_runs import CallLoop, SingleRuns
 from remit.agents.terms import GoalSource, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
@@ -35,8 +35,8 @@ from remit.observe.views.event_log import EventLog, Telling
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.patterns.plan_graph import RUN_THE_PLAN, finished_steps
-from remit.orchestrate.patterns.planners import PLANNER_FAILED, Planner, check_policy, plan_of
-from remit.orchestrate.patterns.step_values import read
+from remit.orchestrate.patterns.planners import PLANNER_FAILED, Planner, check_policy, given_plan
+from remit.orchestrate.patterns.step_values import read_value
 from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import Kit, Terms
 
@@ -84,7 +84,7 @@ class PlanExecutor(CallLoop[PlanResult]):
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
-        self._parts = parts_of(handlers)
+        self._parts = executor_parts(handlers)
         check_policy(policy)
         if planner is not None and not callable(getattr(planner, "create_plan", None)):
             message = f"a {type(planner).__name__} is no planner: it lacks create_plan()"
@@ -129,7 +129,7 @@ class PlanExecutor(CallLoop[PlanResult]):
         return await self._runs.resume(run_id, self._kit_for, before=_expect_plan)
 
     def _terms_of(self, plan: ExecutionPlan | Sequence[Step] | None) -> Terms:
-        return replace_parts(self._terms, plan=None if plan is None else plan_of(plan))
+        return replace_parts(self._terms, plan=None if plan is None else given_plan(plan))
 
     def _request(self, prompt: str) -> SystemRequest:
         told = (system_message(self._system_prompt),) if self._system_prompt else ()
@@ -157,6 +157,8 @@ async def _expect_plan(system: System, run_id: str) -> None:
 
 async def _read(system: System, response: SystemResponse) -> PlanResult:
     state = await system.state_of(response.run_id)
-    outputs = {name: read(output.kind, await system.text(output.text)) for name, output in state.result.outputs.items()}
+    outputs = {
+        name: read_value(output.kind, await system.text(output.text)) for name, output in state.result.outputs.items()
+    }
     usages = {name: sum_usage(child.usage for child in state.children.ended if child.node == name) for name in outputs}
     return PlanResult(finished_steps(pinned(state).graph, outputs, usages), pinned(state).plan, response)

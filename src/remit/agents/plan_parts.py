@@ -32,7 +32,7 @@ from remit.orchestrate.patterns.handlers import (
     RetrieveHandler,
     ToolHandler,
     ValidateHandler,
-    unusable,
+    unusable_handler,
 )
 from remit.orchestrate.patterns.plan_graph import STEP_MARK
 from remit.orchestrate.patterns.structured_graph import structured_graph
@@ -63,7 +63,7 @@ class Parts:
     filters: Mapping[str, ToolCallFilter]
 
 
-def parts_of(given: Mapping[str, StepWork]) -> Parts:
+def executor_parts(given: Mapping[str, StepWork]) -> Parts:
     """The parts of a plan executor; raises RequestRejected for what could do no step."""
     handed: object = given
     if not isinstance(handed, Mapping) or not all(isinstance(type_of_step, str) for type_of_step in handed):
@@ -85,7 +85,7 @@ def parts_of(given: Mapping[str, StepWork]) -> Parts:
             filters |= dict(handler.filters or {})
         else:
             # A handler that lacks its engine or its tools is code that says so.
-            code[f"{STEP_MARK}{type_of_step}"] = unusable(handler) or handler
+            code[f"{STEP_MARK}{type_of_step}"] = unusable_handler(handler) or handler
     return Parts(handlers, engines, Registry(tools.values()), code, filters)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from remit.agents.agent_requests import check_settings, grammar_of, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_text, object_schema, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, terms_of
@@ -28,13 +28,13 @@ from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.usage import TokenUsage
 from remit.core.work.graph import Ask, schema_text
 from remit.inference.engine import Engine
-from remit.kernel.results.votes import answers_of
+from remit.kernel.results.votes import voting_answers
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.facade import System
-from remit.orchestrate.patterns.graph_choice import check_room
+from remit.orchestrate.patterns.graph_choice import check_graph_fits
 from remit.orchestrate.patterns.handlers import PatternHandler
 from remit.orchestrate.patterns.redundant_graph import (
     REPLICAS_DEFAULT,
@@ -115,7 +115,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         home: Path | str | None = None,
     ) -> None:
         shape, opened = object_schema(schema), engine_of(engine)
-        grammar = grammar_of(grammar)
+        grammar = grammar_text(grammar)
         self.config = RedundantConfig(opened, system_prompt, shape, grammar, n, voting, max_tokens, observer)
         # Beside each other only where the model can be asked several things at once.
         at_once = parallel and opened.model_info().calls_at_once > 1
@@ -138,7 +138,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         self._runs = SingleRuns(_reading(schema), system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
-        check_room(self.as_step().graph, self.terms)
+        check_graph_fits(self.as_step().graph, self.terms)
 
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """Ask N times, and count. A caller that stops waiting for it cancels the run and every replica."""
@@ -235,6 +235,6 @@ def _reading(schema: SchemaSource[T]) -> Read[RedundantResult[T]]:
 async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], int]:
     """The answers that were voted on in a run, in the order in which they were asked for, and how many failed."""
     children = (await system.state_of(run_id)).children.ended
-    answers = answers_of(children)
+    answers = voting_answers(children)
     texts = tuple([await system.text(child.text) for child in answers])
     return texts, len(children) - len(answers)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from remit.agents.agent_requests import check_settings, grammar_of, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_text, object_schema, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
@@ -72,7 +72,7 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
             tools_of(tools),
             system_prompt,
             object_schema(schema),
-            grammar_of(grammar),
+            grammar_text(grammar),
             max_tokens,
             stream,
             observer,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from remit.core.failure_families import FailureCategory, Retryable, family_of
+from remit.core.failure_families import FailureCategory, Retryable, code_family
 from remit.core.record import JsonObject, Record
 from remit.core.run.lifecycle import LifecycleState, LoopState, Outcome
 
@@ -469,4 +469,4 @@ def failure_named(code: str) -> Failure:
     if code in set(Refusal):
         return Failure(code, REFUSALS[Refusal(code)].category, Retryable.NO)
     known = failure_of(Ending(code)) if code in set(Ending) else None
-    return known or Failure(code, *(family_of(code) or (_ORCHESTRATION, _NO)))
+    return known or Failure(code, *(code_family(code) or (_ORCHESTRATION, _NO)))

@@ -11,7 +11,7 @@ import pytest
 
 from remit import PlanExecutor, Step
 from remit.adapters.cli.commands.run import ModeName, RouterName
-from remit.assemble import opened, settings_of
+from remit.assemble import opened_system, settings_of
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.arrivals import CancelRequested
@@ -297,7 +297,7 @@ def test_a_plan_of_functions_is_refused_and_stays_open_while_the_others_go_on(de
             working.set()
             await asyncio.Event().wait()
 
-        async with opened(settings_of(home=desk.home)) as system:
+        async with opened_system(settings_of(home=desk.home)) as system:
             task = asyncio.create_task(PlanExecutor({"think": think}, system=system).execute([Step("a", "think", "x")]))
             await working.wait()
             run_id = next(run.run_id for run in await system.archive.runs() if run.run_id != first)

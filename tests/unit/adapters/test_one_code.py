@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from remit import AgentLoop, PlanExecutor, RedundantLoop, SpecializedLoop
-from remit.assemble import opened, settings_of
+from remit.assemble import opened_system, settings_of
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import RemitError
 from remit.core.record import JsonObject
@@ -202,7 +202,7 @@ def codes_at(desk: Desk, run_id: str, packet: str, expected: Mapping[str, str]) 
             for name, door in DOORS[verb].items():
                 if name in (*PATTERNS, WORDS) and expected[verb] not in OF_PATTERNS:
                     continue
-                async with opened(settings_of(home=desk.home)) as system:
+                async with opened_system(settings_of(home=desk.home)) as system:
                     found[verb, name] = await code_at(door, Met(desk, run_id, packet, system))
 
     asyncio.run(story())
@@ -245,7 +245,7 @@ def test_an_answer_that_names_no_question_has_one_code_where_none_is_asked(
     run_id = stands(desk)
 
     async def story() -> str:
-        async with opened(settings_of(home=desk.home)) as system:
+        async with opened_system(settings_of(home=desk.home)) as system:
             return await code_at(unnamed, Met(desk, run_id, "", system))
 
     said = [line(verb, "{run}")(Met(desk, run_id, "", None)) for verb in ("approve", "reject")]
@@ -302,7 +302,10 @@ def test_an_answer_to_a_guarded_run_has_one_code_whatever_the_door(desk: Desk, c
     found: dict[str, str] = {}
 
     async def story() -> None:
-        async with opened(settings_of(home=desk.home)) as system, opened(settings_of(home=desk.home)) as other:
+        async with (
+            opened_system(settings_of(home=desk.home)) as system,
+            opened_system(settings_of(home=desk.home)) as other,
+        ):
             guard, numbers = system.guard(), {"never": "9.9"}
 
             async def said(**operation: object) -> JsonObject:

@@ -25,9 +25,9 @@ from remit import (
     tool,
 )
 from remit.agents.plan_executor import RUN_NO_PLAN, PlanResult
-from remit.agents.plan_parts import parts_of
+from remit.agents.plan_parts import executor_parts
 from remit.agents.workplace import LOOP_RUNNING
-from remit.assemble import opened, settings_of, system_in_memory
+from remit.assemble import opened_system, settings_of, system_in_memory
 from remit.context.evidence_message import ContextBuilder
 from remit.context.fts import Document, DocumentIndex
 from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
@@ -1013,7 +1013,7 @@ async def left_in_the_middle(home: Path) -> str:
         working.set()
         await asyncio.Event().wait()
 
-    async with opened(settings_of(home=home)) as system:
+    async with opened_system(settings_of(home=home)) as system:
         plan = [Step("a", "shout", "x"), Step("b", "wait"), Step("c", "shout")]
         task = asyncio.create_task(executor({"shout": shout, "wait": wait}, system).execute(plan))
         await working.wait()
@@ -1025,7 +1025,7 @@ async def left_in_the_middle(home: Path) -> str:
 def test_a_plan_of_functions_is_not_resumed_where_they_are_not_and_stays_open(tmp_path: Path) -> None:
     async def story() -> None:
         run_id = await left_in_the_middle(tmp_path)
-        async with opened(settings_of(home=tmp_path)) as system:
+        async with opened_system(settings_of(home=tmp_path)) as system:
             for _ in range(2):
                 with pytest.raises(RequestRejected) as refused:
                     await system.resume(run_id)
@@ -1045,7 +1045,7 @@ def test_a_step_is_not_approved_where_its_plan_cannot_go_on_but_may_be_rejected_
         assert asked.response.waiting_for is not None
         run_id, (packet_id,) = asked.response.run_id, asked.response.waiting_for.packet_ids
         tools = Kit({}, Registry([keep]))
-        async with opened(settings_of(home=tmp_path)) as system:
+        async with opened_system(settings_of(home=tmp_path)) as system:
             with pytest.raises(RequestRejected) as refused:
                 await system.signal(signal(Signal.APPROVE, run_id, packet_id=packet_id), kit=tools)
             assert refused.value.code == RUN_PARTS_MISSING
@@ -1066,8 +1066,8 @@ def test_a_kit_that_did_not_suffice_does_not_stand_in_the_way_of_the_right_one(t
         assert asked.response.waiting_for is not None
         run_id, (packet_id,) = asked.response.run_id, asked.response.waiting_for.packet_ids
         yes = signal(Signal.APPROVE, run_id, packet_id=packet_id)
-        parts = parts_of(KEEPERS)
-        async with opened(settings_of(home=tmp_path)) as system:
+        parts = executor_parts(KEEPERS)
+        async with opened_system(settings_of(home=tmp_path)) as system:
             with pytest.raises(RequestRejected):
                 await system.signal(yes, kit=Kit({}, parts.tools))
             await system.signal(yes, kit=Kit(parts.engines, parts.tools, parts.code, handlers=parts.handlers))

@@ -12,7 +12,7 @@ from remit.core.run.usage import TokenUsage
 from remit.core.work.graph import Node, NodeKind
 from remit.kernel.budget.spend import (
     at_least,
-    exhausted,
+    end_exhausted,
     iterations_exhausted,
     lacking,
     model_charges,
@@ -156,7 +156,7 @@ def test_a_model_without_a_known_price_is_never_called() -> None:
 def test_exhaustion_names_the_dimension_what_is_spent_and_the_cap() -> None:
     tally = Run(manifest_of(budget=Budget(tool_calls=2))).tally()
     tally.left[CALLS] -= 1
-    assert exhausted(tally, Dimension.TOOL_CALLS, 5) == "exhausted"
+    assert end_exhausted(tally, Dimension.TOOL_CALLS, 5) == "exhausted"
     assert tally.message == "tool_calls: 1 spent or reserved and 5 wanted exceed tool_calls_max=2"
 
 

@@ -17,8 +17,8 @@ from remit.orchestrate.patterns.planners import (
     PLANNER_FAILED,
     StaticPlanner,
     check_policy,
+    given_plan,
     plan_for,
-    plan_of,
 )
 from tests.unit.orchestrate.house import request
 from tests.unit.orchestrate.stage import play
@@ -116,7 +116,7 @@ def test_a_planner_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
 
 
 def test_steps_alone_are_a_plan() -> None:
-    assert plan_of([Step("a", "b")]) == ExecutionPlan((Step("a", "b"),))
+    assert given_plan([Step("a", "b")]) == ExecutionPlan((Step("a", "b"),))
 
 
 @pytest.mark.req("0.33")

@@ -21,7 +21,7 @@ LogFormat: TypeAlias = Literal["text", "json"]
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Common:
+class CommonOptions:
     """The options of every command."""
 
     home: Annotated[
@@ -40,7 +40,7 @@ class Common:
         return settings_of(home=self.home)
 
 
-COMMON = Common()
+COMMON = CommonOptions()
 
 # The engine that needs nothing but this machine.
 LOCAL = "local"

@@ -15,17 +15,17 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
-from remit.backend.embedded.disk.database import DATABASE, WAL, Reader, connect_to_read
+from remit.backend.embedded.disk.database import DATABASE, WAL, ReadConnection, connect_to_read
 from remit.backend.embedded.disk.disk_failures import (
     DATABASE_ERRORS,
     FULL,
     INDEX_LOST,
     NOT_FOUND,
     NOT_TRUSTED,
-    unusable,
+    store_unusable,
 )
 from remit.backend.embedded.disk.permissions import weaknesses, weaknesses_inside
-from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, version_of
+from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, schema_version
 from remit.backend.embedded.head_log import HEADS_LOG, HeadsLog
 from remit.backend.embedded.owner.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.owner.losses import ill_listed, losses_in, refuse_cleared, refuse_emptied
@@ -107,10 +107,10 @@ def _log(home: Path) -> Check:
     path = home / DATABASE
     refuse_emptied(home)
     with closing(connect_to_read(path)) as connection:
-        if not version_of(connection, path):
+        if not schema_version(connection, path):
             return Check("store.log", CheckState.OK, "nothing was signed yet")
         refuse_cleared(home, connection)
-        lost = losses_in(Reader(connection, path), HeadsLog(home))
+        lost = losses_in(ReadConnection(connection, path), HeadsLog(home))
     if lost.is_log_lost:
         seen = f"{HEADS_LOG} is gone or empty, although heads of this store were signed"
         way_out = "put back a copy of it; `remit verify --all` says more"
@@ -130,10 +130,10 @@ def _index(home: Path) -> Check:
     """Whether the list of runs agrees with what was signed; whether it tells what the turns say, `remit verify` proves."""
     path = home / DATABASE
     with closing(connect_to_read(path)) as connection:
-        if not version_of(connection, path):
+        if not schema_version(connection, path):
             return Check("store.index", CheckState.OK, "nothing is listed yet")
         refuse_cleared(home, connection)
-        wrong = ill_listed(Reader(connection, path))
+        wrong = ill_listed(ReadConnection(connection, path))
     if wrong:
         seen = f"{wrong} runs are kept and not listed, or not as what they are"
         return Check("store.index", CheckState.PROBLEM, f"{INDEX_LOST}: {seen}", "remit rebuild", INDEX_LOST)
@@ -144,7 +144,7 @@ def _contents(home: Path) -> Check:
     path = home / DATABASE
     with closing(connect_to_read(path)) as connection:
         try:
-            version = version_of(connection, path)
+            version = schema_version(connection, path)
             refuse_later_version(version, path)
             runs, opened, waiting = 0, 0, 0
             if version:
@@ -155,7 +155,7 @@ def _contents(home: Path) -> Check:
                 )
                 runs, opened, waiting = (amount or 0 for amount in connection.execute(query).fetchone())
         except DATABASE_ERRORS as error:
-            raise unusable(error, path) from error
+            raise store_unusable(error, path) from error
     size_bytes = sum((home / name).stat().st_size for name in (DATABASE, WAL, HEADS_LOG) if (home / name).exists())
     seen = f"{home}: {runs} runs, {opened} open, {waiting} wait for a person; {size_bytes / 1e6:.1f} MB"
     if version < len(MIGRATIONS):
@@ -174,9 +174,9 @@ def _whole(path: Path) -> Check:
         try:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         except DATABASE_ERRORS as error:
-            raise unusable(error, path) from error
+            raise store_unusable(error, path) from error
     if found != "ok":
-        raise unusable(sqlite3.DatabaseError(str(found)), path)
+        raise store_unusable(sqlite3.DatabaseError(str(found)), path)
     return Check("store.whole", CheckState.OK, "every page is where it belongs")
 
 
@@ -222,7 +222,7 @@ def _free(home: Path) -> Check:
     try:
         free_bytes = shutil.disk_usage(folder).free
     except OSError as error:
-        seen, code = f"{folder}: {error.strerror}", unusable(error, folder).code
+        seen, code = f"{folder}: {error.strerror}", store_unusable(error, folder).code
         return Check("disk.free", CheckState.PROBLEM, seen, "check the path", code)
     seen = f"{free_bytes / 1e9:.1f} GB free at {folder}"
     if free_bytes < FREE_BYTES_MIN:
@@ -237,7 +237,7 @@ def _syncing(home: Path) -> Check:
     try:
         took_us = sync_us(folder)
     except OSError as error:
-        seen, _, way_out = unusable(error, folder).message.partition("; ")
+        seen, _, way_out = store_unusable(error, folder).message.partition("; ")
         return Check("disk.sync", CheckState.DOUBTFUL, f"not measured: {seen}", way_out)
     seen = f"a block is on the disk after {took_us / 1000:.2f} ms"
     if took_us < SYNC_US_MIN:

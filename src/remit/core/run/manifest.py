@@ -30,7 +30,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelInfo, Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.lineage import ID_CHARS_MAX, is_safe_id, lifted
-from remit.core.run.person import is_same
+from remit.core.run.person import is_same_person
 from remit.core.run.principal import Principal, may
 from remit.core.work.goal import Goal, Task
 from remit.core.work.graph import Graph, NodeKind, graph_version
@@ -296,7 +296,7 @@ def lineage_of(manifest: Manifest) -> tuple[str, ...]:
     return () if origin is None else (*lifted(origin.run_id), origin.run_id)
 
 
-def family_of(manifest: Manifest) -> str:
+def lineage_root(manifest: Manifest) -> str:
     """The first run of the lineage of a run, or the run itself: what is sealed for one of them, all of them know."""
     return next(iter(lineage_of(manifest)), manifest.run_id)
 
@@ -310,7 +310,7 @@ def askers_of(manifest: Manifest) -> tuple[str, ...]:
 def may_approve_own(manifest: Manifest, asker: str) -> bool:
     """Whether this one of those who asked for a run may approve what it asks: the owner of its store, unless it is said."""
     allowed = manifest.boundary.self_approval
-    return is_same(asker, manifest.owner) if allowed is None else allowed
+    return is_same_person(asker, manifest.owner) if allowed is None else allowed
 
 
 def _versioned(tool: ToolDefinition) -> ToolDefinition:

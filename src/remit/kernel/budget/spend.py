@@ -80,7 +80,7 @@ def at_least(floor: Charges, charges: Charges) -> Charges:
     return tuple(sorted(amounts.items()))
 
 
-def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
+def settle_command(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
     # It has used more than it had reserved where less is left now than while it was open.
     left, is_over = tally.left, False
@@ -107,7 +107,7 @@ def _stop_for_excess(tally: Tally, command: Command, charged: Charges) -> str:
     )
 
 
-def exhausted(tally: Tally, dimension: Dimension, wanted: int) -> str:
+def end_exhausted(tally: Tally, dimension: Dimension, wanted: int) -> str:
     """End the run because a dimension it needs cannot be reserved."""
     cap, name = tally.state.spending.caps[dimension], FIELDS[dimension]
     spent = cap - tally.left[dimension]

@@ -171,7 +171,7 @@ def _outputs(state: RunState, turn: Turn) -> list[tuple[str, Text]]:
     return results
 
 
-def told(watcher: Watcher) -> Listener:
+def watcher_listener(watcher: Watcher) -> Listener:
     """A listener that tells a watcher."""
 
     def on_turn(state: RunState, turn: Turn) -> None:

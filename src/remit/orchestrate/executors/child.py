@@ -16,7 +16,7 @@ from functools import partial
 from remit.core.failure import Ending, IllegalArrival
 from remit.core.journal.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
 from remit.core.journal.codec import encode_signal
-from remit.core.journal.commands import CancelCommand, ForkRun, StartChild
+from remit.core.journal.commands import CancelCommand, ForkRun, StartChild, place_in_journal
 from remit.core.journal.signing import is_deletion_signed
 from remit.core.journal.storage import LeaseLost, RunHeld
 from remit.core.record import replace
@@ -30,9 +30,8 @@ from remit.kernel.budget.wall_clock import deadline_beneath, waited_by
 from remit.kernel.results.endings import denied_by
 from remit.kernel.results.grounding import left_by, refused_by
 from remit.kernel.results.notices import correction
-from remit.kernel.results.votes import place_in_journal
-from remit.kernel.state import RunState, compiled, pinned, waiting_for
-from remit.observe.views.execution import usage_of
+from remit.kernel.state import RunState, graph_of_run, pinned, waiting_for
+from remit.observe.views.execution import run_usage
 from remit.orchestrate.executors.reports import ChildSaid, Report
 from remit.orchestrate.history.fork_run import begin_fork, effects_of, is_settled, origin_of
 from remit.orchestrate.loop.driver import Driver
@@ -150,7 +149,7 @@ class ChildExecutor:
 
     async def _manifest(self, live: Live, command: StartChild) -> Manifest:
         """What the child is started with, as the node that declares it says, or as a chat about its prompt."""
-        parent, graph = pinned(live.state), compiled(live.state)
+        parent, graph = pinned(live.state), graph_of_run(live.state)
         node = graph.nodes[graph.index[command.node]] if command.node else None
         now_ms = max(live.state.at_ms, self._hub.runner.clock.now_ms())
         deadline = deadline_beneath(live.state, now_ms, 0 if node is None else node.timeout_ms)
@@ -214,7 +213,7 @@ class ChildExecutor:
     async def _ended(self, live: Live, command: StartChild, state: RunState) -> Report:
         assert state.end.ending is not None, "a child that has not ended is suspended"
         text = await self._hub.runner.text(state.result.answer)
-        usage = usage_of(state)
+        usage = run_usage(state)
         how = (
             state.end.error,
             _why_ended(live, command, state),
@@ -230,7 +229,7 @@ class ChildExecutor:
 
 def _why_ended(live: Live, command: StartChild, state: RunState) -> str:
     """Why a child ended, in its own words; what ran out of the time of its step names that limit, not the run's."""
-    graph = compiled(live.state)
+    graph = graph_of_run(live.state)
     limit_ms = graph.nodes[graph.index[command.node]].timeout_ms if command.node else 0
     if (
         state.end.ending is not Ending.TIMEOUT

@@ -1,7 +1,7 @@
 """Errands: commands as those get them who perform them, each with all of its run that performing it takes.
 
 Rule 1: an errand is a record: it can be written down, carried to another process, and performed there.
-Rule 2: the performer of an errand has it, the kit of its run, and the bench of its own process; nothing else of the run.
+Rule 2: the performer of an errand has it, the kit of its run, and the resources of its own process; nothing else of the run.
 Rule 3: a long text stands in the bytes of an errand by its digest, and is fetched where it is needed.
 """
 

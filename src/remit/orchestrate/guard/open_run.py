@@ -1,4 +1,4 @@
-"""A room: what the guard knows of one open run beyond its state, so that an operation finds its call at once.
+"""An open run: what the guard knows of one open run beyond its state, so that an operation finds its call at once.
 
 Rule 1: it is read off the turns of the run, one after the other, and nothing else: a process that goes on with a run
         after a crash reads them again and knows the same.
@@ -51,7 +51,7 @@ class Waiting:
     command: CallTool
 
 
-class Room:
+class OpenRun:
     """One open run and the bytes that it holds."""
 
     def __init__(self, live: Live, tenant: str, size_bytes: int) -> None:
@@ -190,18 +190,16 @@ class Room:
         return waiting
 
 
-def not_held(room: Room, call_id: str, turns: Sequence[Turn]) -> RequestRejected:
+def not_held(run: OpenRun, call_id: str, turns: Sequence[Turn]) -> RequestRejected:
     """Why an answer to a call that is not held is refused, as any door says it: its question was settled, or never asked.
 
     An answer that names no call is one to the only call that is held.
     """
-    run_id = room.live.run_id
-    if not call_id and room.held:
-        message = f"{len(room.held)} calls are held ({', '.join([*room.held][:_SHOWN_MAX])}); say which by its id"
+    run_id = run.live.run_id
+    if not call_id and run.held:
+        message = f"{len(run.held)} calls are held ({', '.join([*run.held][:_SHOWN_MAX])}); say which by its id"
         return RequestRejected(PACKET_AMBIGUOUS, message, {"run_id": run_id})
-    questions = [
-        one for turn in turns for one in turn.decisions if isinstance(one, AskHuman) and one.packet is not None
-    ]
+    questions = [one for turn in turns for one in turn.decisions if isinstance(one, AskHuman)]
     asked = [one.id for one in questions if one.packet is not None and one.packet.call.call_id == call_id]
     late = too_late(run_id, turns, asked[-1] if asked else "") if asked or not call_id else None
     return late or never_asked(run_id, call_id)

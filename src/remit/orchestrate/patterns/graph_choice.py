@@ -48,7 +48,7 @@ def _as_the_engine_may(redundancy: Redundancy, kit: Kit) -> Redundancy:
     return redundancy if at_once > 1 else replace(redundancy, is_parallel=False)
 
 
-def check_room(graph: Graph, terms: Terms) -> None:
+def check_graph_fits(graph: Graph, terms: Terms) -> None:
     """Refuse a graph whose votes and steps need more child runs or steps than the run has."""
     caps = assign(terms.boundary.budget, terms.budget)
     needed, allowed = child_runs_needed(graph), caps[Dimension.CHILD_RUNS]

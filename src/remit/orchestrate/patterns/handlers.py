@@ -20,7 +20,7 @@ from remit.core.work.graph import Ask, Graph
 from remit.core.work.plan import ContextFor, RerankInput, Step
 from remit.core.work.values import ValueKind
 from remit.inference.engine import Engine
-from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.setup.kit import Code, ContextProvider, ToolCallFilter
 from remit.tool.registry import Registry
 
@@ -137,11 +137,11 @@ class RetrieveHandler:
         if provider is None:
             raise HandlerUnusable("retrieve handler: no context provider was given")
         if isinstance(provider, CandidateFinder):
-            found = await called(provider.find, query)
+            found = await call_user_code(provider.find, query)
         elif isinstance(provider, _Builder):
-            return replace(step, output=ContextFor(query, tuple(await called(provider.build, query))))
+            return replace(step, output=ContextFor(query, tuple(await call_user_code(provider.build, query))))
         else:
-            found = await called(provider, query)
+            found = await call_user_code(provider, query)
         # Nothing that was found are no candidates, so that the next step gets what it takes.
         return replace(
             step, output=found if isinstance(found, RerankInput | ContextFor) or found else RerankInput(query)
@@ -163,7 +163,7 @@ class RerankHandler:
         asked: RerankInput = step.input
         rerank = self.reranker.rerank if isinstance(self.reranker, CandidateReranker) else self.reranker
         given = (asked,) if _takes_one(rerank) else (asked.query, asked.candidates)
-        ordered = await called(rerank, *given)
+        ordered = await call_user_code(rerank, *given)
         return replace(
             step, output=ordered if isinstance(ordered, RerankInput) else RerankInput(asked.query, tuple(ordered))
         )
@@ -199,7 +199,7 @@ class ValidateHandler:
             raise HandlerUnusable("validate handler: no check was given")
         check = self.check.check if isinstance(self.check, _RuleSet) else self.check
         try:
-            said = await called(check, step.input)
+            said = await call_user_code(check, step.input)
         except ValueError as problem:
             return (str(problem) or f"the check raised {type(problem).__name__}",)
         if isinstance(said, bool):
@@ -250,7 +250,7 @@ def is_lacking(handler: Handler) -> bool:
     return False
 
 
-def unusable(handler: Handler) -> StepFunction | None:
+def unusable_handler(handler: Handler) -> StepFunction | None:
     """Code in place of a handler that has no engine or no tools: it says what is missing when its step runs."""
     if not is_lacking(handler):
         return None

@@ -17,7 +17,7 @@ from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
 from remit.core.work.graph import NODES_MAX
 from remit.core.work.plan import PLAN_STEP_INVALID, STEP_TIMEOUT_MS_MAX, ExecutionPlan, PlanPolicy, PlanTrace, Step
-from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.texts import clean
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 
@@ -88,7 +88,7 @@ def _traced(plan: ExecutionPlan, rationale: str) -> ExecutionPlan:
     return replace(plan, trace=trace)
 
 
-def plan_of(given: ExecutionPlan | Sequence[Step]) -> ExecutionPlan:
+def given_plan(given: ExecutionPlan | Sequence[Step]) -> ExecutionPlan:
     """The plan that is given, or the plan of these steps; raises RequestRejected where there are none."""
     plan = given if isinstance(given, ExecutionPlan) else ExecutionPlan(given)  # type: ignore[arg-type]  # looked at below
     # Whatever the types say: a planner may be written without them.
@@ -145,13 +145,13 @@ async def plan_for(
 ) -> ExecutionPlan:
     """The plan of a request: the one that was given, else what the planner makes. Its trace is complete."""
     if given is not None:
-        return _completed(plan_of(given), DIRECT, at_ms)
+        return _completed(given_plan(given), DIRECT, at_ms)
     if planner is None:
         message = "mode 'plan' needs a plan or a planner, and there is neither; give one of them"
         raise RequestRejected(PLAN_MISSING, message)
     name = str(getattr(planner, "planner_id", "") or type(planner).__name__)[:_NAME_CHARS_MAX]
     try:
-        made = await within(PLANNER_TIMEOUT_MS, called(planner.create_plan, request))
+        made = await within(PLANNER_TIMEOUT_MS, call_user_code(planner.create_plan, request))
     except RequestRejected:
         raise
     except TimeRanOut as error:
@@ -163,7 +163,7 @@ async def plan_for(
     if not isinstance(made, ExecutionPlan):
         message = f"planner {name!r} returned a {type(made).__name__}; it must return an ExecutionPlan"
         raise RequestRejected(PLANNER_FAILED, message, {"planner": name})
-    return _completed(plan_of(made), name, at_ms)
+    return _completed(given_plan(made), name, at_ms)
 
 
 def _completed(plan: ExecutionPlan, planner_id: str, at_ms: int) -> ExecutionPlan:

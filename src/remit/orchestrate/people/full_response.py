@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 
-from remit.core.journal.codec import decode_turn, plain
+from remit.core.journal.codec import decode_turn, plain_value
 from remit.core.journal.storage import BlobMissing
 from remit.core.record import replace
 from remit.core.run.approval import Approval
@@ -12,12 +12,12 @@ from remit.core.run.usage import TokenUsage, sum_usage
 from remit.core.work.values import Output
 from remit.kernel.state import RunState
 from remit.observe.views.calls_made import Begun, CallsOfChild, calls_begun, children_of, long_texts
-from remit.observe.views.execution import raw_answer, response_of, usage_of
+from remit.observe.views.execution import raw_answer, response_of, run_usage
 from remit.observe.views.late_outcomes import NOTHING_BELOW
 from remit.orchestrate.executors.human import approvals_told
 from remit.orchestrate.loop.child_runs import doubts_below, is_paused, joined_with
 from remit.orchestrate.loop.runner import Runner
-from remit.orchestrate.patterns.step_values import read
+from remit.orchestrate.patterns.step_values import read_value
 
 
 class Responses:
@@ -62,7 +62,7 @@ class Responses:
     async def _usage(self, state: RunState) -> TokenUsage:
         """What a run and those beneath it used of their models."""
         told = {child.command_id: child.usage for child in state.children.ended}
-        used = [usage_of(state, with_children=False)]
+        used = [run_usage(state, with_children=False)]
         for command_id, run_id in state.children.runs.items():
             child = await self._load(run_id)
             is_gone = child.seq < 0
@@ -81,7 +81,7 @@ class Responses:
         return (await self._runner.load(run_id)).state
 
     async def _output(self, output: Output) -> object:
-        return plain(read(output.kind, await self._runner.text(output.text)))
+        return plain_value(read_value(output.kind, await self._runner.text(output.text)))
 
     async def _calls(self, state: RunState, *, is_child: bool = False) -> tuple[Begun, ...]:
         """Every tool call that was made in a caller's name, by the run and by its children, with all texts in full."""

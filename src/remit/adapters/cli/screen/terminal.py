@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, TextIO
 from remit.adapters.cli.screen.widths import column_after
 from remit.core.failure import RemitError
 from remit.core.record import Record
-from remit.observe.plain import is_seen, plain
+from remit.observe.plain import is_seen, printable_line
 
 OUTPUT_UNWRITABLE = "OUTPUT_UNWRITABLE"
 
@@ -228,7 +228,7 @@ def _shortened(message: str) -> str:
 
 def printable(text: str) -> str:
     """A text on one line, as it is if a terminal prints it as it is."""
-    return text if is_seen(text) else plain(text)
+    return text if is_seen(text) else printable_line(text)
 
 
 def escaped(text: str) -> str:
