@@ -85,6 +85,7 @@ def test_a_run_goes_on_here_as_soon_as_the_child_it_waited_for_is_cancelled(kind
     play(story())
 
 
+@pytest.mark.req("4.36")
 def test_a_run_that_no_process_drives_is_open_once_another_process_cancelled_its_child(tmp_path: Path) -> None:
     async def story() -> None:
         home = tmp_path / "home"
