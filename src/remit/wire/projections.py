@@ -40,7 +40,7 @@ from remit.wire.wire_records import (
     WireToolResult,
     moment,
 )
-from remit.wire.wire_rules import ContextEventType, StepType
+from remit.wire.wire_rules import ContextEventType, TrajectoryStepType
 
 # Gives a text in full.
 Texts: TypeAlias = Callable[[Text], str]
@@ -250,7 +250,7 @@ def _model_step(
     answer = _answer(state, step.id)
     return TrajectoryStep(
         timestamp=moment(reading.began_at_ms + step.began_ms),
-        step_type=StepType.MODEL_CALL.value,
+        step_type=TrajectoryStepType.MODEL_CALL.value,
         request_id=request_id_of(state.run_id, step.id),
         prompt=text(asked[-1].content) if asked else "",
         response=text(step.answered) or step.reason,
@@ -267,7 +267,7 @@ def _tool_step(reading: Reading, step: PerformedStep, text: Texts) -> Trajectory
     said = text(step.answered)
     return TrajectoryStep(
         timestamp=moment(reading.began_at_ms + step.began_ms),
-        step_type=StepType.TOOL_CALL.value,
+        step_type=TrajectoryStepType.TOOL_CALL.value,
         tool_name=step.tool or step.name,
         # A call that delegates is asked in words.
         tool_arguments={"prompt": text(step.asked)} if step.kind is StepKind.CHILD else arguments_in(step.asked),
