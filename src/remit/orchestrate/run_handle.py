@@ -13,7 +13,15 @@ from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
 from remit.core.run.run_events import EventKind, RunEvent
-from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, SIGNAL_INVALID, Signal, UserSignal
+from remit.core.run.signals import (
+    PACKET_AMBIGUOUS,
+    PACKET_MARK,
+    PACKET_UNKNOWN,
+    SIGNAL_INVALID,
+    Signal,
+    UserSignal,
+    never_asked,
+)
 from remit.orchestrate.setup.kit import Kit
 
 if TYPE_CHECKING:
@@ -146,9 +154,11 @@ class Run(Generic[T_co]):
     async def _only_packet(self) -> str:
         waiting = (await self._system.result(self.id)).waiting_for
         packets = () if waiting is None else waiting.packet_ids
-        if len(packets) != 1:
-            named = f"{len(packets)} packets: {', '.join(packets)}; name the one you mean" if packets else "nothing"
-            raise RequestRejected(PACKET_UNKNOWN, f"run {self.id} asks {named}", {"run_id": self.id})
+        if not packets:
+            raise await self._system.archive.settled(self.id) or never_asked(self.id)
+        if len(packets) > 1:
+            message = f"run {self.id} asks {len(packets)} packets: {', '.join(packets)}; name the one you mean"
+            raise RequestRejected(PACKET_AMBIGUOUS, message, {"run_id": self.id})
         return packets[0]
 
 
@@ -241,15 +251,14 @@ async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | Non
 
 
 async def refuse_answer(system: "System", packet_id: str, otherwise: RequestRejected) -> NoReturn:
-    """Refuse an answer that is not wanted here as any door does: its run is not there, or its question is settled.
+    """Refuse an answer that is not wanted here as any door does: its run is not there, its question settled or never asked.
 
     Where neither is so, with what is given.
     """
-    asking, _, command_id = packet_id.rpartition(PACKET_MARK)
+    asking, _, _ = packet_id.rpartition(PACKET_MARK)
     if asking:
         await system.find(asking)
-        if (late := await system.archive.settled(asking, command_id)) is not None:
-            raise late
+        await system.archive.approval(packet_id)
     raise otherwise
 
 

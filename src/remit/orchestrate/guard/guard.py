@@ -26,7 +26,7 @@ from typing import Any
 
 from remit.core.failure import ErrorCode, IllegalArrival, InvariantBroken, RemitError, RequestRejected
 from remit.core.journal.arrivals import ApprovalRefused, HostFinished, TextShown, TimerFired
-from remit.core.journal.codec import to_json
+from remit.core.journal.codec import decode_turn, to_json
 from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject
@@ -45,7 +45,7 @@ from remit.kernel.tally import Tally
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
 from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Ground, begun, go_on, manifest_of, reopened_run
 from remit.orchestrate.guard.host_tools import Toolsets
-from remit.orchestrate.guard.open_run import Held, OpenRun
+from remit.orchestrate.guard.open_run import Held, OpenRun, not_held
 from remit.orchestrate.guard.protocol import (
     GUARD_LINE_TOO_LONG,
     GUARD_OP_INVALID,
@@ -347,7 +347,7 @@ class Guard:
 
     async def _answer(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
         await self._pass_time(run, moment_in(operation))
-        call_id, by = id_in(operation, "id") or run.only_held(), check_person(required_text(operation, "by"))
+        named, by = id_in(operation, "id"), check_person(required_text(operation, "by"))
         approve, scope = operation["approve"], operation.get("scope", ApprovalScope.CALL.value)
         if not isinstance(approve, bool):
             raise unfit("approve", approve, "true or false")
@@ -356,7 +356,10 @@ class Guard:
         self._ground.check_name("by", by)
         expect_scope(self._ground.principal, MayDo.APPROVE, "answer")
         by = person_for(self._ground.principal, by)
-        held, state = run.held_as(call_id), run.state
+        state = run.state
+        call_id = named or (next(iter(run.held)) if len(run.held) == 1 else "")
+        if (held := run.held.get(call_id)) is None:
+            raise not_held(run, call_id, [*map(decode_turn, await self._runner.journal.read(state.run_id))])
         if state.end.ending is not None:
             return _answered_late(run, call_id, approve=approve)
         if self._ground.check_answer is not None:
