@@ -290,7 +290,7 @@ def open_store(settings: Settings, *, mends: bool = False) -> Store:
 
 
 def signer_of(store: Store) -> Callable[[], Signer] | None:
-    """Gives who signs for a store, whose key is made on first use; None where it has no key."""
+    """The signer of a store, whose key is made on first use; None where it has no key."""
     key = store.key
     return None if key is None else lambda: key.signer
 
@@ -449,7 +449,7 @@ def _reading(settings: Settings) -> System:
     store = EmbeddedStore.open_to_read(settings.home)
     # Reading makes no key where there is none.
     signer = signer_of(store) if store.key.is_made else None
-    # Nothing is loaded by a process that only reads, whichever key signed it.
+    # Nothing is loaded by a process that only reads, no matter which key signed it.
     return system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
 
 

@@ -50,7 +50,7 @@ Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
 
 
 class ErrandTerms:
-    """What all errands of a run have in common: who sends them, the terms of a model call, and the models."""
+    """What all errands of a run have in common: their sender, the terms of a model call, and the models."""
 
     __slots__ = ("models", "sender", "terms")
 

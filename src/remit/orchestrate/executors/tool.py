@@ -3,7 +3,7 @@
 Rule 1: a tool is called with the arguments that were judged, read from the command, and with the key minted for it.
 Rule 2: the outcome of a call that no caller waits for any more is still reported, when it comes: its effect is the same.
 Rule 3: what a tool returns or raises is data; it is bounded by its room and completed by facts.
-Rule 4: no report holds a secret of the vault, whichever tool it came from and whenever it comes.
+Rule 4: no report holds a secret of the vault, no matter which tool sent it and when it comes.
 Rule 5: a handle in the arguments is filled in just before the call; where its value is gone, nothing is called.
 Rule 6: a call whose arguments hold a secret is not made: the model should never have had it, and the one it wants to tell
         it to would have it too.

@@ -308,7 +308,7 @@ class Hub:
         """
         family = await self._lineages.family(run_id) if run_id else ""
         while tasks := await self._moving(family):
-            # Waited for and not gathered: who stops waiting must not stop the runs.
+            # Waited for and not gathered: a caller that stops waiting must not stop the runs.
             await asyncio.wait(tasks)
 
     async def settle_beneath(self, run_id: str) -> bool:

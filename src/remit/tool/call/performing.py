@@ -27,7 +27,7 @@ from remit.tool.process.sandbox import WAY_OUT, sandbox_problem
 from remit.tool.secrets.secret import Secret
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
-# A tool that looks at its token between two steps looks every few dozen milliseconds; who cancels waits no longer.
+# A tool that looks at its token between two steps looks every few dozen milliseconds; a caller that cancels waits no longer.
 CANCEL_GRACE_MS = 100
 # A killed process is gone in milliseconds, unless the kernel itself waits for a device.
 KILL_GRACE_MS = 2_000
