@@ -25,7 +25,7 @@ RUNS_MAX = 50
 # Reading and folding takes some twenty microseconds a turn, so that beginning a run never waits longer than a blink.
 TURNS_MAX = 2_000
 # So many runs are begun with what was found while few are known, and once as many are known as are learned from: then most
-# of what is added says nothing new, and reading it would cost each run a tenth of its start.
+# of what is added says nothing new, and reading it would cost each run a tenth of its time.
 USES_MAX = 10
 USES_SETTLED_MAX = 250
 # Kinds of runs that a process begins in turn; what is remembered of one takes some ten kilobytes.
@@ -101,11 +101,12 @@ class Foreseer:
 
 
 def _affordable(kind: _Kind, entries: Sequence[RunEntry]) -> list[RunEntry]:
-    """The newest runs whose turns may be read, those that are known already not counted."""
-    chosen, turns = [], 0
+    """The runs that are known already, and the newest of the others whose turns may be read beside them."""
+    chosen, turns_left = [], TURNS_MAX
     for entry in entries:
-        turns += 0 if entry.run_id in kind.courses else entry.turns
-        if turns > TURNS_MAX:
-            break
+        if entry.run_id not in kind.courses:
+            if entry.turns > turns_left:
+                continue
+            turns_left -= entry.turns
         chosen.append(entry)
     return chosen
