@@ -24,8 +24,8 @@ from remit.orchestrate.ports import Catalogue, Journal
 RUNS_MAX = 50
 # Reading and folding takes some twenty microseconds a turn, so that beginning a run never waits longer than a blink.
 TURNS_MAX = 2_000
-# So many runs are begun with what was found while few are known, and once as many are known as are learned from: then most
-# of what is added says nothing new, and reading it would cost each run a tenth of its time.
+# So many runs are begun with what was found while few are known, and once half as many are known as are learned from: then
+# most of what is added says nothing new, and reading it would cost each run a tenth of its time.
 USES_MAX = 10
 USES_SETTLED_MAX = 250
 # Kinds of runs that a process begins in turn; what is remembered of one takes some ten kilobytes.
@@ -81,7 +81,7 @@ class Foreseer:
         entries = await self._catalogue.alike(likeness, limit=RUNS_MAX)
         kind.courses = {entry.run_id: await self._course(kind, entry) for entry in _affordable(kind, entries)}
         kind.foresight = foresight_of(kind.courses.values())
-        kind.uses_left = USES_MAX if len(kind.courses) < RUNS_MAX else USES_SETTLED_MAX
+        kind.uses_left = USES_MAX if 2 * len(kind.courses) < RUNS_MAX else USES_SETTLED_MAX
 
     def _remembered(self, likeness: str) -> _Kind:
         kind = self._kinds[likeness] = _Kind()
