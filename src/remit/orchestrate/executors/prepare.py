@@ -47,7 +47,7 @@ Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
 class Common:
     """What all errands of a run have in common: who sends them, the terms of a model call, and the models."""
 
-    __slots__ = ("models", "sender", "terms")
+    __slots__ = ("checked", "models", "sender", "terms")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         manifest = pinned(state)
@@ -76,6 +76,8 @@ class Common:
         )
         # Engines are written in the order of their models, as far as they can be.
         specs = chain(manifest.engines, repeat(""))
+        # Whether an answer is checked next, by the node that asks for it.
+        self.checked: dict[int, bool] = {}
         self.models = {info.name: (info, spec) for info, spec in zip(manifest.models, specs, strict=False)}
 
 
@@ -112,6 +114,9 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
     request, ask = applied(whole, state)
     began = began_at(state)
     info, engine = common.models.get(command.model, (None, ""))
+    node = state.place.node
+    if (is_checked_next := common.checked.get(node)) is None:
+        is_checked_next = common.checked[node] = is_checked(state)
     return ModelErrand(
         sender=common.sender,
         command=command,
@@ -120,7 +125,7 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
         began=began,
         occasion=None if ask is None else occasion_of(request, messages, began, ask),
         routing=pinned(state).router,
-        is_checked=is_checked(state),
+        is_checked=is_checked_next,
         engine=engine,
     )
 

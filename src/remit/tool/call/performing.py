@@ -43,7 +43,19 @@ Gate: TypeAlias = Callable[[bool], Awaitable[None]]
 class Attempt:
     """One call: whether it has begun, how it is told to stop, and what is left of it when it is not awaited any more."""
 
-    __slots__ = ("arguments", "gate", "has_begun", "key", "late", "leash", "secrets", "token", "tool", "vault")
+    __slots__ = (
+        "arguments",
+        "canonical",
+        "gate",
+        "has_begun",
+        "key",
+        "late",
+        "leash",
+        "secrets",
+        "token",
+        "tool",
+        "vault",
+    )
 
     def __init__(
         self,
@@ -52,8 +64,11 @@ class Attempt:
         key: str,
         vault: Vault = NO_SECRETS,
         gate: Gate | None = None,
+        canonical: str = "",
     ) -> None:
         self.tool = tool
+        # The arguments as they were judged, where that text is at hand; else it is made of them again.
+        self.canonical = canonical
         self.gate = gate
         self.vault = vault
         self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
@@ -103,7 +118,7 @@ async def perform(attempt: Attempt) -> Performed:
 
 async def _on_loop(attempt: Attempt) -> Performed:
     tool, arguments = attempt.tool, attempt.arguments
-    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets)
+    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets, attempt.canonical)
     try:
         value = await tool.function(**values)
     except BaseException as error:
