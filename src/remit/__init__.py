@@ -371,9 +371,11 @@ _HOMES = {
     for name in names.split()
 }
 
+
 def _loaded(home: str) -> ModuleType:
-    """A module of this package. Nothing that is loaded is ever garbage, so the collector, which would look at all of it
-    again and again, rests meanwhile: that saves a tenth of the time.
+    """A module of this package, loaded while the collector rests.
+
+    Nothing that is loaded is ever garbage, and looking at all of it again and again would take a tenth of the time.
     """
     import gc
     from importlib import import_module
