@@ -248,11 +248,11 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     "nobody looks what is halted": (
         "nothing_is_done_while_everything_is_halted",
         12,
-        (_instead(Halts, "stopping_any", _say_nothing),),
+        (_instead(Halts, "_among_standing", _say_nothing),),
     ),
     "a call is sent twice": (
         "no_mutating_command_is_issued_again",
-        8,
+        3,
         (_instead(InProcessDispatch, "send", _send_calls_twice),),
     ),
     "a cancel of a call is lost": (
