@@ -6,7 +6,7 @@ import pytest
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryBlobs
-from remit.core.journal.storage import AppendConflict, BlobMissing, Listing, RunEntry
+from remit.core.journal.storage import AppendConflict, BlobMissing, RunEntry, RunListing
 
 
 def test_runs_are_listed_in_the_order_they_started() -> None:
@@ -54,8 +54,8 @@ def test_the_runs_of_a_session_are_found_without_looking_at_any_other_run() -> N
     async def scene() -> None:
         journal = Unread()
         for number in (1, 0):
-            await journal.append(f"run {number}", b"turn", -1, None, Listing(1, session_id="s", ordinal=number))
-        await journal.append("other", b"turn", -1, None, Listing(1, session_id="t"))
+            await journal.append(f"run {number}", b"turn", -1, None, RunListing(1, session_id="s", ordinal=number))
+        await journal.append("other", b"turn", -1, None, RunListing(1, session_id="t"))
         assert [entry.run_id for entry in await journal.session("s")] == ["run 0", "run 1"]
 
     asyncio.run(scene())
@@ -65,7 +65,7 @@ def test_a_removed_run_leaves_its_place_in_its_session_and_the_last_one_the_sess
     async def scene() -> None:
         journal = MemoryJournal()
         for number in (0, 1):
-            await journal.append(f"run {number}", b"turn", -1, None, Listing(1, session_id="s", ordinal=number))
+            await journal.append(f"run {number}", b"turn", -1, None, RunListing(1, session_id="s", ordinal=number))
         journal.remove("run 0")
         assert [entry.run_id for entry in await journal.session("s")] == ["run 1"]
         journal.remove("run 1")

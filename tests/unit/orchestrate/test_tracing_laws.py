@@ -17,7 +17,7 @@ from remit.core.run.inference import ModelResult
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Message
 from remit.orchestrate.facts.gate_trace import Tracer, traced
-from remit.orchestrate.facts.texts import reader_of
+from remit.orchestrate.facts.texts import text_reader
 from remit.orchestrate.history.replay import AuditVerdict, audit
 from remit.testing.scripts import Breaks, says
 from remit.testing.trouble import WEATHER
@@ -103,7 +103,7 @@ def world_of(seed: int) -> SimulatedWorld:
 def retraced(world: SimulatedWorld, run_id: str) -> Tracer:
     run = world.run(run_id)
     assert run.state.manifest is not None
-    return traced(run.state.manifest, run.turns, reader_of(world.blobs._kept))
+    return traced(run.state.manifest, run.turns, text_reader(world.blobs._kept))
 
 
 def calls_in(turn: Turn) -> tuple[ProposedCall, ...]:

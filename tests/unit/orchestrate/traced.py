@@ -22,7 +22,7 @@ from remit.core.run.messages import user_message
 from remit.observe.history import references
 from remit.orchestrate.executors.reports import ChildSaid, Report
 from remit.orchestrate.facts.gate_trace import Tracer, traced
-from remit.orchestrate.facts.texts import reader_of
+from remit.orchestrate.facts.texts import text_reader
 from remit.orchestrate.history.replay import Audit, AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop.in_process import Executor
 from remit.orchestrate.loop.live import Live
@@ -213,7 +213,7 @@ class Office(Stage):
         texts = await kept_texts(self.blobs, data)
         turns = [decode_turn(one) for one in data]
         first: Any = turns[0].arrival
-        return traced(first.manifest, turns, reader_of(texts))
+        return traced(first.manifest, turns, text_reader(texts))
 
     async def audited(self, *, without: str = "") -> Audit:
         """The run decided again, perhaps without the texts that hold something."""
@@ -252,7 +252,7 @@ PROBES: tuple[tuple[str, JsonObject], ...] = (
 def probed(tracer: Tracer, seed: int) -> list[JsonObject]:
     """What the gate of a tracer says to further calls, in an order that the seed chooses."""
     calls = Random(seed).sample(PROBES, len(PROBES))
-    return [verdict_json(tracer._gate.judge(f"probe-{n}", *call)) for n, call in enumerate(calls)]
+    return [verdict_json(tracer._gate.verdict_on(f"probe-{n}", *call)) for n, call in enumerate(calls)]
 
 
 def assert_alike(live: Tracer, other: Tracer, seed: int = 0) -> None:

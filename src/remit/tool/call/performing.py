@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, replace
-from remit.tool.call.arguments import NO_SECRETS_LENT, called, prepared, rendered
+from remit.tool.call.arguments import NO_SECRETS_LENT, call_function, prepared, result_text
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import check_available, raise_if_ours, verdict
 from remit.tool.call.outcomes import Killed, Performed, ToolFault, fault_of
@@ -26,7 +26,7 @@ from remit.tool.secrets.secret import Secret
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
-    from remit.tool.process.isolating import Leash
+    from remit.tool.process.isolated_call import Leash
 
 # A tool that looks at its token between two steps looks every few dozen milliseconds; who cancels waits no longer.
 CANCEL_GRACE_MS = 100
@@ -118,7 +118,7 @@ async def perform(attempt: Attempt) -> Performed:
 
 
 def _leash() -> "Leash":
-    from remit.tool.process.isolating import Leash
+    from remit.tool.process.isolated_call import Leash
 
     return Leash()
 
@@ -131,7 +131,7 @@ async def _check_sandbox() -> None:
 
 
 async def _in_process(attempt: Attempt, leash: "Leash") -> Performed:
-    from remit.tool.process.isolating import Lent, call_isolated
+    from remit.tool.process.isolated_call import Lent, call_isolated
 
     lent = Lent(attempt.secrets, attempt.vault)
     return await _in_thread(attempt, partial(call_isolated, attempt.tool, attempt.arguments, attempt.key, leash, lent))
@@ -147,7 +147,7 @@ async def _on_loop(attempt: Attempt) -> Performed:
         fault = fault_of(error)
         _keep_last_word(attempt, fault)
         raise fault from error
-    performed = rendered(tool, value)
+    performed = result_text(tool, value)
     performed = performed if tool.verify is None else await _verified(tool, arguments, (value, performed))
     _keep_last_word(attempt, performed)
     return performed
@@ -162,8 +162,8 @@ def _keep_last_word(attempt: Attempt, said: Performed | ToolFault) -> None:
 
 
 def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
-    value = called(attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets)
-    return value, rendered(attempt.tool, value)
+    value = call_function(attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets)
+    return value, result_text(attempt.tool, value)
 
 
 async def _in_thread(attempt: Attempt, work: Callable[[], Any]) -> Performed:
