@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from remit.backend.clock import wall_clock_ms
 from remit.orchestrate.ports import (
     Blobs,
     Catalogue,
@@ -41,7 +42,7 @@ from remit.testing.conformance.redactions import REDACTIONS_CHECKS, RedactionsCh
 from remit.testing.conformance.retention import RETENTION_CHECKS, RetentionCheck
 from remit.testing.conformance.seals import SEALS_CHECKS, SealsCheck
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
-from tests.conformance.cluster_server import clear, opened
+from tests.nats_server import clear, opened
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +51,8 @@ def _empty() -> None:
 
 
 @asynccontextmanager
-async def store_in(home: Path, **options: Callable[[], int]) -> AsyncIterator[Store]:
-    store = opened(home, **options)
+async def store_in(home: Path, now_ms: Callable[[], int] = wall_clock_ms) -> AsyncIterator[Store]:
+    store = opened(home, now_ms)
     try:
         yield store
     finally:
@@ -202,17 +203,17 @@ def test_the_heads_on_the_cluster_say_what_every_log_must(check: HeadLogCheck, t
 
 @pytest.mark.parametrize("check", RETENTION_CHECKS, ids=lambda check: check.__name__)
 def test_a_cluster_removes_runs_as_every_store_must(check: RetentionCheck, tmp_path: Path) -> None:
-    asyncio.run(check(lambda now_ms: store_in(tmp_path, now_ms=now_ms)))
+    asyncio.run(check(lambda now_ms: store_in(tmp_path, now_ms)))
 
 
 @pytest.mark.parametrize("check", REDACTIONS_CHECKS, ids=lambda check: check.__name__)
 def test_a_cluster_takes_words_out_of_runs_as_every_store_must(check: RedactionsCheck, tmp_path: Path) -> None:
-    asyncio.run(check(lambda now_ms: store_in(tmp_path, now_ms=now_ms)))
+    asyncio.run(check(lambda now_ms: store_in(tmp_path, now_ms)))
 
 
 @pytest.mark.parametrize("check", CHECKUP_CHECKS, ids=lambda check: check.__name__)
 def test_a_cluster_is_looked_at_as_every_store_must_be(check: CheckupCheck, tmp_path: Path) -> None:
-    asyncio.run(check(lambda now_ms: store_in(tmp_path, now_ms=now_ms)))
+    asyncio.run(check(lambda now_ms: store_in(tmp_path, now_ms)))
 
 
 @pytest.mark.parametrize("check", INDEX_CHECKS, ids=lambda check: check.__name__)

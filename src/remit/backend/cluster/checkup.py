@@ -1,6 +1,7 @@
 """A check-up of a store on JetStream: what it holds, whether turns are missing that were signed, and how its server keeps it."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from remit.backend.cluster.layout import STREAM
@@ -8,6 +9,7 @@ from remit.backend.cluster.link import Link
 from remit.backend.cluster.replica import ClusterReplica
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.memory.checkup import MemoryCheckup
+from remit.core.failure import RemitError
 from remit.observe.checkup import Check, CheckState
 
 
@@ -17,6 +19,33 @@ class Looked(Protocol):
     link: Link
     replica: ClusterReplica
     key: FileKey
+
+
+class Opened(Looked, Protocol):
+    """A store that was opened to be looked at."""
+
+    async def close(self) -> None:
+        """Leave it."""
+
+
+class AddressCheckup:
+    """Looks at the store at an address, also where none can be opened."""
+
+    def __init__(self, opened: Callable[[], Opened]) -> None:
+        self._opened = opened
+
+    async def look(self) -> Sequence[Check]:
+        """How the store is."""
+        try:
+            store = await asyncio.to_thread(self._opened)
+        except RemitError as error:
+            seen, _, way_out = error.message.partition("; ")
+            way_out = way_out or "start a server that can, or name another address"
+            return [Check("store", CheckState.PROBLEM, f"{error.code}: {seen}", way_out, error.code)]
+        try:
+            return await ClusterCheckup(store).look()
+        finally:
+            await store.close()
 
 
 class ClusterCheckup:

@@ -133,15 +133,25 @@ class Link:
             with contextlib.suppress(RemitError):  # The next one may come through.
                 await self._beat()
 
+    def stop_beating(self) -> None:
+        """Fall silent, as a process that was stopped does; its leases end with their time."""
+        if self._beating is not None:
+            self._loop.call_soon_threadsafe(self._beating.cancel)
+
     async def close(self) -> None:
         """Leave the cluster; runs that are held are free at once."""
+        await asyncio.to_thread(self.let_go)
+
+    def let_go(self) -> None:
+        """The same, for callers without a loop."""
         if self.is_closed:
             return
+        closing = self._begun(self._close())
+        self.is_closed = True
         try:
-            await self.finish(self._close())
+            closing.result()
         finally:
-            self.is_closed = True
-            await asyncio.to_thread(self._end)
+            self._end()
 
     async def _close(self) -> None:
         if self._beating is not None:

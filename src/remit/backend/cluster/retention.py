@@ -177,7 +177,16 @@ class ClusterRetention:
             await kept.link.write(entry(INBOX + run_id, encode_record(Cleared(tuple(own))), after=None))
             for number in own:
                 await kept.link.finish(kept.link.jet.remove(number))
+        long = {kept.replica.inbox[number].kept_as for number in numbers}
         await kept.replica.refresh()
+        await self.drop(long)
+
+    async def drop(self, digests: Collection[bytes]) -> None:
+        """Remove what turns and letters were kept as that were too long for a message, where no other one is."""
+        replica = self._kept.replica
+        needed = {letter.kept_as for letter in replica.inbox.values()}.union(*replica.texts.values())
+        for digest in set(digests) - needed - {b""}:
+            await self._kept.blobs.remove(digest)
 
     async def _remove(self, run_id: str) -> tuple[int, int]:
         """Remove a run that is held, after having signed for it; gives the numbers of turns and of inbox entries."""
@@ -196,14 +205,14 @@ class ClusterRetention:
             deletion,
             None if charge is None else replace(charge, is_open=False),
         )
-        for reference in references:
-            if digest := where(reference).digest:
-                await kept.blobs.remove(digest)
+        long = {where(reference).digest for reference in references}
+        long |= {letter.kept_as for letter in replica.inbox.values() if letter.run_id == run_id}
         place = await kept.link.write(
             entry(GONE + run_id, encode_record(gone), after=None, bulk=encode_record(Heads(heads)))
         )
         await kept.replica.refresh(place)
         await self._purge(run_id, place)
+        await self.drop(long)
         kept.seals.forget(run_id)
         return len(references), entries
 
@@ -315,8 +324,8 @@ class ClusterRedactions:
         place = await kept.link.write(entry(name, encode_record(anew), after=kept.replica.place(name), bulk=data))
         await kept.replica.refresh(place)
         await kept.link.finish(kept.link.jet.remove(message[0]))
-        if before.digest:
-            await kept.blobs.remove(before.digest)
+        kept.replica.texts[run_id].discard(before.digest)
+        await self._retention.drop({before.digest})
 
     async def _message_of(self, run_id: str, number: int) -> tuple[Place, Turned]:
         """Where the entry of a turn stands, and what it says."""

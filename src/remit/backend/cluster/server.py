@@ -48,11 +48,15 @@ class Server:
     def __init__(self, folder: Path, *, port: int = -1, sync: str = "always", more: str = "") -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = folder
-        config = folder / "server.conf"
-        config.write_text(_CONFIG.format(port=port, folder=folder, sync=sync, more=more))
-        with (folder / "server.log").open("ab") as log:
+        self._config = folder / "server.conf"
+        self._config.write_text(_CONFIG.format(port=port, folder=folder, sync=sync, more=more))
+        self.start()
+
+    def start(self) -> None:
+        """Start it, again too, and wait until it listens."""
+        with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603  # our own binary with our own file
-                [binary(), "-c", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [binary(), "-c", self._config], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         self.address = self._listening()
 

@@ -63,6 +63,14 @@ class ClusterStore:
 
         return ClusterCheckup(self)
 
+    def refresh_now(self) -> None:
+        """Know everything that was written by now, for a caller that cannot wait in an event loop."""
+        self.link.call_now(self.replica.refresh())
+
+    def let_go(self) -> None:
+        """Close a store that was only read, without an event loop."""
+        self.link.let_go()
+
     async def close(self) -> None:
         """Leave the cluster; again, nothing."""
         await self.link.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 from remit.backend.clock import wall_clock_ms
 from remit.backend.cluster.connection import asked, connect
 from remit.backend.cluster.layout import ALIVE, STREAM, TEXTS
+from remit.backend.cluster.link import LEASE_MS
 from remit.backend.cluster.server import Server
 from remit.backend.cluster.store import ClusterStore
 
@@ -39,6 +40,6 @@ def clear() -> str:
     return address
 
 
-def opened(home: Path, now_ms: Callable[[], int] = wall_clock_ms) -> ClusterStore:
+def opened(home: Path, now_ms: Callable[[], int] = wall_clock_ms, *, lease_ms: int = LEASE_MS) -> ClusterStore:
     """The store as one more process has it open."""
-    return ClusterStore.open(server().address, home, now_ms=now_ms)
+    return ClusterStore.open(server().address, home, now_ms=now_ms, lease_ms=lease_ms)
