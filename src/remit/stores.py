@@ -61,7 +61,7 @@ def _cluster(address: str, home: Path) -> "ClusterStore":
     try:
         from remit.backend.cluster.store import ClusterStore
     except ModuleNotFoundError as error:
-        if error.name != "nats":
+        if (error.name or "").partition(".")[0] != "nats":
             raise
         message = f"runs at {servers} need the client of NATS, which is not installed: pip install 'remit[nats]'"
         raise RequestRejected("EXTRA_MISSING", message, {"extra": "nats"}) from None

@@ -33,7 +33,11 @@ from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import NEVER_MS, Charge, Limit, Period, Reservation
 from remit.core.record import digest_of
 from remit.observe.checkup import CheckState
+from remit.testing.conformance.bell import BELL_CHECKS
+from remit.testing.conformance.redactions import REDACTIONS_CHECKS
+from remit.testing.conformance.retention import RETENTION_CHECKS, RetentionCheck
 from remit.testing.conformance.sample_turns import add
+from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS
 from tests.nats_server import clear, opened
 
 TOKENS = int(Dimension.OUTPUT_TOKENS)
@@ -364,5 +368,100 @@ def test_a_store_that_cannot_be_reached_is_looked_at_too(tmp_path: Path) -> None
         assert checks[0].way_out
         found = await AddressCheckup(lambda: opened(tmp_path)).look()
         assert [check.name for check in found] == ["store", "store.log", "store.key", "store.nodes"]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("check", [*SNAPSHOTS_CHECKS[1:3], *BELL_CHECKS[:3]], ids=lambda check: str(check.__name__))
+def test_caches_and_bells_of_a_cluster_do_what_all_must(check: Any, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def snapshots() -> AsyncIterator[tuple[Any, Any]]:
+        async with stores(tmp_path) as (store,):
+            yield store.journal, store.snapshots
+
+    @asynccontextmanager
+    async def twice() -> AsyncIterator[Any]:
+        async with stores(tmp_path, 2) as found:
+            yield found
+
+    asyncio.run(check(snapshots if check in SNAPSHOTS_CHECKS else twice))
+
+
+@pytest.mark.parametrize("check", [*RETENTION_CHECKS, REDACTIONS_CHECKS[3]], ids=lambda check: str(check.__name__))
+def test_a_cluster_removes_what_every_store_must(check: RetentionCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def one(now_ms: Callable[[], int]) -> AsyncIterator[ClusterStore]:
+        async with stores(tmp_path, now_ms=now_ms) as (store,):
+            yield store
+
+    asyncio.run(check(one))
+
+
+def test_what_a_process_that_was_cut_off_left_of_a_run_is_purged_by_the_next_collection(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with stores(tmp_path) as (store,):
+            await _turn(store, "run", b"0", Barrier("SUCCESS"), Listing(1))
+
+            async def cut_off(*_: object, **__: object) -> None:
+                raise StoreUnusable("STORE_UNREACHABLE", "cut off")
+
+            purge, store.link.jet.purge = store.link.jet.purge, cut_off  # type: ignore[method-assign]
+            with pytest.raises(StoreUnusable):
+                await store.retention.delete("run")
+            store.link.jet.purge = purge  # type: ignore[method-assign]
+            assert await store.catalogue.entry("run") is None
+            assert await store.link.call(store.link.jet.following("agent.log.run.run", 0)) is not None
+            await store.retention.gc(ended_before_ms=0)
+            assert await store.link.call(store.link.jet.following("agent.log.run.run", 0)) is None
+            # The name is free for another run.
+            await _turn(store, "run", b"anew", Barrier(), Listing(1))
+            assert len(await store.log.heads("run")) == 2
+
+    asyncio.run(scene())
+
+
+def test_a_turn_that_names_more_texts_than_a_header_holds_keeps_them_all(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with stores(tmp_path) as (store,):
+            digests = [digest_of(b"%d" % number) for number in range(1500)]
+            data = b"".join(b"\xc4\x20" + digest for digest in digests)
+            await store.blobs.put(digests[-1], b"1499")
+            await _turn(store, "run", data, Barrier("SUCCESS"), Listing(1))
+            assert store.replica.unread["run"]
+            removed = await store.retention.delete("run")
+            assert (removed.texts, removed.text_bytes) == (1, 4)
+
+    asyncio.run(scene())
+
+
+def test_a_server_that_says_no_for_another_reason_is_told_as_it_is(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with stores(tmp_path) as (store,):
+            jet = store.link.jet
+
+            async def full(*_: object) -> dict[str, Any]:
+                return {"error": {"err_code": 10077, "description": "maximum bytes exceeded"}}
+
+            jet._last_word = full  # type: ignore[method-assign,assignment]
+            with pytest.raises(StoreUnusable, match=r"STORE_FULL.*maximum bytes exceeded"):
+                await store.journal.append("run", b"0", START)
+
+    asyncio.run(scene())
+
+
+def test_what_any_node_lacks_is_read_from_the_leader(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with stores(tmp_path) as (store,):
+            place = await store.journal.append("run", b"0", START)
+            jet = store.link.jet
+
+            async def nothing(*_: object) -> dict[int, Any]:
+                return {}
+
+            jet._piece = nothing  # type: ignore[method-assign,assignment]
+            assert list(await store.journal.read("run")) == [b"0"]
+            assert await store.link.call(jet.many([place, place + 9], "agent.log.>")) == {
+                place: await store.link.call(jet.at(place))
+            }
 
     asyncio.run(scene())

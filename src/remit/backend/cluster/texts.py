@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 
+from remit.backend.cluster.connection import unreachable
 from remit.backend.cluster.jetstream import JetStream, Message, Stored
 from remit.backend.cluster.layout import (
     AT_MS,
@@ -28,6 +29,7 @@ _SEQ, _HEAD, _SIGNATURE, _SET = "Remit-Seq", "Remit-Head", "Remit-Signature", "R
 # How many chunks are under way at a time.
 _AT_ONCE = 4
 _READ_S = 5.0
+_FEW = 20
 
 Subject = Callable[[int], str]
 
@@ -64,7 +66,9 @@ class ClusterBlobs:
 
     async def put_before(self, at_ms: int, among: Collection[bytes] | None = None) -> dict[bytes, int]:
         """The digests of the texts that were put before a time and never after it, with their sizes; of these, or of all."""
-        patterns = [TEXT + ">"] if among is None else [f"{TEXT}{digest.hex()}.*" for digest in among]
+        # A few are asked for one by one; of many, all are looked through.
+        is_few = among is not None and len(among) <= _FEW
+        patterns = [f"{TEXT}{digest.hex()}.*" for digest in among or ()] if is_few else [TEXT + ">"]
         sizes: dict[bytes, int] = {}
         old: set[bytes] = set()
         for pattern in patterns:
@@ -74,7 +78,7 @@ class ClusterBlobs:
                 sizes[digest] = sizes.get(digest, 0) + int(headers.get("Nats-Msg-Size", 0))
                 if chunk == "0" and int(headers[AT_MS]) < at_ms:
                     old.add(digest)
-        return {digest: size for digest, size in sizes.items() if digest in old}
+        return {digest: size for digest, size in sizes.items() if digest in old and (among is None or digest in among)}
 
 
 class ClusterSnapshots:
@@ -147,7 +151,10 @@ async def _headers_of(jet: JetStream, pattern: str) -> list[tuple[str, Mapping[s
     }
     try:
         created = await jet.asked(f"$JS.API.CONSUMER.CREATE.{TEXTS}", {"stream_name": TEXTS, "config": config})
-        left = int(created.get("num_pending", 0))
+        if "error" in created:
+            raise unreachable(jet.address, str(created["error"].get("description")))
+        # Some may have been delivered before it is told how many there are.
+        left = int(created["num_pending"]) + int(created["delivered"]["consumer_seq"])
         found: list[tuple[str, Mapping[str, str]]] = []
         while len(found) < left:
             message = await answers.next_msg(_READ_S)
