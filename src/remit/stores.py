@@ -15,7 +15,7 @@ from remit.orchestrate.ports import Checkup, Store
 if TYPE_CHECKING:
     from remit.backend.cluster.store import ClusterStore
     from remit.backend.embedded.owner.trusted_keys import TrustList
-    from remit.core.run.halt import Standing
+    from remit.core.run.halt import HaltStanding
     from remit.orchestrate.ports import Clock
 
 STORE_ADDRESS_INVALID = "STORE_ADDRESS_INVALID"
@@ -84,7 +84,7 @@ def _read(address: str) -> tuple[str, int]:
 
 
 @contextmanager
-def standing_halts(address: str, home: Path, clock: "Clock") -> "Iterator[Callable[[], Standing]]":
+def standing_halts(address: str, home: Path, clock: "Clock") -> "Iterator[Callable[[], HaltStanding]]":
     """Says what is halted on a store, also on one that another process makes meanwhile."""
     from remit.backend.embedded.disk.database import DATABASE
     from remit.backend.embedded.store import EmbeddedStore
@@ -98,14 +98,14 @@ def standing_halts(address: str, home: Path, clock: "Clock") -> "Iterator[Callab
             closing.callback(cluster.let_go)
             halts = Halts(cluster.halts, clock)
 
-            def standing_there() -> "Standing":
+            def standing_there() -> "HaltStanding":
                 cluster.refresh_now()
                 return halts.standing
 
             yield standing_there
             return
 
-        def standing() -> "Standing":
+        def standing() -> "HaltStanding":
             if not found and (home / DATABASE).exists():
                 store = EmbeddedStore.open_to_read(home)
                 closing.callback(store.let_go)

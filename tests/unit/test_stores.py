@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit import stores
-from remit.assemble import examine, halts_of, open_again, settings_of, settings_of_place
+from remit.assemble import examine, halts_of, reopened_store, settings_of, settings_of_place
 from remit.backend.clock import WallClock
 from remit.backend.cluster.store import ClusterStore
 from remit.backend.embedded.store import EmbeddedStore
@@ -64,7 +64,7 @@ def test_a_cluster_is_opened_to_write_to_read_and_to_be_looked_at(tmp_path: Path
 
     async def scene() -> None:
         settings = settings_of({"XDG_CONFIG_HOME": str(tmp_path / "config")}, home=tmp_path / "home", store=address)
-        for store in (open_again(settings), stores.open_to_read(f"{address}?lease_ms=2000", tmp_path / "home")):
+        for store in (reopened_store(settings), stores.open_to_read(f"{address}?lease_ms=2000", tmp_path / "home")):
             assert isinstance(store, ClusterStore)
             assert list(await store.catalogue.entries()) == []
             await store.close()

@@ -22,7 +22,7 @@ from remit.core.journal.storage import (
     Barrier,
     EntrySettled,
     LeaseLost,
-    Listing,
+    RunListing,
     SessionConflict,
     StoreUnusable,
     Topic,
@@ -84,7 +84,7 @@ async def known(store: ClusterStore) -> list[object]:
     ]
 
 
-async def _turn(store: ClusterStore, run_id: str, data: bytes, barrier: Barrier, listing: Listing | None) -> None:
+async def _turn(store: ClusterStore, run_id: str, data: bytes, barrier: Barrier, listing: RunListing | None) -> None:
     seq = len(await store.journal.read(run_id))
     head = sign_head(store.key.signer, run_id=run_id, seq=seq, head=hash_turn(data), ending=barrier.ending)
     await add(store.journal, run_id, data, barrier, listing, Warrant(head=head))
@@ -94,15 +94,15 @@ def test_a_process_that_comes_later_knows_what_the_others_know(tmp_path: Path) -
     async def scene() -> None:
         async with stores(tmp_path, 2) as (store, other):
             wanted = Reservation(1, ((TOKENS, 60),), (LIMIT,))
-            first = Listing(1, tenant_id="tenant", session_id="s", reserves=wanted, likeness="like")
+            first = RunListing(1, tenant_id="tenant", session_id="s", reserves=wanted, likeness="like")
             await _turn(store, "gone", b"0", Barrier(), first)
             await _turn(
                 store, "gone", LONG, Barrier("SUCCESS", charge=Charge("gone", "tenant", 1, ((TOKENS, 7),))), None
             )
             await _turn(
-                store, "secret", b"a word", Barrier(), Listing(1, tenant_id="tenant", session_id="s", ordinal=1)
+                store, "secret", b"a word", Barrier(), RunListing(1, tenant_id="tenant", session_id="s", ordinal=1)
             )
-            await _turn(other, "after", LONG, Barrier(waiting_for="MISSING_INFO"), Listing(2))
+            await _turn(other, "after", LONG, Barrier(waiting_for="MISSING_INFO"), RunListing(2))
             await add(other.journal, "unlisted", b"u")
             for run_id in ("gone", "after"):
                 await store.inbox.put(run_id, b"short")
@@ -133,7 +133,7 @@ def test_a_turn_is_fenced_by_the_next_holder_of_its_run(tmp_path: Path) -> None:
     async def scene() -> None:
         async with stores(tmp_path, 2) as (first, second):
             token = await first.leases.take("run") or 0
-            place = await first.journal.append("run", b"0", START, listing=Listing(1), warrant=Warrant(token))
+            place = await first.journal.append("run", b"0", START, listing=RunListing(1), warrant=Warrant(token))
             assert await second.leases.take("run") is None
             await first.leases.release("run", token)
             other = await second.leases.take("run") or 0
@@ -156,7 +156,7 @@ def test_a_process_that_falls_silent_loses_its_runs_and_changes_nothing_when_it_
     async def scene() -> None:
         async with stores(tmp_path, 2, lease_ms=1_000) as (silent, next_one):
             token = await silent.leases.take("run") or 0
-            place = await silent.journal.append("run", b"0", START, listing=Listing(1), warrant=Warrant(token))
+            place = await silent.journal.append("run", b"0", START, listing=RunListing(1), warrant=Warrant(token))
             silent.link.stop_beating()
             assert await next_one.leases.is_held("run")
             async with asyncio.timeout(5):
@@ -207,9 +207,9 @@ class Lossy:
         return answer
 
 
-@pytest.mark.parametrize("listing", [Listing(1), Listing(1, session_id="s")], ids=["single", "batch"])
+@pytest.mark.parametrize("listing", [RunListing(1), RunListing(1, session_id="s")], ids=["single", "batch"])
 def test_a_turn_whose_acknowledgement_was_lost_is_written_once_and_told_as_written(
-    listing: Listing, tmp_path: Path
+    listing: RunListing, tmp_path: Path
 ) -> None:
     async def scene() -> None:
         async with stores(tmp_path) as (store,):
@@ -227,7 +227,7 @@ def test_a_turn_whose_acknowledgement_was_lost_is_written_once_and_told_as_writt
 def test_a_turn_whose_acknowledgement_was_lost_is_found_behind_the_mark_of_the_next_holder(tmp_path: Path) -> None:
     async def scene() -> None:
         async with stores(tmp_path) as (store,):
-            place = await store.journal.append("run", b"0", START, listing=Listing(1))
+            place = await store.journal.append("run", b"0", START, listing=RunListing(1))
             mark = entry("run:run", b"\x82\xa4type\xa4Mark\xa6worker\xa1x", after=None)
             jet = store.link.jet
 
@@ -264,7 +264,7 @@ def test_rivals_for_a_session_and_for_an_entry_of_the_inbox_are_told_what_was_ta
         async with stores(tmp_path, 2) as (one, other):
             begun = await asyncio.gather(
                 *(
-                    store.journal.append(f"run{number}", b"0", START, listing=Listing(1, session_id="s"))
+                    store.journal.append(f"run{number}", b"0", START, listing=RunListing(1, session_id="s"))
                     for number, store in enumerate((one, other) * 3)
                 ),
                 return_exceptions=True,
@@ -291,7 +291,7 @@ def test_what_a_turn_orders_goes_in_its_batch(tmp_path: Path) -> None:
         async with stores(tmp_path) as (store,):
             orders = (CancelCommand("run/1", about="run/0"),)
             store.journal.errands = lambda run_id, some: [Message(f"agent.request.{run_id}", b"%d" % len(some))]
-            place = await store.journal.append("run", b"0", START, listing=Listing(1), orders=orders)
+            place = await store.journal.append("run", b"0", START, listing=RunListing(1), orders=orders)
             found = await store.link.call(store.link.jet.last("agent.request.run"))
             assert found is not None
             assert (found.seq, found.data) == (place + 1, b"1")
@@ -306,7 +306,7 @@ def test_a_store_goes_on_when_its_server_was_restarted(tmp_path: Path) -> None:
     async def scene(server: Server) -> None:
         store = ClusterStore.open(server.address, tmp_path / "home")
         try:
-            place = await store.journal.append("run", b"0", START, listing=Listing(1))
+            place = await store.journal.append("run", b"0", START, listing=RunListing(1))
             await asyncio.to_thread(server.stop)
             going_on = asyncio.ensure_future(store.journal.append("run", b"1", place))
             await asyncio.to_thread(server.start)
@@ -328,13 +328,13 @@ def test_a_store_goes_on_when_its_server_was_restarted(tmp_path: Path) -> None:
 def test_a_tail_that_lost_its_consumer_begins_behind_what_it_has_seen(tmp_path: Path) -> None:
     async def scene() -> None:
         async with stores(tmp_path, 2) as (store, writer):
-            await writer.journal.append("a", b"0", START, listing=Listing(1))
+            await writer.journal.append("a", b"0", START, listing=RunListing(1))
             assert len(await store.catalogue.entries()) == 1
             jet = store.link.jet
             names = await store.link.call(jet.asked(f"$JS.API.CONSUMER.NAMES.{STREAM}"))
             for name in names["consumers"]:
                 await store.link.call(jet.asked(f"$JS.API.CONSUMER.DELETE.{STREAM}.{name}"))
-            await writer.journal.append("b", b"0", START, listing=Listing(1))
+            await writer.journal.append("b", b"0", START, listing=RunListing(1))
             assert [entry.run_id for entry in await store.catalogue.entries()] == ["b", "a"]
 
     asyncio.run(scene())
@@ -343,7 +343,7 @@ def test_a_tail_that_lost_its_consumer_begins_behind_what_it_has_seen(tmp_path: 
 def test_an_entry_that_was_removed_while_it_was_waited_for_holds_up_nobody(tmp_path: Path) -> None:
     async def scene() -> None:
         async with stores(tmp_path) as (store,):
-            place = await store.journal.append("run", b"0", START, listing=Listing(1))
+            place = await store.journal.append("run", b"0", START, listing=RunListing(1))
             await asyncio.wait_for(store.replica.refresh(place + 7), 5)
             assert len(await store.catalogue.entries()) == 1
 
@@ -400,7 +400,7 @@ def test_a_cluster_removes_what_every_store_must(check: RetentionCheck, tmp_path
 def test_what_a_process_that_was_cut_off_left_of_a_run_is_purged_by_the_next_collection(tmp_path: Path) -> None:
     async def scene() -> None:
         async with stores(tmp_path) as (store,):
-            await _turn(store, "run", b"0", Barrier("SUCCESS"), Listing(1))
+            await _turn(store, "run", b"0", Barrier("SUCCESS"), RunListing(1))
 
             async def cut_off(*_: object, **__: object) -> None:
                 raise StoreUnusable("STORE_UNREACHABLE", "cut off")
@@ -414,7 +414,7 @@ def test_what_a_process_that_was_cut_off_left_of_a_run_is_purged_by_the_next_col
             await store.retention.gc(ended_before_ms=0)
             assert await store.link.call(store.link.jet.following("agent.log.run.run", 0)) is None
             # The name is free for another run.
-            await _turn(store, "run", b"anew", Barrier(), Listing(1))
+            await _turn(store, "run", b"anew", Barrier(), RunListing(1))
             assert len(await store.log.heads("run")) == 2
 
     asyncio.run(scene())
@@ -426,7 +426,7 @@ def test_a_turn_that_names_more_texts_than_a_header_holds_keeps_them_all(tmp_pat
             digests = [digest_of(b"%d" % number) for number in range(1500)]
             data = b"".join(b"\xc4\x20" + digest for digest in digests)
             await store.blobs.put(digests[-1], b"1499")
-            await _turn(store, "run", data, Barrier("SUCCESS"), Listing(1))
+            await _turn(store, "run", data, Barrier("SUCCESS"), RunListing(1))
             assert store.replica.unread["run"]
             removed = await store.retention.delete("run")
             assert (removed.texts, removed.text_bytes) == (1, 4)

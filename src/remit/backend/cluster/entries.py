@@ -6,7 +6,7 @@ Rule 1: everything that an index needs stands in the entry, so that no turn is r
 from typing import TypeAlias
 
 from remit.core.journal.signing import SignedDeletion
-from remit.core.journal.storage import Barrier, Listing, Place, SignedHead
+from remit.core.journal.storage import Barrier, Place, RunListing, SignedHead
 from remit.core.limits.quota import Charge
 from remit.core.record import Record
 
@@ -23,7 +23,7 @@ class Turned(Record, tag=True):
 
     at_ms: int
     barrier: Barrier | None = None
-    listing: Listing | None = None
+    listing: RunListing | None = None
     head: SignedHead | None = None
     texts: tuple[bytes, ...] = ()
     has_more: bool = False

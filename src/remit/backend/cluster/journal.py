@@ -22,8 +22,8 @@ from remit.core.journal.storage import (
     Barrier,
     EntrySettled,
     LeaseLost,
-    Listing,
     Place,
+    RunListing,
     SessionConflict,
     SignedHead,
     Stretch,
@@ -54,7 +54,7 @@ class ClusterJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -94,7 +94,7 @@ class ClusterJournal:
         return [stored[one.place].data if one.place else await self._blobs.get(one.digest) for one in found]
 
     async def _turned(
-        self, run_id: str, data: bytes, barrier: Barrier | None, listing: Listing | None, head: SignedHead | None
+        self, run_id: str, data: bytes, barrier: Barrier | None, listing: RunListing | None, head: SignedHead | None
     ) -> tuple[Turned, bytes]:
         """The entry of a turn, and the bytes that go with it; those that are too long are kept as a text before."""
         known = self._replica.texts.get(run_id, set())
@@ -123,7 +123,7 @@ class ClusterJournal:
             raise AppendConflict(run_id)
         return after
 
-    def _claims(self, run_id: str, listing: Listing | None) -> list[Message]:
+    def _claims(self, run_id: str, listing: RunListing | None) -> list[Message]:
         """What a run takes together with its first turn; raises SessionConflict or QuotaConflict where it cannot."""
         if listing is None:
             return []

@@ -16,7 +16,7 @@ from remit.backend.cluster.connection import connect, prepare, shown
 from remit.backend.cluster.jetstream import JetStream, Message, Overtaken
 from remit.backend.cluster.layout import ALIVE, ENTRY, HEARTBEAT, log_subject
 from remit.backend.cluster.tail import Tail, in_header
-from remit.backend.folded.log import Entry
+from remit.backend.folded.log import LogEntry
 from remit.core.failure import RemitError
 from remit.core.journal.storage import START, AppendConflict, Place, StoreUnusable
 
@@ -37,7 +37,7 @@ class Link:
         self.worker = secrets.token_hex(8)
         self.lease_ms = lease_ms
         # Called in the thread for every entry that arrives.
-        self.on_entry: Callable[[Entry], None] = lambda _: None
+        self.on_entry: Callable[[LogEntry], None] = lambda _: None
         self.replicas = 1
         self.is_closed = False
         self._loop = asyncio.new_event_loop()
@@ -67,7 +67,7 @@ class Link:
     def _reconnected(self) -> None:
         self._tail.begin_again()
 
-    def _heard(self, found: Entry) -> None:
+    def _heard(self, found: LogEntry) -> None:
         self.on_entry(found)
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
@@ -110,7 +110,7 @@ class Link:
         except Overtaken as error:
             raise AppendConflict(error.subject) from None
 
-    async def news(self, after: Place, up_to: Place = 0) -> list[Entry]:
+    async def news(self, after: Place, up_to: Place = 0) -> list[LogEntry]:
         """The entries of all logs after a place, oldest first."""
         return await self.call(self._tail.news(after, up_to))
 

@@ -16,7 +16,7 @@ from remit.backend.cluster.layout import CHUNK_BYTES, LOGS, RING
 from remit.backend.cluster.link import Link, entry
 from remit.backend.cluster.replica import ClusterReplica
 from remit.backend.cluster.texts import ClusterBlobs
-from remit.backend.folded.log import HALT_LOG, INBOX, RUN, TRIES_MAX, Entry
+from remit.backend.folded.log import HALT_LOG, INBOX, RUN, TRIES_MAX, LogEntry
 from remit.core.journal.codec import encode_record
 from remit.core.journal.storage import AppendConflict, InboxEntry, Topic
 from remit.core.record import digest_of
@@ -148,7 +148,7 @@ class ClusterBell:
             await one.unsubscribe()
         await self._link.jet.client.flush()
 
-    def _hear(self, found: Entry) -> None:
+    def _hear(self, found: LogEntry) -> None:
         """Ring for what was written; called in the thread of the connection."""
         if found.name.startswith(RUN):
             self._tell(Topic.TURNS, b"")

@@ -20,7 +20,7 @@ from remit.backend.cluster.entries import (
 )
 from remit.backend.cluster.link import Link
 from remit.backend.cluster.link import entry as entry_of
-from remit.backend.folded.log import HALT_LOG, INBOX, RECEIPTS, RUN, SESSION, TENANT, Charged, Entry, Written
+from remit.backend.folded.log import HALT_LOG, INBOX, RECEIPTS, RUN, SESSION, TENANT, Charged, LogEntry, Written
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
 from remit.core.journal.codec import decode_record, encode_record
@@ -113,7 +113,7 @@ class ClusterReplica:
             if entry.place > self._seen:
                 await self._fold_one(entry, stands)
 
-    async def _fold_one(self, entry: Entry, stands: Place) -> None:
+    async def _fold_one(self, entry: LogEntry, stands: Place) -> None:
         self._seen = entry.place
         self._stands[entry.name] = entry.place
         kind, colon, name = entry.name.partition(":")
@@ -127,7 +127,7 @@ class ClusterReplica:
         else:
             await self._folds[kind + colon](name, entry, stands)
 
-    async def _fold_run(self, run_id: str, entry: Entry, stands: Place) -> None:
+    async def _fold_run(self, run_id: str, entry: LogEntry, stands: Place) -> None:
         if not entry.data:  # It stands where it stood before.
             return
         said = decode_record(entry.data, OfRun)
@@ -171,14 +171,14 @@ class ClusterReplica:
         if turned.has_more:
             self.unread.setdefault(run_id, set()).add(_reference(place, turned))
 
-    async def _fold_nothing(self, name: str, entry: Entry, stands: Place) -> None:
+    async def _fold_nothing(self, name: str, entry: LogEntry, stands: Place) -> None:
         """The place of a session is in the listing of its run; its log only says who was first."""
 
-    async def _fold_tenant(self, tenant_id: str, entry: Entry, stands: Place) -> None:
+    async def _fold_tenant(self, tenant_id: str, entry: LogEntry, stands: Place) -> None:
         charged = decode_record(entry.data, Charged)
         self.journal.ledger.keep(charged.charge, is_anew=charged.is_anew)
 
-    async def _fold_inbox(self, run_id: str, entry: Entry, stands: Place) -> None:
+    async def _fold_inbox(self, run_id: str, entry: LogEntry, stands: Place) -> None:
         said = decode_record(entry.data, OfInbox)
         if isinstance(said, Left):
             self.inbox[entry.place] = Waiting(run_id, said)
@@ -188,7 +188,7 @@ class ClusterReplica:
         elif (letter := self.inbox.get(said.number)) is not None and letter.outcome is None:
             letter.outcome, letter.settled_at_ms = (said.code, said.message), said.at_ms
 
-    async def _fold_gone(self, _: str, entry: Entry, stands: Place) -> None:
+    async def _fold_gone(self, _: str, entry: LogEntry, stands: Place) -> None:
         gone = decode_record(entry.data, Gone)
         run_id = gone.run_id
         self.gone[run_id] = entry.place
@@ -228,15 +228,15 @@ class ClusterReplica:
         return [(place, run_id, seq, self.journal.turns_of(run_id)[seq]) for place, run_id, seq in found]
 
 
-def _in_their_order(news: Sequence[Entry]) -> list[tuple[Entry, Place]]:
+def _in_their_order(news: Sequence[LogEntry]) -> list[tuple[LogEntry, Place]]:
     """All entries from the first on, those that were written anew in the places of the first, with where they stand now."""
-    anew: dict[Place, tuple[Entry, Place]] = {}
-    others: list[tuple[Entry, Place]] = []
+    anew: dict[Place, tuple[LogEntry, Place]] = {}
+    others: list[tuple[LogEntry, Place]] = []
     for entry in news:
         said = decode_record(entry.data, OfRun) if entry.name.startswith(RUN) else None
         if isinstance(said, Rewritten):
-            anew[said.place] = Entry(said.place, entry.name, encode_record(said.turned)), entry.place
-            entry = Entry(entry.place, entry.name, b"")
+            anew[said.place] = LogEntry(said.place, entry.name, encode_record(said.turned)), entry.place
+            entry = LogEntry(entry.place, entry.name, b"")
         others.append((entry, entry.place))
     if not anew:
         return others

@@ -22,7 +22,7 @@ from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN
 from remit.backend.memory.retention import collectable, has_ended_before, held_family, refuse_open_parent
-from remit.backend.redacted_turns import found_in, holds, longest_first, without
+from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
 from remit.core.journal.codec import decode_record, digests_in, encode_record, encode_redacted, hash_turn
 from remit.core.journal.signing import SignedDeletion, sign_deletion, sign_redaction
 from remit.core.journal.storage import (
@@ -294,7 +294,7 @@ class ClusterRedactions:
         """Redact one run; gives the numbers of turns that were written anew and of texts that were removed."""
         kept, turns, removed = self._kept, 0, set[bytes]()
         for number, data in enumerate(await kept.journal.read(run_id)):
-            held = {digest async for digest, blob in self._texts_of(data) if holds(blob, values)}
+            held = {digest async for digest, blob in self._texts_of(data) if holds_value(blob, values)}
             for digest in held:
                 await kept.blobs.remove(digest)
             removed |= held
@@ -306,7 +306,7 @@ class ClusterRedactions:
         await kept.snapshots.forget(run_id)
         own = [number for number, one in kept.replica.inbox.items() if one.run_id == run_id]
         letters = await kept.inbox.entries(own)
-        await self._retention.clear_entries({one.number for one in letters if holds(one.data, values)})
+        await self._retention.clear_entries({one.number for one in letters if holds_value(one.data, values)})
         return turns, len(removed)
 
     async def _rewrite(self, run_id: str, number: int, data: bytes) -> None:

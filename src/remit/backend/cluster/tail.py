@@ -17,7 +17,7 @@ from nats.aio.subscription import Subscription
 from remit.backend.cluster.connection import unreachable
 from remit.backend.cluster.jetstream import JetStream
 from remit.backend.cluster.layout import ENTRY, EVERY_LOG, STREAM
-from remit.backend.folded.log import Entry
+from remit.backend.folded.log import LogEntry
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.record import Record
 
@@ -45,19 +45,19 @@ def in_header(name: str, data: bytes) -> str:
     return b64encode(encode_record(Named(name, data))).decode()
 
 
-def from_header(place: int, text: str) -> Entry:
+def from_header(place: int, text: str) -> LogEntry:
     """The entry in a header."""
     named: Named = decode_record(b64decode(text), Named)
-    return Entry(place, named.name, named.data)
+    return LogEntry(place, named.name, named.data)
 
 
 class Tail:
     """What was written to the logs, as far as this process has heard of it. It lives in the loop of its connection."""
 
-    def __init__(self, jet: JetStream, on_entry: Callable[[Entry], None]) -> None:
+    def __init__(self, jet: JetStream, on_entry: Callable[[LogEntry], None]) -> None:
         self._jet = jet
         self._on_entry = on_entry
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[LogEntry] = deque()
         self._seen = 0
         self._expected = 1
         self._heard = asyncio.Event()
@@ -87,7 +87,7 @@ class Tail:
         if self._beginning is None or self._beginning.done():
             self._beginning = asyncio.create_task(self._begin())
 
-    async def news(self, after: int, up_to: int = 0) -> list[Entry]:
+    async def news(self, after: int, up_to: int = 0) -> list[LogEntry]:
         """Every entry after a place that was written by now; those up to a place alone where one is named.
 
         Entries up to `after` are forgotten here: they were folded.
