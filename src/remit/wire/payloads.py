@@ -94,7 +94,7 @@ _BY_OUTCOME: Mapping[object, Category] = MappingProxyType(
 )
 
 
-class Posted(Record):
+class PublishedMessage(Record):
     """A message as it is published: under which subject, with which headers, and its bytes."""
 
     subject: str
@@ -113,12 +113,12 @@ def category_named(text: str) -> Category:
     return _category(domain, category, version)
 
 
-def posted(message: Record) -> Posted:
+def posted(message: Record) -> PublishedMessage:
     """A message ready to be published; raises RequestRejected where it breaks a rule of the wire."""
     category = CATEGORY_OF[type(message)]
     family = FAMILY_OF[category]
     subject = subject_of(family, *(getattr(message, field) for field in ADDRESSED_BY[family]))
-    return Posted(subject, {TYPE_HEADER: type_of(category)}, written(message))
+    return PublishedMessage(subject, {TYPE_HEADER: type_of(category)}, written(message))
 
 
 def wrapped(message: Record, *, message_id: str, created_at_ms: int, source: str) -> bytes:

@@ -54,7 +54,7 @@ class ResponseStatus(StrEnum):
     ERROR = "error"
 
 
-class StepType(StrEnum):
+class TrajectoryStepType(StrEnum):
     """What a step of a trajectory is."""
 
     MODEL_CALL = "model_call"
@@ -228,7 +228,7 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
         WireToolCall: (needs("id", "name"), is_id("id", "loop_id", "trace_id")),
         WireToolResult: (needs("call_id"), is_id("call_id", "loop_id", "trace_id")),
         TrajectoryStep: (
-            is_one_of("step_type", tuple(StepType)),
+            is_one_of("step_type", tuple(TrajectoryStepType)),
             needs("timestamp"),
             is_moment("timestamp"),
             within("messages", ChatMessage),

@@ -60,10 +60,10 @@ from remit.wire.wire_records import (
     WireToolDefinition,
     WireToolResult,
 )
-from remit.wire.wire_rules import ContextEventType, ResponseStatus, ResponseType, StepType
+from remit.wire.wire_rules import ContextEventType, ResponseStatus, ResponseType, TrajectoryStepType
 from scripts.wire_docs import EXAMPLES
 
-REACHES = [Category, ContextEventType, ResponseStatus, ResponseType, StepType]
+REACHES = [Category, ContextEventType, ResponseStatus, ResponseType, TrajectoryStepType]
 TASK: dict[str, Any] = {"task_id": "t", "role": "general", "model": "m", "prompt": "go"}
 AT = "2026-03-13T10:11:12Z"
 

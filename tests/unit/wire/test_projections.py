@@ -103,7 +103,7 @@ def test_a_chat_with_a_read_shows_its_calls_and_its_answer() -> None:
     assert [step.tool_name for step in steps if step.tool_name] == [call.name for call in first.tool_calls]
     assert [step.tool_arguments for step in steps if step.tool_name] == [call.arguments for call in first.tool_calls]
     assert last.prompt in [call.tool_result for call in calls]
-    assert [message.role for message in last.messages[-2:]] == ["assistant", "tool"]
+    assert [message.role for message in last.messages] == ["user", "assistant", "tool", "tool"]
     (ended,) = run.all(LoopCompletedEvent)
     assert isinstance(ended, LoopCompletedEvent)
     assert ended.result == last.response == run.loops[-1].result
