@@ -249,7 +249,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     "nobody looks what is halted": (
         "nothing_is_done_while_everything_is_halted",
         (64, 103, 220),
-        (_instead(Halts, "stopping_any", _say_nothing),),
+        (_instead(Halts, "_among_standing", _say_nothing),),
     ),
     "a call is sent twice": (
         "no_mutating_command_is_issued_again",

@@ -1,7 +1,7 @@
 """A run in the hands of its user: its id, what happens in it, what people tell it, and what it came to.
 
 Rule 1: a handle holds no truth. Whatever is asked of it is asked of the system, wherever the run is driven.
-Rule 2: to wait for a handle is to wait until its run has ended or waits for people; who stops waiting stops nothing.
+Rule 2: to wait for a handle is to wait until its run has ended or waits for people; a caller that stops waiting stops nothing.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class Run(Generic[T_co]):
     def events(self, *, since: str | int | None = -1, chunks: bool = False) -> "Events":
         """What happens in the run until it rests: from its first turn on, behind a turn or a cursor, or (None) from now on.
 
-        With `chunks`, what its model says comes too, from the next answer on: who wants the first one starts the run so.
+        With `chunks`, what its model says comes too, from the next answer on: to get the first one, start the run with `chunks`.
         """
         return Events(self._system, self.id, since, chunks=chunks, then=self._rested)
 
@@ -210,7 +210,7 @@ class Streaming(Generic[T_co]):
     """What models say in a run, as they say it: `async for piece in streaming`; `await streaming` gives its result.
 
     The run begins when either is first asked for. A piece is a RunEvent: `text` and `reasoning` of kind `said`, `part` names
-    the replica or the step; of kind `restarted` it says that what came before is void. Who stops listening stops nothing.
+    the replica or the step; of kind `restarted` it says that what came before is void. To stop listening stops nothing.
     """
 
     def __init__(self, begin: Callable[[], Coroutine[Any, Any, Run[T_co]]]) -> None:

@@ -76,7 +76,7 @@ class SystemRequest(Record):
 
 
 class CallStatus(StrEnum):
-    """What became of a proposed tool call, as far as anyone knows."""
+    """What became of a proposed tool call, as far as the run knows."""
 
     REFUSED = "refused"
     ATTEMPTED = "attempted"

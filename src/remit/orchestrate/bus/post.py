@@ -1,4 +1,4 @@
-"""The post: what people say to runs, whichever process drives them.
+"""The post: what people say to runs, no matter which process drives them.
 
 Rule 1: the holder of a run is rung for what is left for it, or looks; without a holder, the sender decides itself.
 Rule 2: an entry is settled together with the turn that answers it, so nothing is heard twice and nothing is lost.
@@ -74,7 +74,7 @@ class Post:
         self._bell = bell
         self.check_answer = check_answer
         self._rounds: asyncio.Task[None] | None = None
-        # Who drives runs beside the hub, and what wakes everybody here who looks into the inbox.
+        # The drivers beside the hub, and what wakes every reader of the inbox in this process.
         self._attending: set[asyncio.Task[None]] = set()
         self._ears: set[asyncio.Event] = set()
 

@@ -128,7 +128,7 @@ class OpenRun:
         return [command for command in commands if command.tool == tool][:1]
 
     def unallowed(self, call_id: str | None, tool: str) -> ProposedCall | None:
-        """The call of a result that settles nothing, where it changes something; a tool that nobody declared does."""
+        """The call of a result that settles nothing, where it changes something; an undeclared tool does."""
         declared = self.state.derived.tools.get(tool)
         if declared is not None and not declared.effect.is_mutating:
             return None

@@ -1,7 +1,7 @@
 """Runs beneath a run: what they ask people now, which effects they left in doubt, and which were left behind.
 
 Rule 1: a parent's turns tell under which code a child waited first; what the child asks since, only its own turns tell.
-Rule 2: a run waits under the gravest of all codes: of its own questions and of what its children ask now, whichever asks first.
+Rule 2: a run waits under the gravest of all codes: of its own questions and of what its children ask now, in any order.
 Rule 3: a child that a person paused, or that heard a no and rests, asks nothing. Where no other asks, a run that such a
         child holds up waits under REVIEW_REQUIRED, and names the child: resuming that lets both go on.
 Rule 4: a child that has ended, is gone, goes on or stands still for a halt keeps no person waiting, whatever its parent was

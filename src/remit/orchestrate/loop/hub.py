@@ -112,7 +112,11 @@ class Hub:
     async def begin(self, manifest: Manifest, kit: Kit) -> Driver:
         """Start a run and drive it."""
         self._lineages.learn(manifest)
-        return await self._step(manifest.run_id, self._begin(manifest, kit))
+        begin = self._begin(manifest, kit)
+        if self._is_closed:
+            begin.close()
+            raise _closed_under(manifest.run_id)
+        return await self.steps.begin(manifest.run_id, begin)
 
     async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
         """Go on with a run that no process drives; one that is driven here already just goes on."""
@@ -308,7 +312,7 @@ class Hub:
         """
         family = await self._lineages.family(run_id) if run_id else ""
         while tasks := await self._moving(family):
-            # Waited for and not gathered: who stops waiting must not stop the runs.
+            # Waited for and not gathered: a caller that stops waiting must not stop the runs.
             await asyncio.wait(tasks)
 
     async def settle_beneath(self, run_id: str) -> bool:

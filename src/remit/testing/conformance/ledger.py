@@ -58,7 +58,7 @@ async def nothing_always_fits(open_ledger: OpenLedger) -> None:
 
 
 async def every_limit_holds(open_ledger: OpenLedger) -> None:
-    """A run that fits one limit and not another begins nothing, whichever comes first; each is told what counts against it."""
+    """A run that fits one limit and not another begins nothing, in either order; each refusal names what counts against it."""
     async with open_ledger() as (journal, ledger):
         for number, within in enumerate(((limit(100), limit(2, CALLS)), (limit(2, CALLS), limit(100)))):
             reserves = Reservation(1, ((TOKENS, 10), (CALLS, 3)), within)
