@@ -83,7 +83,7 @@ class Run(Generic[T_co]):
         return Events(self._system, self.id, since, chunks=chunks, then=self._rested)
 
     async def approve(
-        self, packet_id: str = "", *, by: str = "", arguments: JsonObject | None = None
+        self, packet_id: str = "", *, by: str = "", arguments: JsonObject | None = None, packet: str = ""
     ) -> SystemResponse:
         """Say yes to what the run or a child of it asks, perhaps with other arguments; gives how it then rests.
 
@@ -92,12 +92,12 @@ class Run(Generic[T_co]):
         The packet may be left out where only one is open, and `by` where the system acts for a principal.
         """
         name = packet_id or await self._only_packet()
-        return await self._answered(approval(name, by=by or self._own, arguments=arguments))
+        return await self._answered(approval(name, by=by or self._own, arguments=arguments, packet=packet))
 
-    async def reject(self, packet_id: str = "", *, by: str = "", reason: str = "") -> SystemResponse:
+    async def reject(self, packet_id: str = "", *, by: str = "", reason: str = "", packet: str = "") -> SystemResponse:
         """Say no to what the run or a child of it asks."""
         name = packet_id or await self._only_packet()
-        return await self._answered(rejection(name, by=by or self._own, reason=reason))
+        return await self._answered(rejection(name, by=by or self._own, reason=reason, packet=packet))
 
     async def answer(self, text: str, packet_id: str = "", *, by: str = "") -> SystemResponse:
         """Answer what the run or a child of it wants to know."""
@@ -262,15 +262,22 @@ async def refuse_answer(system: "System", packet_id: str, otherwise: RequestReje
     raise otherwise
 
 
-def approval(packet_id: str, *, by: str, arguments: JsonObject | None = None) -> UserSignal:
-    """A yes to a packet, perhaps with other arguments. It names no run when the packet is a command's name alone."""
+def approval(packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> UserSignal:
+    """A yes to a packet, perhaps with other arguments. It names no run when the packet is a command's name alone.
+
+    `packet` is the version that was shown, which is then the only one that it is a yes to.
+    """
     changed: JsonObject = {} if arguments is None else {"arguments": arguments}
-    return said(Signal.APPROVE, run_of(packet_id), by, {**changed, "packet_id": packet_id})
+    return said(Signal.APPROVE, run_of(packet_id), by, {**changed, **_bound_to(packet), "packet_id": packet_id})
 
 
-def rejection(packet_id: str, *, by: str, reason: str = "") -> UserSignal:
-    """A no to a packet. It names no run when the packet is a command's name alone."""
-    return said(Signal.REJECT, run_of(packet_id), by, {**_because(reason), "packet_id": packet_id})
+def rejection(packet_id: str, *, by: str, reason: str = "", packet: str = "") -> UserSignal:
+    """A no to a packet, and to the version that was shown, where that is named."""
+    return said(Signal.REJECT, run_of(packet_id), by, {**_because(reason), **_bound_to(packet), "packet_id": packet_id})
+
+
+def _bound_to(packet: str) -> JsonObject:
+    return {"packet": packet} if packet else {}
 
 
 def cancellation(run_id: str, *, by: str, reason: str = "") -> UserSignal:

@@ -30,6 +30,7 @@ from remit.kernel.authority.policy import needs_a_person
 from remit.kernel.results.tasks import task_of
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
 from remit.observe.cost.like_runs import Need, Stopped, early_stop, needs_of
+from remit.observe.message_times import readable
 from remit.observe.reading import Reading
 from remit.observe.steps import CANCEL, FAILED, LOST, PerformedStep, StepKind
 from remit.observe.views.calls_made import calls_made, unallowed
@@ -321,13 +322,14 @@ _REASONS: dict[Ending, str] = {
 # What stands before a message that names no subject of its own.
 _WHAT: dict[ErrorCode, str] = {
     ErrorCode.ORCHESTRATION_NO_CONSENSUS: "there was no consensus",
+    ErrorCode.ORCHESTRATION_PLAN_FAILED: "no plan could be made",
     ErrorCode.ORCHESTRATION_STEP_MISMATCH: "a step cannot work on what it was given",
 }
 
 
 def _reason(state: RunState, ending: Ending, steps: Sequence[StepTold], vote: VoteTold | None) -> str:
     """Why a run ended; of a plan, the step that it came to grief at is named."""
-    message = state.end.message or _REASONS.get(ending, "")
+    message = readable(state.end.message) or _REASONS.get(ending, "")
     if ending is Ending.SUCCESS and _has_checked_answer(state):
         message = "it answered, every check passed and no effect was left uncommitted"
     if state.end.error is not None and (what := _WHAT.get(state.end.error)) is not None:
