@@ -23,6 +23,7 @@ from remit.core.journal.arrivals import ResumeRequested
 from remit.core.journal.storage import LeaseLost, Warrant
 from remit.core.journal.turn import Turn
 from remit.core.run.manifest import Manifest, family_of, lineage_of
+from remit.core.run.run_events import system_closed
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
@@ -41,8 +42,6 @@ from remit.orchestrate.loop.run_snapshots import keep_if_due
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Dispatch, Leases
 from remit.orchestrate.setup.kit import Kit
-
-SYSTEM_CLOSED = "SYSTEM_CLOSED"
 
 # Of so many runs that broke here it is remembered why, for callers that ask for their result.
 BROKEN_MAX = 1024
@@ -81,7 +80,7 @@ class Hub:
         self._lineages = lineages
         self._kits: dict[str, Kit] = {}
         # While it is being closed, what was ordered is still done, and nothing follows from it here; then nothing is.
-        self.is_closing = self._is_closed = False
+        self.is_closing = self.is_closed = False
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
         self.aftermath = Aftermath(self)
@@ -155,9 +154,9 @@ class Hub:
         return await self._step(run_id, self._note_and_rest(run_id, reports, entry))
 
     async def _step(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
-        if self._is_closed:
+        if self.is_closed:
             step.close()
-            raise _closed_under(run_id)
+            raise system_closed(run_id)
         return await self.steps.finish(run_id, step)
 
     async def _note_and_rest(self, run_id: str, reports: Sequence[Report], entry: int) -> Turn:
@@ -255,7 +254,7 @@ class Hub:
                     raise
                 # The caller that waits was not cancelled: the lease was lost or the house closed, and it is told so.
                 run_id = driver.live.run_id
-                raise (LeaseLost(run_id) if driver.is_lost else _closed_under(run_id)) from None
+                raise (LeaseLost(run_id) if driver.is_lost else system_closed(run_id)) from None
             finally:
                 driver.waiters.discard(waiter)
         return driver.live.state
@@ -267,7 +266,7 @@ class Hub:
         while self.steps.under_way() or self.dispatch.under_way():
             await self.steps.wait()
             await self.dispatch.finish()
-        self._is_closed = True
+        self.is_closed = True
         told: set[asyncio.Task[Any]] = set()
         while tasks := await self._moving(""):
             # What the dispatch has under way was told to stop already, and is left to clean up.
@@ -303,6 +302,8 @@ class Hub:
         while tasks := await self._moving(family):
             # Waited for and not gathered: who stops waiting must not stop the runs.
             await asyncio.wait(tasks)
+            if self.is_closed:
+                raise system_closed(run_id)
 
     async def settle_beneath(self, run_id: str) -> bool:
         """Wait until neither a run nor anything beneath it moves here; says whether anything did."""
@@ -312,7 +313,7 @@ class Hub:
             has_moved = True
             await asyncio.wait(tasks)
             if self.is_closing:
-                raise _closed_under(run_id)
+                raise system_closed(run_id)
         return has_moved
 
     async def _moving(self, family: str) -> list[asyncio.Task[Any]]:
@@ -469,11 +470,6 @@ class Hub:
         """Leave a run as it was found."""
         self.dispatch.forget(live)
         await self.holdings.let_go(live.run_id, live.warrant)
-
-
-def _closed_under(run_id: str) -> RemitError:
-    message = f"the system was closed while run {run_id} was under way; resume the run"
-    return RemitError(SYSTEM_CLOSED, message, {"run_id": run_id})
 
 
 def _is_being_cancelled() -> bool:

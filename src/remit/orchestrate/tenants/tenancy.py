@@ -20,11 +20,12 @@ from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.run.contract import Mode
 from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, person_for, sees, tenant_for
-from remit.core.run.run_events import Subject
+from remit.core.run.run_events import Subject, system_closed
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.bus.subscription import Subscription
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
 from remit.orchestrate.loop.durability import GUARD_MODE
+from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
 
 # Runs whose answer is made of what children of them say.
@@ -275,6 +276,7 @@ class Acting:
     _seen: Seen
     _check_name: Callable[[str, str], None]
     _bus: Bus
+    _hub: Hub
 
     def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
         """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
@@ -299,12 +301,14 @@ class Acting:
         expect = partial(self._expect, run_id, Scope.READ, "subscribe") if run_id else None
         return self._bus.subscribe(own, since, chunks=chunks, beneath=beneath, expect=expect, whose=self._whose)
 
-    def _expect_scope(self, scope: Scope, verb: str) -> None:
+    def _expect_scope(self, scope: Scope, verb: str, run_id: str = "") -> None:
         expect_scope(self.principal, scope, verb)
+        if self._hub.is_closed:
+            raise system_closed(run_id)
 
     async def _expect(self, run_id: str, scope: Scope, verb: str) -> RunEntry:
         """A run that exists for the principal, who may do this with it."""
-        self._expect_scope(scope, verb)
+        self._expect_scope(scope, verb, run_id)
         entry = await self._seen.runs.entry(run_id)
         # A run that is listed and has no turn was damaged; there is nothing to go on with.
         if entry is None or not entry.turns:
