@@ -61,10 +61,29 @@ def moment(at_ms: int) -> str:
 
 
 async def _status(system: "System", response: SystemResponse) -> str:
-    """How a run stands that has neither ended nor asks a person anything."""
+    """How a run stands that has neither ended nor asks a person anything: that it is paused, or who goes on with it."""
     if response.terminal_code is not None or response.waiting_for is not None or response.halted is not None:
         return ""
-    return (await system.archive.told(response.run_id)).explanation.standing.status
+    run_id = response.run_id
+    status = (await system.archive.told(run_id)).explanation.standing.status
+    return status if status == PAUSED else await _elsewhere(system, run_id)
+
+
+async def _elsewhere(system: "System", run_id: str) -> str:
+    """Who goes on with an open run, or what to type where nobody does."""
+    is_left, is_guarded = await system.is_left(run_id, is_quiet=True), await system.is_guarded(run_id)
+    if not is_left:
+        way = (
+            "when its agent, which another process guards, makes its next call" if is_guarded else "in another process"
+        )
+        return f"run {run_id} goes on {way}"
+    if not is_guarded:
+        return f"run {run_id} stands still, no process drives it; go on with it: remit resume {run_id}"
+    name = plain((await system.archive.find(run_id)).listing.name, LINE_CHARS_MAX)
+    return (
+        f"run {run_id} stands still, no `remit guard` has it open; it goes on when its agent starts the conversation "
+        f"{name!r} again there; end it without its agent: remit signal {run_id} cancel"
+    )
 
 
 def _failed_last(response: SystemResponse) -> str:
@@ -102,4 +121,4 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
     elif status == PAUSED:
         terminal.remark(f"{run} is paused; release it with: remit signal {response.run_id} resume")
     elif status:
-        terminal.remark(f"{run} goes on in another process")
+        terminal.remark(status)

@@ -152,13 +152,11 @@ class Subscription:
 
     async def more(self, wait_s: float | None = None) -> bool:
         """Wait until there may be more, for so long at most; says whether there may be."""
-        if wait_s is None:
-            await self._woken.wait()
-        else:
-            try:
-                await asyncio.wait_for(self._woken.wait(), wait_s)
-            except TimeoutError:
-                return False
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._woken.wait()
+        except TimeoutError:
+            return False
         self._woken.clear()
         return True
 

@@ -70,7 +70,7 @@ class Hub:
         halts: Halts | None = None,
     ) -> None:
         self.runner = runner
-        self._halts = halts
+        self.halts = halts
         self.dispatch = dispatch
         self.drivers: dict[str, Driver] = {}
         # Drivers at work, until their runs are let go and parents are told.
@@ -368,14 +368,14 @@ class Hub:
 
     async def _release(self, live: Live) -> None:
         """Let a run go on that was paused by a halt which is lifted by now, in the name of the person who lifted it."""
-        if self._halts is None or live.state.place.halted is None or self._halts.stopping_run(live.state) is not None:
+        if self.halts is None or live.state.place.halted is None or self.halts.stopping_run(live.state) is not None:
             return
-        by = self._halts.standing.lifted_by or live.state.place.halted.by
+        by = self.halts.standing.lifted_by or live.state.place.halted.by
         await self.runner.rule_on(live, ResumeRequested(by))
 
     def call_off(self) -> None:
         """Call off whatever is under way here and halted by now."""
-        if self._halts is not None and self._halts.standing.halts:
+        if self.halts is not None and self.halts.standing.halts:
             for driver in list(self.drivers.values()):
                 self.dispatch.call_off(driver.live)
 
