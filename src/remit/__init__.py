@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from remit.inference.scripted.engine import ScriptedEngine
     from remit.inference.scripted.script import FREE
     from remit.kernel.graph.compiled import GuardUndecided
+    from remit.observe.cost.cost_report import CostReport, Grouping, Prices
     from remit.observe.proof.export import ExportUnreadable
     from remit.observe.reading import Fact, FactKind, Reading
     from remit.observe.views.event_log import Event, EventLog, InMemoryEventLog
@@ -139,6 +140,7 @@ __all__ = [
     "CancelToken",
     "Candidate",
     "ContextBuilder",
+    "CostReport",
     "Demand",
     "Document",
     "DocumentIndex",
@@ -162,6 +164,7 @@ __all__ = [
     "FinishReason",
     "Goal",
     "Graph",
+    "Grouping",
     "Guard",
     "GuardInMemory",
     "GuardUndecided",
@@ -195,6 +198,7 @@ __all__ = [
     "PlanResult",
     "Policies",
     "Price",
+    "Prices",
     "Principal",
     "QueueLimits",
     "Quota",
@@ -330,6 +334,7 @@ _HOMES = {
         "core.journal.signing": "Signer",
         "core.limits.tools": "Effect ToolCall ToolDefinition ToolResult",
         "core.run.usage": "TokenUsage",
+        "observe.cost.cost_report": "CostReport Grouping Prices",
         "observe.proof.export": "ExportUnreadable",
         "kernel.graph.compiled": "GuardUndecided",
         "tool.builtin.refusal": "ToolRefused",

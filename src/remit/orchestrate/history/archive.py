@@ -7,7 +7,7 @@ Rule 3: what a person is asked to approve is shown in full: arguments that were 
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
 from remit.core.journal.arrivals import RunStarted
@@ -42,6 +42,10 @@ from remit.orchestrate.loop.halt_switch import has_met
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
 from remit.orchestrate.setup.kits import changed_sources
 
+if TYPE_CHECKING:
+    from remit.observe.cost.cost_report import CostReport, Prices
+
+COSTS_INVALID = "COSTS_INVALID"
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
 PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
 EXPORT_UNSIGNED = "EXPORT_UNSIGNED"
@@ -102,7 +106,7 @@ class Archive:
             found = [*await catalogue.entries(parent_id="", limit=1)]
         else:
             # A run comes before those that came from it, whose ids may begin with its own.
-            begun = sorted(await catalogue.entries(begins=name) if name else (), key=_length)
+            begun = sorted(await catalogue.entries(begins=name) if name else (), key=lambda entry: len(entry.run_id))
             found = [e for e in begun if begun[0].run_id not in e.listing.lineage]
         if not found:
             raise await self.absent(name)
@@ -231,11 +235,63 @@ class Archive:
         `before` is the last question of the page before; raises RequestRejected where it is not asked any more.
         What a run asks whose parent has ended, or of which turns are missing, is left out: no answer to it is taken.
         """
-        asking = await self._asking(run_id)
+        check_limit(limit)
+        catalogue, found, place = self._shelf.catalogue, list[Approval](), ""
+        if run_id:
+            family = set(await self.family(run_id))
+            asking = [entry for entry in await catalogue.entries(waiting_only=True) if entry.run_id in family]
+            return page_of(await self._asked_by(asking), lambda approval: approval.id, before, limit)
+        if before:
+            place = before.rpartition(PACKET_MARK)[0]
+            last = await catalogue.entry(place)
+            asked = await self._asked_by([] if last is None or not last.waiting_for else [last])
+            found = page_of(asked, lambda approval: approval.id, before, 0)
+        # Of a page no more runs are read than it takes; some ask several things, and some nothing that may be answered.
+        while not limit or len(found) < limit:
+            asking = [*await catalogue.entries(waiting_only=True, before=place, limit=limit)]
+            found += await self._asked_by(asking)
+            if not limit or len(asking) < limit:
+                break
+            place = asking[-1].run_id
+        return found[:limit] if limit else found
+
+    async def _asked_by(self, asking: Iterable[RunEntry]) -> list[Approval]:
+        """What these runs ask that may be answered."""
         answerable = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
         whole = [entry for entry in answerable if not await self.in_doubt(entry)]
-        every = [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
-        return page_of(every, lambda approval: approval.id, before, limit)
+        return [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
+
+    async def costs(
+        self,
+        names: Sequence[str],
+        by: str,
+        *,
+        since_ms: int = 0,
+        tenant_id: str | None = None,
+        prices: "Prices | None" = None,
+    ) -> "CostReport":
+        """What runs and those beneath them cost: these, or all; of a tenant, begun since a moment.
+
+        Runs are read one after the other and only sums are kept. One that cannot be read is named and left out.
+        """
+        # Only those who ask for costs pay for adding them up.
+        from remit.observe.cost.cost_report import NO_PRICES, CostBook, Grouping, trees_of
+
+        if by not in list(Grouping):
+            raise RequestRejected(COSTS_INVALID, f"by={by!r:.80} groups nothing; use one of {', '.join(Grouping)}")
+        book = CostBook(Grouping(by), prices or NO_PRICES)
+        wanted = [(await self.find(name)).run_id for name in names]
+        for tree in trees_of(await self.runs(with_children=True), wanted):
+            root = tree[-1].listing
+            if root.started_at_ms < since_ms or tenant_id not in (None, root.tenant_id):
+                continue
+            for entry in tree:
+                try:
+                    book.add(entry, (await self.history(entry.run_id)).turns, tree[-1])
+                except RemitError:
+                    # It may have been deleted a moment ago, or tampered with: `verify` says what is wrong.
+                    book.leave_out(entry.run_id)
+        return book.report()
 
     async def in_doubt(self, entry: RunEntry) -> str:
         """Why a run is not gone on with: turns of it are missing, or may be; empty where it is whole."""
@@ -388,12 +444,6 @@ class Archive:
             sign=signer.sign,
         )
 
-    async def _asking(self, run_id: str) -> list[RunEntry]:
-        """The runs that ask people something: of a run and those beneath it, or all."""
-        wanted = None if not run_id else set(await self.family(run_id))
-        waiting = await self._shelf.catalogue.entries(waiting_only=True)
-        return [entry for entry in waiting if wanted is None or entry.run_id in wanted]
-
     async def _approvals_of(self, run_id: str) -> list[Approval]:
         history = await self.history(run_id)
         return await approvals_told(fold(history), history.turns, self._text)
@@ -430,10 +480,6 @@ def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
     if is_by_the_first:
         return bool(entry.waiting_for) == bool(standing.waiting_for)
     return entry.waiting_for == standing.waiting_for
-
-
-def _length(entry: RunEntry) -> int:
-    return len(entry.run_id)
 
 
 def _ambiguous(code: str, what: str, name: str, candidates: Sequence[str]) -> RequestRejected:

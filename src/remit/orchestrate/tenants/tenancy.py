@@ -9,7 +9,7 @@ Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is 
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import SignedDeletion
@@ -23,10 +23,14 @@ from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scop
 from remit.core.run.run_events import Subject, system_closed
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.bus.subscription import Subscription
+from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
 from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
+
+if TYPE_CHECKING:
+    from remit.observe.cost.cost_report import CostReport, Prices
 
 # Runs whose answer is made of what children of them say.
 WORKS_BENEATH = frozenset({Mode.PLAN, Mode.REDUNDANT})
@@ -277,6 +281,7 @@ class Acting:
     _check_name: Callable[[str, str], None]
     _bus: Bus
     _hub: Hub
+    archive: Archive
 
     def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
         """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
@@ -285,6 +290,23 @@ class Acting:
         A run that is not there, or a cursor beyond what was written, is refused when the first event is asked for.
         """
         return self._subscribed(subject, since, chunks=chunks)
+
+    async def costs(
+        self,
+        *runs: str,
+        by: str = "run",
+        since_ms: int = 0,
+        tenant_id: str | None = None,
+        prices: "Prices | None" = None,
+    ) -> "CostReport":
+        """What runs cost, with what is beneath them: these, or all that exist for the principal.
+
+        `by` says what a row stands for: a tenant, a day, a run, each run by itself, a node, a tool or a model (`Grouping`). Runs
+        that could not be read are named in `unread`, and are in no sum.
+        """
+        self._expect_scope(Scope.READ, "costs")
+        whose = tenant_id if tenant_id is None else tenant_for(self.principal, tenant_id)
+        return await self.archive.costs(runs, by, since_ms=since_ms, tenant_id=whose, prices=prices)
 
     async def follow(self, run_id: str, *, since: str | int | None, chunks: bool) -> Subscription:
         """What happens in one run; with `chunks`, what is said in it, in a vote and a plan by those who do its work."""
