@@ -22,7 +22,7 @@ from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.small_ports import MemoryBlobs, MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.journal.storage import Listing, RunEntry
+from remit.core.journal.storage import RunEntry, RunListing
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.queue import QueueLimits
@@ -157,7 +157,7 @@ Verb = Callable[[System, str], Any]
 
 def entry(run_id: str) -> RunEntry:
     """What somebody may claim to know of a run."""
-    return RunEntry(run_id, Listing(1), 3)
+    return RunEntry(run_id, RunListing(1), 3)
 
 
 async def listed(turns: AsyncIterator[Any]) -> list[Any]:
@@ -292,7 +292,10 @@ ARCHIVE: Table = {
     "history": lambda s, run: s.archive.history(run),
     "told": lambda s, run: s.archive.told(run),
     "approvals": [lambda s, run: s.archive.approvals(), lambda s, run: s.archive.approvals(run or "nobody")],
-    "costs": [lambda s, run: s.archive.costs((), "run"), lambda s, run: s.archive.costs((run or "nobody",), "day")],
+    "costs": [
+        lambda s, run: s.archive.costs((), "run", tenant_id=None, prices=None),
+        lambda s, run: s.archive.costs((run or "nobody",), "day", tenant_id=None, prices=None),
+    ],
     "in_doubt": lambda s, run: s.archive.in_doubt(entry(run)),
     "approval": [lambda s, run: s.archive.approval(run), lambda s, run: s.archive.approval(f"{run}/1.0")],
     "settled": [

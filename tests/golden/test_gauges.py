@@ -10,10 +10,10 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.journal.codec import decode_turn
 from remit.core.limits.budget import FIELDS, GAUGES
 from remit.observe.cost.charges import run_cost, totalled
-from remit.observe.reading import read
+from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from remit.observe.views.sentence import sentence
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from scripts.make_golden import GOLDEN, read_journal
 
 JOURNALS = sorted(GOLDEN.glob("v*/*.journal"))
@@ -23,9 +23,9 @@ JOURNALS = sorted(GOLDEN.glob("v*/*.journal"))
 def test_every_view_of_a_run_tells_the_same_figure_of_a_gauge(path: Path) -> None:
     journal = read_journal(path)
     turns = [decode_turn(data) for data in journal]
-    reading, cost = read(turns), run_cost(turns)
+    reading, cost = reading_of(turns), run_cost(turns)
     # Python, `explain`, `show` and `trace`.
-    explained = explain(fold(journal), reading)
+    explained = explain(fold_journal(journal), reading)
     told = {spent.dimension: spent for spent in explained.spent if spent.dimension in {FIELDS[one] for one in GAUGES}}
     # `remit cost`, with what a fork copied.
     charged = totalled(one.amounts for one in (*cost.expenses, *cost.copied))
@@ -42,5 +42,5 @@ def test_every_view_of_a_run_tells_the_same_figure_of_a_gauge(path: Path) -> Non
 
 
 def test_the_stored_journals_reach_every_gauge() -> None:
-    reached = [read(map(decode_turn, read_journal(path))).gauges() for path in JOURNALS]
+    reached = [reading_of(map(decode_turn, read_journal(path))).gauges() for path in JOURNALS]
     assert {gauge for gauges in reached for gauge, amount in gauges.items() if amount} == set(GAUGES)

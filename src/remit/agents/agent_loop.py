@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from remit.agents.agent_requests import check_settings, grammar_of, instructions, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_text, hints_of, instructions, output_of, request_of
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, refuse_inside_a_loop, run_or_cancel
@@ -25,7 +25,14 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import JsonObject, replace
-from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, Mode, OutputContract, SystemRequest, SystemResponse
+from remit.core.run.contract import (
+    ITERATIONS_MAX_DEFAULT,
+    ExecutionHints,
+    Mode,
+    OutputContract,
+    SystemRequest,
+    SystemResponse,
+)
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
@@ -36,8 +43,17 @@ from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.exchange.sessions import Session, SessionState
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import CALLER, Run, Streaming, answer, approval, cancellation, refuse, rejection
-from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
+from remit.orchestrate.run_handle import (
+    CALLER,
+    Run,
+    Streaming,
+    answer,
+    approval,
+    cancellation,
+    refuse_answer,
+    rejection,
+)
+from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
 AGENT_BUSY = "AGENT_BUSY"
@@ -53,10 +69,14 @@ class AgentLoop:
         engine: Engine | str | None,
         *,
         tools: Registry | Iterable[object] = (),
-        system_prompt: str = "",
+        system_prompt: SystemPrompt = "",
         grammar: Path | str = "",
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
         max_tool_iterations: int = ITERATIONS_MAX_DEFAULT,
+        temperature: float | None = None,
+        top_p: float = 0.0,
+        timeout_ms: int = 0,
+        options: JsonObject | None = None,
         stream: Stream | None = None,
         on_tool_result: OnToolResult | None = None,
         observer: EventLog | None = None,
@@ -75,13 +95,12 @@ class AgentLoop:
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
-        opened = engine_of(engine)
-        judging = judging_by(rules, judge, opened)
+        judging = judging_by(rules, judge, opened := engine_of(engine))
         self.config = LoopConfig(
             opened,
             tools_of(tools),
             system_prompt,
-            grammar_of(grammar),
+            grammar_text(grammar),
             max_tokens,
             max_tool_iterations,
             stream,
@@ -92,9 +111,9 @@ class AgentLoop:
             judging.judge,
             filters_of(filters),
             None if downgrade is None else engine_of(downgrade),
+            hints_of(temperature, top_p, timeout_ms, options),
         )
-        self.session_id = session_id or str(uuid4())
-        self.user_id = user_id
+        self.session_id, self.user_id = session_id or str(uuid4()), user_id
         self.session_state = SessionState(self._keep)
         self._terms = judging.applied(terms_of(boundary, budget, router, goal=goal, role=role))
         self._workplace = Workplace(system, home)
@@ -110,6 +129,11 @@ class AgentLoop:
     def terms(self) -> Terms:
         """What every run of this loop may do and must achieve."""
         return self._terms
+
+    @property
+    def hints(self) -> ExecutionHints:
+        """How models are sampled, and how long a run may take."""
+        return self.config.hints
 
     @property
     def messages(self) -> list[Message]:
@@ -281,7 +305,7 @@ class AgentLoop:
         except RequestRejected as error:
             if error.code != NOTHING_OPEN:
                 raise
-            await refuse(system, str(said.payload["packet_id"]), error)
+            await refuse_answer(system, str(said.payload["packet_id"]), error)
         await answer(system, exchange.run_id, said, exchange.kit)
         await exchange.finish()
         await self._refresh(system)

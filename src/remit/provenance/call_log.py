@@ -28,7 +28,7 @@ _LOOSE = frozenset({ANY, LABEL, TEXT})
 _SAID = frozenset({"words", "earlier"})
 
 
-class Scope(StrEnum):
+class ApprovalScope(StrEnum):
     """What an approval covers: this call once, or its unbound values for this tool and kind for the whole run too."""
 
     CALL = "call"
@@ -51,7 +51,7 @@ class Call(Record):
     names: tuple[str, ...] = ()
 
 
-class Ledger:
+class CallLog:
     """The calls of one run and what people said about them."""
 
     def __init__(self) -> None:

@@ -26,27 +26,27 @@ from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
 from remit.provenance.asked_effects import Asked
 from remit.provenance.binding import bind, close_set
-from remit.provenance.call_log import Call, Ledger, Scope, lookup_of
+from remit.provenance.call_log import ApprovalScope, Call, CallLog, lookup_of
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import (
     FIXES,
     SILENCE,
     Argument,
     Decision,
+    GateVerdict,
     Objection,
     PlanShown,
-    Verdict,
     shown_value,
 )
 from remit.provenance.grounds import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
-from remit.provenance.labels import Observation, Origin, key_of
+from remit.provenance.labels import Observation, OriginPlace, index_key
 from remit.provenance.leaves import LEAVES_MAX, Leaf
 from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
 from remit.provenance.payload import check_payload, is_private_flow
 from remit.provenance.records import groups_along, read_content, readers_of, references_of
 from remit.provenance.repeats import objection_to, targets_of
-from remit.provenance.toolbox import Tool, Toolbox, toolbox_of
+from remit.provenance.toolbox import GatedTool, Toolbox, toolbox_of
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
 RULES_VERSION = 3
@@ -55,7 +55,7 @@ GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
 
 _PLAIN_NAMES = frozenset({str})
-_NO_HANDLES: Mapping[str, Origin] = MappingProxyType({})
+_NO_HANDLES: Mapping[str, OriginPlace] = MappingProxyType({})
 # The order in which objections speak: what the call is, what it says, what it carries, whether it was asked for.
 _BY_WEIGHT = (
     Objection.UNDECLARED,
@@ -87,7 +87,7 @@ class Gate:
         self.authority = authority
         self.model_plan = dict(plan or {})
         self.evidence = Evidence(prompts, self.tools, toolbox.words, authority, earlier=earlier, read=read)
-        self.ledger = Ledger()
+        self.ledger = CallLog()
         self.trusted_hosts = trusted_hosts
         # Reads that do not say whether they leave, and that a person let pass once.
         self.covered: set[str] = set()
@@ -103,7 +103,7 @@ class Gate:
         """Take in a further message that the user wrote."""
         self.evidence.hear(prompt)
 
-    def judge(self, call_id: str | None, tool: str, arguments: Any) -> Verdict:
+    def verdict_on(self, call_id: str | None, tool: str, arguments: Any) -> GateVerdict:
         """Decide on one proposed call."""
         call_id = self.ledger.name_call(call_id)
         known = self._tools.get(tool)
@@ -146,7 +146,7 @@ class Gate:
         )
         return self.evidence.add(observation)
 
-    def answer(self, call_id: str, approve: bool, by: str, scope: Scope = Scope.CALL) -> None:  # noqa: FBT001
+    def answer(self, call_id: str, approve: bool, by: str, scope: ApprovalScope = ApprovalScope.CALL) -> None:  # noqa: FBT001
         """Take in a person's answer to a held call; it holds for exactly the bytes that were held."""
         if not by:
             raise RequestRejected(GATE_INVALID, f"answer to call {call_id[:80]!r}: by='' is empty; say who answers")
@@ -159,7 +159,7 @@ class Gate:
             return
         self.ledger.approve(call, by)
         self.cover(call.tool)
-        if scope is Scope.VALUE:
+        if scope is ApprovalScope.VALUE:
             self.evidence.approved |= {(call.tool, kind, value) for kind, value in call.unbound}
 
     def cover(self, tool: str) -> None:
@@ -168,7 +168,7 @@ class Gate:
         if declaration.may_carry and not declaration.network:
             self.covered.add(tool)
 
-    def _pinned(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, Mapping[str, Origin], str]:
+    def _pinned(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, Mapping[str, OriginPlace], str]:
         """The arguments with their handles replaced, the origins of these, and the hash of the call as it will be made."""
         data, handles = canonical_json([tool, arguments]), _NO_HANDLES
         if HANDLE_SIGN in data:
@@ -176,7 +176,7 @@ class Gate:
             data = canonical_json([tool, arguments])
         return arguments, handles, sha256(data).hexdigest()
 
-    def _ruled(self, call: Call, tool: Tool, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
+    def _ruled(self, call: Call, tool: GatedTool, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
         evidence, declaration = self.evidence, tool.declaration
         if not tool.is_mutating and not self._may_carry_out(declaration, leaves):
             return self._looked_up(call, declaration, leaves, handles)
@@ -206,11 +206,11 @@ class Gate:
             code = Objection.TRIPPED
         if code is None:
             return self._let_through(call, tool, arguments)
-        unbound = tuple((one.kind, key_of(one.value)) for one in arguments if one.code and _is_scalar(one.value))
+        unbound = tuple((one.kind, index_key(one.value)) for one in arguments if one.code and _is_scalar(one.value))
         self.ledger.hold(replace(call, unbound=unbound), trips=self.authority.tripwire and tool.is_checked)
         return self._verdict(call, Decision.ASK, code, arguments)
 
-    def _objection(self, tool: Tool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
+    def _objection(self, tool: GatedTool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
         """The first objection to a call, in the order in which they weigh; so many arguments are no payload."""
         if len(arguments) > LEAVES_MAX or tool.declaration.is_bare:
             return Objection.UNDECLARED
@@ -251,7 +251,7 @@ class Gate:
             return True
         return declaration.name not in self.covered and holds_something_to_carry(leaves, self.evidence.asking)
 
-    def _looked_up(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
+    def _looked_up(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
         """A read on this machine passes; what its arguments rest on decides what its result may select."""
         if declaration.effect is Effect.NONE and not leaves:
             arguments: tuple[Argument, ...] = ()
@@ -263,8 +263,8 @@ class Gate:
         return replace(self._verdict(call, Decision.ALLOW, None, arguments), is_free=True)
 
     def _let_through(
-        self, call: Call, tool: Tool, arguments: tuple[Argument, ...], *, approved_by: str = ""
-    ) -> Verdict:
+        self, call: Call, tool: GatedTool, arguments: tuple[Argument, ...], *, approved_by: str = ""
+    ) -> GateVerdict:
         verdict = self._verdict(call, Decision.ALLOW, None, arguments)
         self.ledger.let_through(call)
         if tool.is_mutating:
@@ -273,9 +273,9 @@ class Gate:
 
     def _verdict(
         self, call: Call, decision: Decision, code: Objection | None, arguments: tuple[Argument, ...]
-    ) -> Verdict:
+    ) -> GateVerdict:
         asked = self.evidence.plan.of(call.tool)
-        return Verdict(
+        return GateVerdict(
             call_id=call.call_id,
             tool=call.tool,
             decision=decision,
@@ -289,8 +289,8 @@ class Gate:
             fix=FIXES[code] if code else "",
         )
 
-    def _refused(self, call_id: str, tool: str, reason: str) -> Verdict:
-        return Verdict(
+    def _refused(self, call_id: str, tool: str, reason: str) -> GateVerdict:
+        return GateVerdict(
             call_id,
             tool[:200],
             Decision.REFUSE,

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from remit.core.record import JsonObject, Record
-from remit.provenance.labels import Origin
+from remit.provenance.labels import OriginPlace
 
 VALUE_SHOWN_CHARS_MAX = 200
 # Who said no where nobody answered in time; no person has this name.
@@ -60,7 +60,7 @@ class Argument(Record):
     value: Any
     bound_by: str = ""
     span: tuple[int, int] | None = None
-    origin: Origin | None = None
+    origin: OriginPlace | None = None
     also_seen: tuple[int, ...] = ()
     candidates: int = 0
     code: Objection | None = None
@@ -76,7 +76,7 @@ class PlanShown(Record):
     words: tuple[str, ...]
 
 
-class Verdict(Record):
+class GateVerdict(Record):
     """The decision on one call, and everything it rests on. `arguments` is set when handles were replaced."""
 
     call_id: str
@@ -101,7 +101,7 @@ class Verdict(Record):
         return self.decision is Decision.ALLOW
 
 
-def verdict_json(verdict: Verdict) -> JsonObject:
+def verdict_json(verdict: GateVerdict) -> JsonObject:
     """A verdict as plain JSON values, in the form the protocol shows it."""
     shown: JsonObject = {
         "decision": verdict.decision.value,

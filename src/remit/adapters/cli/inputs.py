@@ -66,7 +66,7 @@ def prompt_from(words: str, file: Path | None) -> str:
     """The prompt, given on the command line or in a file."""
     if (file is None) == (not words):
         raise wrong_usage("give a prompt, or a file with --file, and not both")
-    if not (prompt := text_in(file, PROMPT_UNREADABLE) if file is not None else words).strip():
+    if not (prompt := text_from_file(file, PROMPT_UNREADABLE) if file is not None else words).strip():
         raise wrong_usage(f"{'the prompt' if file is None else repr(str(file))} says nothing; say what is wanted")
     if file is not None:
         return prompt
@@ -80,7 +80,7 @@ def prompt_from(words: str, file: Path | None) -> str:
 
 def grammar_in(file: Path | None) -> str | None:
     """The grammar in a file."""
-    return None if file is None else text_in(file, ErrorCode.CONFIG_GRAMMAR_NOT_FOUND)
+    return None if file is None else text_from_file(file, ErrorCode.CONFIG_GRAMMAR_NOT_FOUND)
 
 
 def schema_in(file: Path | None) -> JsonObject | None:
@@ -95,7 +95,7 @@ def schema_in(file: Path | None) -> JsonObject | None:
     return schema
 
 
-def arguments_in(file: Path | None) -> JsonObject | None:
+def arguments_from_file(file: Path | None) -> JsonObject | None:
     """The arguments in a file."""
     return None if file is None else object_in(file, ARGUMENTS_UNREADABLE)
 
@@ -105,7 +105,7 @@ def arguments_from(file: Path | None, text: str) -> JsonObject | None:
     if file is not None and text:
         raise wrong_usage("give the arguments in a file with --args, or as a text with --arguments, and not both")
     if not text:
-        return arguments_in(file)
+        return arguments_from_file(file)
     try:
         value = read_json(text)
     except (ValueError, RecursionError) as error:
@@ -118,7 +118,7 @@ def arguments_from(file: Path | None, text: str) -> JsonObject | None:
 
 def object_in(file: Path, code: str) -> JsonObject:
     """The JSON object in a file."""
-    text = text_in(file, code)
+    text = text_from_file(file, code)
     try:
         value = read_json(text)
     except (ValueError, RecursionError) as error:
@@ -128,7 +128,7 @@ def object_in(file: Path, code: str) -> JsonObject:
     return value
 
 
-def text_in(file: Path, code: str) -> str:
+def text_from_file(file: Path, code: str) -> str:
     """The text in a file, `-` being stdin."""
     try:
         if file == STDIN:
@@ -155,7 +155,7 @@ def stdin_bytes(code: str) -> BinaryIO:
     return sys.stdin.buffer
 
 
-def boundary_named(name: str) -> Boundary:
+def boundary_given(name: str) -> Boundary:
     """The boundary of this name, or in this file."""
     if name in KNOWN:
         return KNOWN[name]

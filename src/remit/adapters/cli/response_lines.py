@@ -13,7 +13,7 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
 from remit.core.run.contract import CallStatus, SystemResponse
 from remit.observe.people.packets import grouped
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -55,7 +55,7 @@ async def question_lines(system: "System", run_id: str = "") -> list[str]:
     return ["".join(text for text, _ in line) for packet in packets for line in asked_lines(packet)]
 
 
-def moment(at_ms: int) -> str:
+def time_text(at_ms: int) -> str:
     """A time, for people."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
@@ -79,7 +79,7 @@ async def _elsewhere(system: "System", run_id: str) -> str:
         return f"run {run_id} goes on {way}"
     if not is_guarded:
         return f"run {run_id} stands still, no process drives it; go on with it: remit resume {run_id}"
-    name = plain((await system.archive.find(run_id)).listing.name, LINE_CHARS_MAX)
+    name = printable_line((await system.archive.find(run_id)).listing.name, LINE_CHARS_MAX)
     return (
         f"run {run_id} stands still, no `remit guard` has it open; it goes on when its agent starts the conversation "
         f"{name!r} again there; end it without its agent: remit signal {run_id} cancel"
@@ -100,16 +100,16 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
             terminal.remark("not accepted as an answer, although it was said")
         elif response.content:
             rest = "" if len(response.content) <= LINE_CHARS_MAX else f"; all of it: remit show {response.run_id}"
-            terminal.remark(f"not accepted as an answer: {plain(response.content, LINE_CHARS_MAX)}{rest}")
+            terminal.remark(f"not accepted as an answer: {printable_line(response.content, LINE_CHARS_MAX)}{rest}")
     if terminal.is_live and response.error is None and response.content and (failed := _failed_last(response)):
-        terminal.remark(f"this answer follows a call of {plain(failed, LINE_CHARS_MAX)} that did not succeed")
+        terminal.remark(f"this answer follows a call of {printable_line(failed, LINE_CHARS_MAX)} that did not succeed")
     for warning in response.warnings:
         ended = "" if response.terminal_code is None else f" ended as {response.terminal_code}"
         terminal.remark(f"{run}{ended}: {warning}")
     if (halt := response.halted) is not None:
         terminal.remark(
-            f"{run} stands still: {plain(halt.what, LINE_CHARS_MAX)} is halted by {plain(halt.by, LINE_CHARS_MAX)}: "
-            f"{plain(halt.why, LINE_CHARS_MAX)}; once that is lifted: remit resume {response.run_id}"
+            f"{run} stands still: {printable_line(halt.what, LINE_CHARS_MAX)} is halted by {printable_line(halt.by, LINE_CHARS_MAX)}: "
+            f"{printable_line(halt.why, LINE_CHARS_MAX)}; once that is lifted: remit resume {response.run_id}"
         )
     elif (waiting := response.waiting_for) is not None:
         if waiting.packet_ids or not waiting.paused:

@@ -24,7 +24,7 @@ class Inference(StrEnum):
     IDENTITY = "identity"
 
 
-class Reach(StrEnum):
+class OptionReach(StrEnum):
     """For which tools an option holds: none, those of low stakes, or all."""
 
     OFF = "off"
@@ -54,16 +54,16 @@ class Authority(Record):
     """How far the gate may go without a person."""
 
     infer_fields: Inference = Inference.OFF
-    closed_set: Reach = Reach.OFF
-    named_source: Reach = Reach.OFF
-    derive: Reach = Reach.ON
+    closed_set: OptionReach = OptionReach.OFF
+    named_source: OptionReach = OptionReach.OFF
+    derive: OptionReach = OptionReach.ON
     tripwire: bool = True
     plan: PlanSource = PlanSource.WORDS
 
 
-def reaches(option: Reach, stakes: Stakes) -> bool:
+def reaches(option: OptionReach, stakes: Stakes) -> bool:
     """Whether an option holds for a tool of these stakes."""
-    return option is Reach.ALL or (option is Reach.ON and stakes is Stakes.NONE)
+    return option is OptionReach.ALL or (option is OptionReach.ON and stakes is Stakes.NONE)
 
 
 def authority_of(options: JsonObject | None) -> Authority:
@@ -106,12 +106,12 @@ def _inference(value: Any) -> Inference:
     raise _rejected("infer_fields", value, f"true, false or one of {', '.join(Inference)}")
 
 
-def _reach(key: str, value: Any) -> Reach:
+def _reach(key: str, value: Any) -> OptionReach:
     if isinstance(value, bool):
-        return Reach.ON if value else Reach.OFF
-    if isinstance(value, str) and value in list(Reach):
-        return Reach(value)
-    raise _rejected(key, value, f"true, false or one of {', '.join(Reach)}")
+        return OptionReach.ON if value else OptionReach.OFF
+    if isinstance(value, str) and value in list(OptionReach):
+        return OptionReach(value)
+    raise _rejected(key, value, f"true, false or one of {', '.join(OptionReach)}")
 
 
 def _plan(value: Any) -> PlanSource:

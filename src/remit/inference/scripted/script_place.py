@@ -17,7 +17,7 @@ from remit.core.failure import ErrorCode
 from remit.core.record import size_bytes
 from remit.core.run.messages import Message, Role
 from remit.inference.engine import EngineFault
-from remit.inference.scripted.script import Reply
+from remit.inference.scripted.script import ScriptedReply
 
 # How much of a message a pattern sees: a pattern whose cost grows with the square of it still takes a moment only.
 WHEN_SEES_CHARS_MAX = 10_000
@@ -39,7 +39,7 @@ class Bookmark(NamedTuple):
 class Playbook:
     """Finds the reply to a conversation. What it remembers is a cache: without it, the replies are the same."""
 
-    def __init__(self, replies: Sequence[Reply]) -> None:
+    def __init__(self, replies: Sequence[ScriptedReply]) -> None:
         self._ordered = [reply for reply in replies if reply.when is None]
         self._conditional = [reply for reply in replies if reply.when is not None]
         # For each place, the first reply from there on that speaks, or the last of all.
@@ -50,7 +50,7 @@ class Playbook:
             self._speaking[place] = speaking
         self._remembered: dict[int, tuple[tuple[Message, ...], Bookmark]] = {}
 
-    def reply_to(self, messages: tuple[Message, ...], attempt: int) -> tuple[Reply, Bookmark]:
+    def reply_to(self, messages: tuple[Message, ...], attempt: int) -> tuple[ScriptedReply, Bookmark]:
         """The reply to a conversation in this attempt, and where the conversation stands."""
         mark = self._read(messages)
         if self._conditional and messages and (matching := self._matching(messages[-1])):
@@ -99,11 +99,11 @@ class Playbook:
                 return position + 1
         return self._speaking[place] + 1 if place < len(ordered) else place
 
-    def _matching(self, message: Message) -> list[Reply]:
+    def _matching(self, message: Message) -> list[ScriptedReply]:
         """The replies whose pattern matches, in order, up to the first that speaks."""
         assert isinstance(message.content, str), "an engine never sees a digest"
         text = message.content[:WHEN_SEES_CHARS_MAX]
-        found: list[Reply] = []
+        found: list[ScriptedReply] = []
         for reply in self._conditional:
             if reply.when is not None and reply.when.search(text):
                 found.append(reply)
@@ -112,7 +112,7 @@ class Playbook:
         return found
 
 
-def _says(reply: Reply, message: Message) -> bool:
+def _says(reply: ScriptedReply, message: Message) -> bool:
     """Whether a message is what this reply leaves in a conversation. Ids may have been given on the way."""
     if reply.error is not None or reply.text != message.content or len(reply.calls) != len(message.tool_calls):
         return False

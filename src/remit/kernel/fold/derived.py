@@ -14,7 +14,7 @@ from remit.core.run.manifest import Manifest
 from remit.kernel.authority.authorize import checks_left
 from remit.kernel.authority.conditions import looks_for_claims
 from remit.kernel.authority.policy import rates_of
-from remit.kernel.budget.foresee import floors_of
+from remit.kernel.budget.early_stop import floors_of
 from remit.kernel.budget.spend import tool_charges
 from remit.kernel.children import child_charges
 from remit.kernel.graph.compiled import compile_graph

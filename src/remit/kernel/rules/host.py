@@ -61,11 +61,12 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
 def _take(tally: Tally, arrival: CallProposed) -> None:
     """Have an approved call made that waited for the agent that proposed it."""
     command, call = tally.state.commands.open.get(arrival.takes), arrival.call
-    is_meant = isinstance(command, CallTool) and command.tool == call.tool
-    if (
-        not (is_meant and call.arguments_hash in (command.arguments_hash, command.instead_of))
-        or arrival.takes not in tally.state.commands.withheld
-    ):
+    is_meant = (
+        isinstance(command, CallTool)
+        and command.tool == call.tool
+        and call.arguments_hash in (command.arguments_hash, command.instead_of)
+    )
+    if not is_meant or arrival.takes not in tally.state.commands.withheld:
         message = f"command {arrival.takes!r} of run {tally.state.run_id} is no approved call that waits to be made"
         raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
     tally.rule(CallTaken(arrival.takes))

@@ -10,7 +10,7 @@ Rule 3: caps are compared as a run would be given them: what a boundary leaves o
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from remit.core.limits.authority import Authority, Inference, PlanSource, Reach
+from remit.core.limits.authority import Authority, Inference, OptionReach, PlanSource
 from remit.core.limits.boundary import (
     Boundary,
     BoundaryMode,
@@ -21,7 +21,7 @@ from remit.core.limits.boundary import (
     Then,
     Unverified,
 )
-from remit.core.limits.boundary_reports import Difference
+from remit.core.limits.boundary_views import Difference
 from remit.core.limits.budget import FIELDS, STANDARD, Budget, assign
 from remit.core.limits.trust import READS_RANK
 from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_duration, said_rate_line
@@ -32,7 +32,7 @@ _SAME: _Found = ((), (), ())
 # From the least that happens without a person to the most.
 _STRICT = (Then.STOP, Then.REFUSE, Then.ASK)
 _MODES = (BoundaryMode.ENFORCE, BoundaryMode.AUDIT)
-_REACHES = (Reach.OFF, Reach.ON, Reach.ALL)
+_REACHES = (OptionReach.OFF, OptionReach.ON, OptionReach.ALL)
 _INFERENCES = (Inference.OFF, Inference.TYPED, Inference.IDENTITY)
 
 

@@ -182,7 +182,7 @@ def report_of(signal: UserSignal) -> Report:
             return arrivals.RetryRequested(by, str(payload.get("reason", "")))
 
 
-def broken(command: Command, why: str) -> Report:
+def report_of_broken(command: Command, why: str) -> Report:
     """What is reported of a command whose executor did not: it may have done everything, or nothing."""
     return _BROKEN[type(command)](command, why)
 
@@ -194,7 +194,7 @@ def unperformed(command: Command) -> Report:
         return arrivals.ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, why)
     if isinstance(command, CallTool):
         return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, why)
-    return broken(command, why)
+    return report_of_broken(command, why)
 
 
 def _broken_call(command: CallTool, why: str) -> Report:

@@ -30,7 +30,7 @@ from remit.kernel.results.grounding import LEFT_MAX
 from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD, failure_bound, happened_as_told
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors import reports
-from remit.orchestrate.executors.reports import Report, broken
+from remit.orchestrate.executors.reports import Report, report_of_broken
 from remit.orchestrate.facts.answer_evidence import Read, compared_by, inline, objections_of, unsupported_in
 from remit.orchestrate.facts.excerpts import (
     abridged,
@@ -41,7 +41,7 @@ from remit.orchestrate.facts.excerpts import (
     secret_flag,
     ungrounded_in,
 )
-from remit.orchestrate.facts.gate_trace import Tracer, reader_of
+from remit.orchestrate.facts.gate_trace import Tracer, text_reader
 from remit.orchestrate.facts.schema_checks import Checks, Mended
 from remit.orchestrate.facts.texts import (
     NOTE_CHARS_MAX,
@@ -50,12 +50,12 @@ from remit.orchestrate.facts.texts import (
     clean,
     cut_figure,
     cut_usage,
-    encoded,
+    encoded_text,
     name,
     note,
     person,
-    shortened,
-    shown_of,
+    shortened_result,
+    shown_result,
     stored,
     stored_bytes,
 )
@@ -150,7 +150,7 @@ class Facts:
         why = f"its executor reported a {type(report).__name__} that cannot be read ({type(error).__name__})"
         if command is None:
             raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, why) from error
-        instead = broken(command, why)
+        instead = report_of_broken(command, why)
         complete = self._complete.get(type(instead))
         return instead if complete is None else complete(state, instead, [])  # type: ignore[return-value]
 
@@ -260,7 +260,7 @@ class Facts:
         tracer = self._tracer
         if tracer is None or (len(pinned(state).filters) if filters_left is None else filters_left):
             return calls
-        read, seq = reader_of(dict(kept)), state.seq + 1
+        read, seq = text_reader(dict(kept)), state.seq + 1
         return tuple([tracer.traced(call, read, seq=seq, place=place) for place, call in enumerate(calls)])
 
     def _code_proposed(self, state: RunState, report: reports.CodeProposed, kept: Kept) -> Arrival:
@@ -320,7 +320,7 @@ class Facts:
         if not isinstance(result.content, str):
             # A digest from outside could name a text of another run.
             raise TypeError("a tool returns a text")
-        content, is_stopping = encoded(result.content), result.stop_loop is True
+        content, is_stopping = encoded_text(result.content), result.stop_loop is True
         evidence, size = sha256(content).digest(), len(content)
         shown: Text
         whole: BlobRef | None = None
@@ -329,7 +329,7 @@ class Facts:
         elif size <= RESULT_SHOWN_BYTES_MAX or is_stopping:
             shown = stored_bytes(content, evidence, kept)
         else:
-            shown, whole, size = shortened(content, evidence, kept)
+            shown, whole, size = shortened_result(content, evidence, kept)
         goal = state.manifest.goal  # type: ignore[union-attr]  # complete() has seen that there is one
         return arrivals.ToolReturned(
             command_id=command_id,
@@ -359,14 +359,14 @@ class Facts:
         return self._checks.violations_in_result(schema, content.decode()) if schema else ()
 
     def _accounted(self, state: RunState, report: reports.ToolAccounted, kept: Kept) -> Arrival:
-        content = encoded(report.content)
+        content = encoded_text(report.content)
         inquiry = state.commands.open.get(report.command_id)
         command = state.commands.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
         happened = arrivals.Happened(report.happened)
         if happened is arrivals.Happened.YES and (not content or self._result_violations(state, command, content)):
-            content = encoded(happened_as_told(report.content))
+            content = encoded_text(happened_as_told(report.content))
         evidence = sha256(content).digest()
-        shown, whole, size = shown_of(content, evidence, kept)
+        shown, whole, size = shown_result(content, evidence, kept)
         bound = size + MESSAGE_TOKENS_OVERHEAD
         return arrivals.ToolReconciled(
             report.command_id, happened, shown, evidence, bound, whole=whole, why=note(report.why)

@@ -36,7 +36,7 @@ from remit.orchestrate.facts.gate_facts import declared, found
 from remit.orchestrate.facts.proposals import Ordered, Proposals
 from remit.provenance.call_log import Call
 from remit.provenance.gate import Gate, start
-from remit.provenance.gate_verdict import SILENCE, Decision, Objection, Verdict
+from remit.provenance.gate_verdict import SILENCE, Decision, GateVerdict, Objection
 from remit.provenance.handles import resolve
 
 # Who answers where no person does.
@@ -48,7 +48,7 @@ READS_ALONE = Authority(tripwire=False)
 Read = Callable[[Text], str | None]
 
 
-def reader_of(texts: Mapping[bytes, bytes]) -> Read:
+def text_reader(texts: Mapping[bytes, bytes]) -> Read:
     """Gives texts in full: those that stand in their turn, and those at hand by their digest."""
 
     def read(text: Text) -> str | None:
@@ -87,7 +87,7 @@ class Tracer:
             trusted_hosts=boundary.trusted_hosts,
         )
         # The latest verdict in full, for callers that show more of it than a call keeps.
-        self.verdict: Verdict | None = None
+        self.verdict: GateVerdict | None = None
         self._proposals = Proposals()
         # Whether a child was started that may do what this run is asked for; what it did is not known here.
         self._has_delegated = False
@@ -191,8 +191,8 @@ class Tracer:
             self.traced(replace(call, provenance=Provenance.UNTRACED), read, seq=turn.seq, place=place)
         self.follow(turn, read)
 
-    def _judge(self, name: str, tool: str, text: str) -> Verdict:
-        self.verdict = verdict = self._gate.judge(name, tool, arguments_in(text))
+    def _judge(self, name: str, tool: str, text: str) -> GateVerdict:
+        self.verdict = verdict = self._gate.verdict_on(name, tool, arguments_in(text))
         if verdict.decision is Decision.ALLOW:
             self._let.add(name)
         return verdict
@@ -410,7 +410,7 @@ HEARD: dict[type[Arrival], Callable[[Tracer, Any, Read], None]] = {
 }
 
 
-def shown_of(turn: Turn) -> Record:
+def part_shown(turn: Turn) -> Record:
     """The part of a turn in which everything stands that a gate is shown of it."""
     arrival = turn.arrival
     return arrival.manifest.request if isinstance(arrival, arrivals.RunStarted) else arrival

@@ -37,10 +37,10 @@ from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
 from remit.orchestrate.history.repair import doubts
 from remit.orchestrate.history.replay import Audit, audit, kept_texts
 from remit.orchestrate.loop.child_runs import doubts_below, held_now, orphan_above, paused_beneath
-from remit.orchestrate.loop.durability import listing_of, standing_after
+from remit.orchestrate.loop.durability import run_listing, standing_after
 from remit.orchestrate.loop.halt_switch import has_met
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
-from remit.orchestrate.setup.kits import changed_sources
+from remit.orchestrate.setup.reloaded_kit import changed_sources
 
 if TYPE_CHECKING:
     from remit.observe.cost.cost_report import CostReport, Prices
@@ -238,9 +238,9 @@ class Archive:
         check_limit(limit)
         catalogue, found, place = self._shelf.catalogue, list[Approval](), ""
         if run_id:
-            family = set(await self.family(run_id))
-            asking = [entry for entry in await catalogue.entries(waiting_only=True) if entry.run_id in family]
-            return page_of(await self._asked_by(asking), lambda approval: approval.id, before, limit)
+            return page_of(
+                await self._asked_by(await self._asking(run_id)), lambda approval: approval.id, before, limit
+            )
         if before:
             place = before.rpartition(PACKET_MARK)[0]
             last = await catalogue.entry(place)
@@ -255,6 +255,11 @@ class Archive:
             place = asking[-1].run_id
         return found[:limit] if limit else found
 
+    async def _asking(self, run_id: str) -> list[RunEntry]:
+        """The runs that ask people something: a run and those beneath it."""
+        family = set(await self.family(run_id))
+        return [entry for entry in await self._shelf.catalogue.entries(waiting_only=True) if entry.run_id in family]
+
     async def _asked_by(self, asking: Iterable[RunEntry]) -> list[Approval]:
         """What these runs ask that may be answered."""
         answerable = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
@@ -262,13 +267,7 @@ class Archive:
         return [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
 
     async def costs(
-        self,
-        names: Sequence[str],
-        by: str,
-        *,
-        since_ms: int = 0,
-        tenant_id: str | None = None,
-        prices: "Prices | None" = None,
+        self, names: Sequence[str], by: str, *, since_ms: int = 0, tenant_id: str | None, prices: "Prices | None"
     ) -> "CostReport":
         """What runs and those beneath them cost: these, or all; of a tenant, begun since a moment.
 
@@ -472,7 +471,7 @@ def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
     standing, began = standing_after(turns), turns[0]
     assert isinstance(began.arrival, RunStarted), "a run that verifies begins with its start"
     # What runs are alike by is no part of the list.
-    listing = replace(listing_of(began.arrival.manifest, began.at_ms), likeness="")
+    listing = replace(run_listing(began.arrival.manifest, began.at_ms), likeness="")
     if (entry.listing, entry.ending) != (listing, standing.ending):
         return False
     # Earlier versions listed a run under the code of its first question.

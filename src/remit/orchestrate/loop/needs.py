@@ -13,6 +13,7 @@ from remit.core.run.manifest import Manifest
 from remit.core.work.graph import Graph, Node, NodeKind
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.patterns.plan_graph import CALL_MARK
+from remit.orchestrate.patterns.planned_graph import PLANNER
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 from remit.orchestrate.patterns.voters import STRATEGIES
 from remit.orchestrate.setup.kit import Kit
@@ -66,6 +67,8 @@ def _missing_below(graph: Graph, model: str, kit: Kit) -> Iterator[str]:
 def _is_code_missing(name: str, kit: Kit) -> bool:
     if not name or name in kit.code or name.startswith(CALL_MARK):
         return False
+    if name == PLANNER:
+        return kit.planner is None
     return not (name.startswith(VOTE_MARK) and name.removeprefix(VOTE_MARK) in STRATEGIES)
 
 

@@ -9,9 +9,9 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from remit.adapters.cli.chat import slash
-from remit.adapters.cli.chat.governed_chat import Conversation
+from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import Keyboard
-from remit.adapters.cli.chat.prompt_answers import ask
+from remit.adapters.cli.chat.prompt_answers import ask_at_prompt
 from remit.adapters.cli.event_loop import Interrupted, heeding
 from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.amounts import duration, money
@@ -47,7 +47,7 @@ class Sitting:
     def __init__(
         self,
         terminal: Terminal,
-        conversation: Conversation,
+        conversation: ChatTerms,
         keyboard: Keyboard,
         runner: asyncio.Runner,
         options: str = "",
@@ -103,7 +103,7 @@ class Sitting:
                 self.terminal.paint_beside(line) if self._is_coloured() else self.terminal.remark(
                     "".join(text for text, _ in line)
                 )
-            reply = ask(self._keyboard, asked, self.terminal.remark)
+            reply = ask_at_prompt(self._keyboard, asked, self.terminal.remark)
             if reply is None:
                 left.add(asked.id)
                 continue

@@ -37,7 +37,7 @@ class Person(Protocol):
         """What they say, beginning with a draft; None for silence."""
 
 
-class Reply(Record):
+class PromptAnswer(Record):
     """What a person decided: the signal, and what it says besides the packet it answers."""
 
     kind: Signal
@@ -54,14 +54,14 @@ class Unclear(Record):
     why: str
 
 
-def ask(person: Person, asked: Approval, complain: Callable[[str], None]) -> Reply | None:
+def ask_at_prompt(person: Person, asked: Approval, complain: Callable[[str], None]) -> PromptAnswer | None:
     """What a person decides about a question; None when they leave it open."""
     for _ in range(TRIES_MAX):
         said = person.answer(PROMPTS[asked.purpose])
         meant = None if said is None else meaning_of(asked.purpose, said)
         if isinstance(meant, Edit):
             meant = _edited(person.answer("arguments: ", json.dumps(asked.arguments)))
-            if isinstance(meant, Reply):
+            if isinstance(meant, PromptAnswer):
                 for line in change_lines(asked, meant.payload["arguments"]):
                     complain("".join(text for text, _ in line))
         if not isinstance(meant, Unclear):
@@ -70,24 +70,24 @@ def ask(person: Person, asked: Approval, complain: Callable[[str], None]) -> Rep
     return None
 
 
-def _versioned(reply: Reply, asked: Approval) -> Reply:
+def _versioned(reply: PromptAnswer, asked: Approval) -> PromptAnswer:
     """The reply, to the packet that was shown and to no other."""
     return replace(reply, payload={**reply.payload, "packet": asked.packet}) if asked.packet else reply
 
 
-def meaning_of(purpose: What, said: str) -> Reply | Edit | Unclear | None:
+def meaning_of(purpose: What, said: str) -> PromptAnswer | Edit | Unclear | None:
     """What an answer means; None for later."""
     words = said.strip()
     if purpose is What.QUESTION:
         if words == REFUSE:
-            return Reply(Signal.REJECT)
-        return Reply(Signal.APPROVE, {"text": words}) if words else None
+            return PromptAnswer(Signal.REJECT)
+        return PromptAnswer(Signal.APPROVE, {"text": words}) if words else None
     word, _, rest = words.partition(" ")
     word, reason = word.lower().rstrip(",:"), rest.strip()
     if word in _NO:
-        return Reply(Signal.REJECT, {"reason": reason} if reason else {})
+        return PromptAnswer(Signal.REJECT, {"reason": reason} if reason else {})
     if word in _YES and not reason:
-        return Reply(Signal.APPROVE)
+        return PromptAnswer(Signal.APPROVE)
     if word in _LATER and not reason:
         return None
     if word in _EDIT and not reason and purpose is What.APPROVAL:
@@ -95,7 +95,7 @@ def meaning_of(purpose: What, said: str) -> Reply | Edit | Unclear | None:
     return Unclear(f"{words[:SHOWN_CHARS_MAX]!r} is neither a yes nor a no; nothing was done")
 
 
-def _edited(said: str | None) -> Reply | Unclear | None:
+def _edited(said: str | None) -> PromptAnswer | Unclear | None:
     """A yes to other arguments; they are judged anew before the tool is called."""
     if said is None or not said.strip():
         return None
@@ -105,4 +105,4 @@ def _edited(said: str | None) -> Reply | Unclear | None:
         return Unclear(f"the arguments are no JSON: {error}")
     if not isinstance(arguments, dict):
         return Unclear("the arguments must be a JSON object, such as {}")
-    return Reply(Signal.APPROVE, {"arguments": arguments})
+    return PromptAnswer(Signal.APPROVE, {"arguments": arguments})

@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_lines
 from remit.adapters.cli.screen.packet_lines import asked_lines
 from remit.adapters.cli.screen.terminal import Terminal
@@ -20,7 +20,7 @@ def approvals(
     ] = "",
     /,
     *,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """List what runs ask people."""

@@ -7,9 +7,9 @@ from cyclopts import Parameter
 from remit.adapters.cli.inputs import (
     wrong_usage,
 )
-from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import WorkTeller, caught_up, conclude
+from remit.adapters.cli.screen.step_lines import WorkTeller, answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
 from remit.core.run.contract import SystemResponse
@@ -35,7 +35,7 @@ def resume(
         ),
     ] = False,
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Go on with a run after a crash, an answer or a stop."""
@@ -52,7 +52,7 @@ def resume(
                 return await _resume_all(system, terminal, narrator, accepts)
             narrator.run_id = (await system.archive.find(run)).run_id
             response, teller = await _resumed(system, narrator, accepts)
-            return await conclude(terminal, system, response, teller, said=narrator.shown)
+            return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, play())
 
@@ -71,7 +71,7 @@ async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, 
             terminal.complain(error)
             codes.append(EXIT_FAILED)
             continue
-        codes.append(await conclude(terminal, system, response, teller))
+        codes.append(await answer_with_steps(terminal, system, response, teller))
     return next(code for code in _WORST_FIRST if code in codes)
 
 

@@ -18,7 +18,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.live_lines import clear_remains
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError, RequestRejected
@@ -58,7 +58,7 @@ def demo(
     folder: Annotated[Path, Parameter(help="Where to play; `remit-demo` unless said. It is kept.")] = FOLDER,
     engine: Annotated[str, Parameter(help="Which model to ask; `local` unless said.")] = LOCAL,
     kill: Annotated[bool, Parameter(help="Kill the run with SIGKILL while it asks the model, and resume it.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Watch a real model handle a ticket: stopped for an approval, verified and replayed."""
@@ -76,10 +76,10 @@ def demo(
     else:
         desk.type(*begin, expected=(EXIT_WAITING,))
     if not desk.failures:
-        decide(desk)
+        let_person_decide(desk)
         for proof in ("trace", "explain", "verify", "replay"):
             desk.type(proof, "last")
-    conclude(desk)
+    close_story(desk)
     return EXIT_FAILED if desk.failures else EXIT_OK
 
 
@@ -98,7 +98,7 @@ def set_up(folder: Path) -> Path:
     return folder
 
 
-def decide(desk: "Desk") -> None:
+def let_person_decide(desk: "Desk") -> None:
     """Let the person at the terminal decide; without one, approve in their place."""
     if desk.is_attended:
         try:
@@ -127,7 +127,7 @@ def is_approved() -> bool:
         return False
 
 
-def conclude(desk: "Desk") -> None:
+def close_story(desk: "Desk") -> None:
     """Say what was seen, and what to try next."""
     desk.say("")
     if desk.failures:
@@ -204,17 +204,17 @@ class Desk:
 
     async def _known(self) -> set[str]:
         """The runs that are there."""
-        from remit.assemble import opened, settings_of
+        from remit.assemble import opened_system, settings_of
 
-        async with opened(settings_of(home=self._home)) as system:
+        async with opened_system(settings_of(home=self._home)) as system:
             return {entry.run_id for entry in await system.archive.runs()}
 
     async def _under_way(self, process: "subprocess.Popen[bytes]", known: Collection[str]) -> None:
         """Wait until the run that a process drives asks its model a second time."""
-        from remit.assemble import opened, settings_of
+        from remit.assemble import opened_system, settings_of
 
         until = time.monotonic() + KILL_WAIT_S
-        async with opened(settings_of(home=self._home)) as system:
+        async with opened_system(settings_of(home=self._home)) as system:
             while process.poll() is None and time.monotonic() < until:
                 new = [entry for entry in await system.archive.runs() if entry.run_id not in known]
                 if any(entry.turns >= TURNS_BEFORE_KILL for entry in new):

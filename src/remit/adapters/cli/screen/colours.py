@@ -45,7 +45,7 @@ def print_lines(terminal: Terminal, lines: Iterable[Line]) -> None:
 def print_prose(terminal: Terminal, text: str) -> None:
     """Answer with sentences: one line for programs, and at a terminal as many as it takes, broken between words."""
     shown = printable(text)
-    for line in broken(shown, columns_of(terminal)) if terminal.is_a_terminal else [shown]:
+    for line in wrapped_text(shown, columns_of(terminal)) if terminal.is_a_terminal else [shown]:
         terminal.line(line)
 
 
@@ -65,13 +65,13 @@ def wrapped(terminal: Terminal, lines: Iterable[Line], indent: int) -> Iterator[
 def _broken(line: Line, columns: int, indent: int) -> Iterator[Line]:
     *before, (text, ink) = line
     room = max(columns - indent, _WORDS_MIN)
-    first, *more = broken(printable(text), room, max(columns - _width(before), _WORDS_MIN))
+    first, *more = wrapped_text(printable(text), room, max(columns - _width(before), _WORDS_MIN))
     yield (*before, (first, ink))
     for rest in more:
         yield ((" " * indent, Ink.PLAIN), (rest, ink))
 
 
-def broken(text: str, columns: int, first_columns: int = 0) -> list[str]:
+def wrapped_text(text: str, columns: int, first_columns: int = 0) -> list[str]:
     """A text on lines of so many cells at most, broken between words; the first line may have less room.
 
     Only a word that is longer than a line is broken itself.

@@ -9,7 +9,7 @@ Rule 3: text of models, tools and people is data: it is written as JSON, or esca
 
 from collections.abc import Callable, Iterator, Sequence
 
-from remit.adapters.cli.response_lines import LINE_CHARS_MAX, moment
+from remit.adapters.cli.response_lines import LINE_CHARS_MAX, time_text
 from remit.adapters.cli.screen.amounts import duration, money
 from remit.adapters.cli.screen.colours import Ink, Line
 from remit.adapters.cli.screen.terminal import json_line
@@ -20,8 +20,8 @@ from remit.core.run.approval import Approval, What
 from remit.core.run.halt import HELD_BACK
 from remit.core.secrets.secret_names import secret_of_named
 from remit.core.secrets.secret_search import covered
-from remit.observe.people.packets import VERSION_SHOWN_CHARS, changes, group_of, origins_of, version_of
-from remit.observe.plain import plain
+from remit.observe.people.packets import VERSION_SHOWN_CHARS, asked_version, changes, group_of, origins_of
+from remit.observe.plain import printable_line
 
 # In a list of many packets; `remit approvals ID` and a prompt show all of it.
 VALUE_CHARS_MAX = 400
@@ -58,7 +58,7 @@ def asked_lines(packet: Sequence[Approval], *, value_chars_max: int = VALUE_CHAR
     if len(packet) > 1:
         yield (
             (group_of(packet[0]), Ink.NAME),
-            (f"  {len(packet)} calls were held together; packet {_short(version_of(packet))}", Ink.BOLD),
+            (f"  {len(packet)} calls were held together; packet {_short(asked_version(packet))}", Ink.BOLD),
         )
     for asked in packet:
         yield from packet_lines(asked, value_chars_max=value_chars_max)
@@ -195,7 +195,7 @@ def _people(asked: Approval) -> Iterator[Line]:
         if people:
             yield _fact(name, f"{' or '.join(people)}, and no other person", Ink.WAITS)
     version = f", packet {_short(asked.packet)}" if asked.packet else ""
-    yield _fact("open until", f"{moment(asked.expires_at_ms)}{version}")
+    yield _fact("open until", f"{time_text(asked.expires_at_ms)}{version}")
 
 
 def _left(left: Sequence[tuple[str, int]]) -> str:
@@ -239,7 +239,7 @@ def _fact(name: str, text: str, ink: Ink = Ink.PLAIN) -> Line:
 
 
 def _noted(text: str) -> str:
-    return plain(text, NOTE_CHARS_MAX)
+    return printable_line(text, NOTE_CHARS_MAX)
 
 
 def _short(version: str) -> str:
