@@ -292,10 +292,6 @@ ARCHIVE: Table = {
     "history": lambda s, run: s.archive.history(run),
     "told": lambda s, run: s.archive.told(run),
     "approvals": [lambda s, run: s.archive.approvals(), lambda s, run: s.archive.approvals(run or "nobody")],
-    "costs": [
-        lambda s, run: s.archive.costs((), "run", tenant_id=None, prices=None),
-        lambda s, run: s.archive.costs((run or "nobody",), "day", tenant_id=None, prices=None),
-    ],
     "in_doubt": lambda s, run: s.archive.in_doubt(entry(run)),
     "approval": [lambda s, run: s.archive.approval(run), lambda s, run: s.archive.approval(f"{run}/1.0")],
     "settled": [

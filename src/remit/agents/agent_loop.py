@@ -38,6 +38,7 @@ from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import Message
 from remit.core.run.signals import UserSignal
+from remit.core.work.orders import Orders, orders_of
 from remit.inference.engine import Engine
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
@@ -140,16 +141,16 @@ class AgentLoop:
         """The conversation so far, as this agent knows it: instructions, then users and assistants. A fresh list."""
         return [*instructions(self.config), *self._session.messages]
 
-    async def chat(self, text: str) -> SystemResponse:
+    async def chat(self, text: str, *, orders: Orders = ()) -> SystemResponse:
         """One exchange: it returns when there is an answer, an ending without one, or a question to a person.
 
-        A caller that stops waiting for it cancels the run.
+        With `orders`, these effects alone happen unattended. A caller that stops waiting for it cancels the run.
         """
-        return await self._exchanged(self._request(text))
+        return await self._exchanged(replace(self._request(text), orders=orders_of(orders)))
 
-    async def start(self, text: str, *, chunks: bool = False) -> Run[SystemResponse]:
+    async def start(self, text: str, *, orders: Orders = (), chunks: bool = False) -> Run[SystemResponse]:
         """Begin an exchange and go on with something else: the handle waits for it, follows it, answers and cancels it."""
-        system, request = await self._workplace.system(), self._request(text)
+        system, request = await self._workplace.system(), replace(self._request(text), orders=orders_of(orders))
         exchange = Exchange(self.config, system.text, self._begin)
         with self._entries_for(exchange) as entries:
             begun = await system.start(
@@ -163,9 +164,9 @@ class AgentLoop:
 
         return begun.read_by(rested)
 
-    def stream(self, text: str) -> Streaming[SystemResponse]:
+    def stream(self, text: str, *, orders: Orders = ()) -> Streaming[SystemResponse]:
         """One exchange whose words are heard as they come: `async for piece in`; to await it gives the response."""
-        return Streaming(partial(self.start, text, chunks=True))
+        return Streaming(partial(self.start, text, orders=orders, chunks=True))
 
     async def chat_structured(
         self, text: str, schema: SchemaSource[T], *, repair: bool = True, strict: bool = False
@@ -208,14 +209,14 @@ class AgentLoop:
             if not exchange.run_id:
                 self._entries = {**entries, **self._entries}
 
-    def chat_sync(self, text: str) -> SystemResponse:
+    def chat_sync(self, text: str, *, orders: Orders = ()) -> SystemResponse:
         """The same for programs without an event loop, one thread at a time. Each exchange opens and closes the store."""
         refuse_inside_a_loop("chat_sync", "chat")
         if self._workplace.is_in_use or not self._in_use.acquire(blocking=False):
             message = f"the agent of session {self.session_id!r} is used in another thread; wait, or use another agent"
             raise RequestRejected(AGENT_BUSY, message, {"session_id": self.session_id})
         try:
-            return asyncio.run(self._alone(self.chat(text)))
+            return asyncio.run(self._alone(self.chat(text, orders=orders)))
         finally:
             self._in_use.release()
 

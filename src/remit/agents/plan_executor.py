@@ -30,6 +30,7 @@ from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.messages import system_message, user_message
 from remit.core.run.usage import sum_usage
+from remit.core.work.orders import Orders, orders_of
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.kernel.state import RunState, pinned
 from remit.observe.views.event_log import EventLog, Telling
@@ -103,12 +104,15 @@ class PlanExecutor(CallLoop[PlanResult]):
         # A provider of prompts is asked when a run begins.
         check_request(self._asking("", system_prompt if isinstance(system_prompt, str) else ""))
 
-    async def execute(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
+    async def execute(
+        self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "", orders: Orders = ()
+    ) -> PlanResult:
         """Execute a plan; without one, what the planner makes of the prompt. A first step without input gets the prompt.
 
-        It returns with a question to a person, too. A caller that stops waiting for it cancels the run.
+        With `orders`, these effects alone happen unattended. It returns with a question to a person, too. A caller that
+        stops waiting for it cancels the run.
         """
-        return await self.run(self._request(prompt), plan)
+        return await self.run(replace(self._request(prompt), orders=orders_of(orders)), plan)
 
     async def run(self, request: SystemRequest, plan: ExecutionPlan | Sequence[Step] | None = None) -> PlanResult:
         """The same for a request of the caller's own; its mode is plan."""

@@ -25,6 +25,7 @@ from remit.core.run.contract import ExecutionHints, Mode, SystemRequest, SystemR
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.work.orders import Orders, orders_of
 from remit.inference.engine import Engine
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import EventLog
@@ -115,19 +116,21 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         """How many rounds of tools the first phase of a call may have."""
         return self._settings.max_tool_iterations
 
-    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> StructuredResponse[T]:
+    async def call(
+        self, prompt: str, *, repair: bool = True, strict: bool = False, orders: Orders = ()
+    ) -> StructuredResponse[T]:
         """One call: its output is `value` of the response. It returns with a question to a person, too.
 
-        A caller that stops waiting for it cancels the run.
+        With `orders`, these effects alone happen unattended. A caller that stops waiting for it cancels the run.
         """
-        asked = self._request(prompt, repair=repair, strict=strict)
+        asked = replace(self._request(prompt, repair=repair, strict=strict), orders=orders_of(orders))
         return await self._runs.call(asked, listening(self._settings), self._terms)
 
     async def start(
-        self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
+        self, prompt: str, *, repair: bool = True, strict: bool = False, orders: Orders = (), chunks: bool = False
     ) -> Run[StructuredResponse[T]]:
         """Begin a call: the handle waits for it, follows it, answers and cancels it."""
-        asked = self._request(prompt, repair=repair, strict=strict)
+        asked = replace(self._request(prompt, repair=repair, strict=strict), orders=orders_of(orders))
         return await self._runs.start(asked, listening(self._settings), self._terms, chunks=chunks)
 
     async def resume(self, run_id: str) -> StructuredResponse[T]:

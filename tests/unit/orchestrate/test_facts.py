@@ -37,8 +37,9 @@ from remit.kernel.state import RunState
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.facts.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
-from remit.orchestrate.facts.facts import CALLS_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
+from remit.orchestrate.facts.facts import CALLS_MAX, Facts
 from remit.orchestrate.facts.first_arrival import started
+from remit.orchestrate.facts.plain_facts import PROBLEMS_MAX, RETRY_AFTER_MS_MAX
 from remit.orchestrate.facts.texts import FIGURE_MAX, NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
@@ -500,10 +501,10 @@ class TestCodeContextAndChildren:
         assert arrival.stood_ms == heard
 
     def test_the_call_of_a_tool_step_is_completed_like_one_that_a_model_proposed(self, facts: Facts) -> None:
-        arrival = complete(facts, Run(), reports.CodeProposed("1.0", ToolCall("step-1.0", "look", {"n": 1})))
+        arrival = complete(facts, Run(), reports.CodeProposed("1.0", (ToolCall("step-1.0", "look", {"n": 1}),)))
         assert isinstance(arrival, arrivals.CodeReturned)
         assert arrival.calls == (wants("look", call_id="step-1.0"),)
-        broken = complete(facts, Run(), reports.CodeProposed("1.0", ToolCall("step-1.0", "look", {"n": "many"})))
+        broken = complete(facts, Run(), reports.CodeProposed("1.0", (ToolCall("step-1.0", "look", {"n": "many"}),)))
         assert isinstance(broken, arrivals.CodeReturned)
         assert broken.calls[0].violations != ()
 
@@ -593,6 +594,21 @@ class TestTheFirstArrival:
         with pytest.raises(RequestRejected) as caught:
             started(manifest_of(request=request_), [])
         assert caught.value.code == REQUEST_MALFORMED
+
+    def test_runs_share_a_graph_and_a_boundary_that_are_read_back_as_they_were(self) -> None:
+        given = manifest_of()
+        pinned = started(given, []).manifest
+        assert pinned.graph is given.graph
+        assert pinned.boundary is given.boundary
+
+    def test_what_is_read_back_otherwise_than_it_was_given_is_pinned_as_it_was_read(self) -> None:
+        given = manifest_of()
+        listed: Any = list(given.graph.nodes)
+        boundary = Boundary("listed", permissions=["send"])  # type: ignore[arg-type]  # as a careless caller may
+        careless = replace(given, graph=replace(given.graph, nodes=listed), boundary=boundary)
+        pinned = started(careless, []).manifest
+        assert pinned.graph == given.graph
+        assert pinned.boundary.permissions == ("send",)
 
     def test_a_goal_that_cannot_be_written_is_rejected(self, facts: Facts) -> None:
         with pytest.raises(RequestRejected):

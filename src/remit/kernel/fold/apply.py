@@ -161,6 +161,10 @@ def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:
         state.calls.proposed, state.calls.is_unjudged, state.people.unreleased = arrival.calls, True, ""
         if not arrival.is_filtered:
             state.calls.filtered = 0
+        if arrival.tokens_bound:
+            # The model is shown look-ups that were made for its orders like calls of its own.
+            state.talk.context.append(arrivals.ModelAnswered(arrival.command_id, calls=arrival.calls))
+            state.talk.context_tokens += arrival.tokens_bound
     elif arrival.kind == PLAN_SAID:
         _say(state, user_message(arrival.value), notices.whole_bound(arrival.value))
 

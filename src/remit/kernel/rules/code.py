@@ -84,6 +84,9 @@ def on_code_returned(tally: Tally, arrival: CodeReturned) -> str | None:
         tally.say(whole_bound(arrival.value))
     elif arrival.calls:
         tally.proposed, tally.is_unjudged, tally.filtered = arrival.calls, True, 0
+        if arrival.tokens_bound:
+            tally.messages_count += 1
+            tally.context_tokens += arrival.tokens_bound
     elif node.feed is not None and (mismatch := take_value(tally, node, arrival)) is not None:
         return mismatch
     return NodeOutcome.FOUND if node.kind is NodeKind.RETRIEVE else NodeOutcome.RETURNED

@@ -3,7 +3,7 @@
 Rule 1: an approval is used once, for the bytes in its packet, and is judged again before anything is ordered.
 Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
-Rule 4: who asked for a run does not approve it unless its boundary lets them, and is never one of several who must. To
+Rule 4: the caller of a run does not approve it unless its boundary allows that, and is never one of several who must. To
         say no, to answer in words and to say what became of a call is open to all.
 Rule 5: a yes that releases budget, with a call or without, is of those whom the boundary names for that. A no or silence
         to it ends the run, after what is under way; a cap of 0 forbids a call and was not spent, so a no is to the call.
@@ -35,6 +35,7 @@ from remit.kernel.authority.proposed_calls import code_digest, order_call, refus
 from remit.kernel.authority.verdict import ALLOWED, Verdict, refuse
 from remit.kernel.budget.spend import end_exhausted, lacking
 from remit.kernel.graph.join import join_outcome
+from remit.kernel.graph.plan_steps import fed
 from remit.kernel.people.questions import REVIEW, ask_the_next, open_question, released_by, settle_question
 from remit.kernel.results.doubt import NOT_DONE
 from remit.kernel.results.endings import head_for
@@ -53,9 +54,15 @@ _YES_OR_NO = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE, AskP
 
 
 def enter_human(tally: Tally, node: Node) -> str | None:
-    """Ask the node's question."""
+    """Ask the node's question; one that is fed with a text asks to let that stand, and asks nothing where it is empty."""
+    shown = None if node.feed is None else fed(tally, node).text
+    if shown == "":
+        return NodeOutcome.APPROVED
     if (dimension := lacking(tally, REVIEW)) is not None:
         return end_exhausted(tally, dimension, 1)
+    if shown is not None:
+        open_question(tally, AskPurpose.REVIEW, Ending.CONFIRM_REQUIRED, question=node.prompt, answer=shown)
+        return None
     open_question(tally, AskPurpose.QUESTION, Ending.MISSING_INFO, question=node.prompt)
     return None
 
@@ -121,11 +128,12 @@ def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
         return THAWED
     if question.purpose is AskPurpose.RELEASE:
         return RELEASED
-    return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW else NodeOutcome.APPROVED
+    is_check = tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE
+    return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW and is_check else NodeOutcome.APPROVED
 
 
 def _admit_person(tally: Tally, question: AskHuman, by: str) -> None:
-    """Turn away a yes of who asked for the run, and one under a name that is read for another that is known here."""
+    """Refuse a yes of the caller of the run, and a yes under a name that looks like another name that is known here."""
     manifest, askers = tally.manifest, askers_of(tally.manifest)
     needed = 1 if question.packet is None else question.packet.approvals_needed
     if needed > 1 and is_among(by, askers):

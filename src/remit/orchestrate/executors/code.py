@@ -20,7 +20,9 @@ from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Message
+from remit.core.schema.json_text import parse_json
 from remit.core.work.candidate import Candidate
+from remit.core.work.orders import LIST, LOOK_UP, LOOK_UP_ID
 from remit.core.work.plan import PLAN_SAID, PlanPolicy, Step
 from remit.core.work.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
@@ -129,8 +131,18 @@ async def _sift(errand: SiftErrand, resources: ProcessResources, look: ToolCallF
 
 async def _propose(errand: ProposeErrand, resources: ProcessResources) -> Report:
     command = errand.command
+    if command.name == LIST:
+        # What the list says is known where the gate follows the run.
+        return CodeReturned(command.id, kind=ValueKind.TEXT)
+    if command.name == LOOK_UP:
+        calls = [
+            ToolCall(f"{LOOK_UP_ID}{place}", tool, parse_json(text))
+            for place, (tool, text) in enumerate(errand.reads, 1)
+        ]
+        return CodeProposed(command.id, tuple(calls), is_shown=bool(calls), orders=errand.orders)
     arguments = converted(command.kind, await resources.text(command.input), ValueKind.OBJECT)
-    return CodeProposed(command.id, ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments))
+    call = ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments)
+    return CodeProposed(command.id, (call,))
 
 
 async def _plan(errand: PlanErrand, kit: Kit, planner: Planner, resources: ProcessResources) -> Report:

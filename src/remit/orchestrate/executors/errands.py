@@ -132,11 +132,16 @@ class PlanErrand(Record, tag=True):
 
 
 class ProposeErrand(Record, tag=True):
-    """Make the call of a tool from the value that a step of a plan was handed."""
+    """Make the call of a tool from the value that a step of a plan was handed, or the reads of a run's orders.
+
+    A read is a tool and the canonical JSON of its arguments.
+    """
 
     sender: Sender
     command: CallCode
     node: str
+    reads: tuple[tuple[str, str], ...] = ()
+    orders: str = ""
 
 
 class VoteErrand(Record, tag=True):

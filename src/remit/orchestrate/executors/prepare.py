@@ -9,12 +9,14 @@ from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Any
 
+from remit.core.journal.canonical import canonical_json
 from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
 from remit.core.record import Text
 from remit.core.run.inference import ModelRequest
 from remit.core.run.manifest import lineage_root
 from remit.core.run.messages import Role
 from remit.core.work.graph import NodeKind
+from remit.core.work.orders import LIST, LOOK_UP, orders_json, reads_of
 from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned, standing_at
@@ -37,6 +39,7 @@ from remit.orchestrate.executors.errands import (
 )
 from remit.orchestrate.loop.halt_switch import run_scopes
 from remit.orchestrate.loop.live import Live
+from remit.orchestrate.patterns.order_graph import orders_said
 from remit.orchestrate.patterns.plan_graph import ARGUMENTS, CALL_MARK
 from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLANNER
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
@@ -47,9 +50,9 @@ Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
 
 
 class ErrandTerms:
-    """What all errands of a run have in common: who sends them, the terms of a model call, and the models."""
+    """What all errands of a run have in common: their sender, the terms of a model call, and the models."""
 
-    __slots__ = ("models", "sender", "terms")
+    __slots__ = ("checked", "models", "sender", "terms")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         manifest = pinned(state)
@@ -78,6 +81,8 @@ class ErrandTerms:
         )
         # Engines are written in the order of their models, as far as they can be.
         specs = chain(manifest.engines, repeat(""))
+        # Whether an answer is checked next, by the node that asks for it.
+        self.checked: dict[int, bool] = {}
         self.models = {info.name: (info, spec) for info, spec in zip(manifest.models, specs, strict=False)}
 
 
@@ -114,6 +119,9 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
     request, ask = shaped_request(whole, state)
     began = began_at(state)
     info, engine = common.models.get(command.model, (None, ""))
+    node = state.place.node
+    if (is_checked_next := common.checked.get(node)) is None:
+        is_checked_next = common.checked[node] = is_checked(state)
     return ModelErrand(
         sender=common.sender,
         command=command,
@@ -122,7 +130,7 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
         began=began,
         occasion=None if ask is None else occasion_of(request, messages, began, ask),
         routing=pinned(state).router,
-        is_checked=is_checked(state),
+        is_checked=is_checked_next,
         engine=engine,
     )
 
@@ -141,7 +149,7 @@ async def _inquiry(live: Live, command: ReconcileTool, _: Fetch) -> Errand:
     return InquiryErrand(common_of(live).sender, command, arguments)
 
 
-async def _code(live: Live, command: CallCode, _: Fetch) -> Errand:
+async def _code(live: Live, command: CallCode, fetch: Fetch) -> Errand:
     state, sender = live.state, common_of(live).sender
     node = standing_at(state)
     if command.name.startswith(VOTE_MARK) and node.ballot is not None:
@@ -152,6 +160,10 @@ async def _code(live: Live, command: CallCode, _: Fetch) -> Errand:
         return VoteErrand(sender, command, tuple([child.text for child in answers]), places, to_come)
     if command.name.startswith(FILTER_MARK):
         return SiftErrand(sender, command, node.name, tuple(state.calls.proposed))
+    if command.name == LOOK_UP:
+        return await _look_ups(live, command, node.name, fetch)
+    if command.name == LIST:
+        return ProposeErrand(sender, command, node.name)
     if command.name == PLANNER:
         said = [child.text for child in state.children.ended if child.node == ASK_PLANNER]
         return PlanErrand(sender, command, pinned(state).request, node.prompt, said[-1] if said else "")
@@ -161,6 +173,15 @@ async def _code(live: Live, command: CallCode, _: Fetch) -> Errand:
     if command.name.startswith(CALL_MARK):
         return ProposeErrand(sender, command, name)
     return StepErrand(sender, command, name, node.prompt, node.kind is NodeKind.VALIDATE)
+
+
+async def _look_ups(live: Live, command: CallCode, node: str, fetch: Fetch) -> Errand:
+    """The reads of the caller's orders, or of those that a model has just made."""
+    state, sender = live.state, common_of(live).sender
+    if given := pinned(state).request.orders:
+        return ProposeErrand(sender, command, node, reads_of(given))
+    made = orders_said(await fetch(state.result.answer), pinned(state).tools)
+    return ProposeErrand(sender, command, node, reads_of(made), canonical_json(orders_json(made)).decode())
 
 
 async def _retrieve(live: Live, command: Retrieve, _: Fetch) -> Errand:

@@ -32,6 +32,7 @@ from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.graph_choice import check_graph_fits, graph_for
+from remit.orchestrate.patterns.order_graph import begun_with_orders
 from remit.orchestrate.patterns.planners import check_planner, check_planning, plan_at_hand
 from remit.orchestrate.ports import Catalogue
 from remit.orchestrate.setup.kit import Kit, Terms
@@ -96,6 +97,7 @@ class Manifests:
                 self.vault.check_usable(tool.name, [name for _, name in tool.secrets])
         plan = self._plan(entered, kit, terms)
         graph = terms.graph or graph_for(entered, kit, terms, plan)
+        graph = begun_with_orders(graph, entered, terms.boundary, kit.tools.definitions, self._runner.clock.now_ms())
         check_graph_fits(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)

@@ -11,7 +11,7 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
@@ -31,6 +31,8 @@ from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receip
 
 if TYPE_CHECKING:
     from remit.observe.cost.cost_report import CostReport, Prices
+
+COSTS_INVALID = "COSTS_INVALID"
 
 # Runs whose answer is made of what children of them say.
 WORKS_BENEATH = frozenset({Mode.PLAN, Mode.REDUNDANT})
@@ -263,7 +265,7 @@ class TenantStandings:
         return await self._every.standings(tenant_for(self._principal, tenant_id))
 
     async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
-        """The tenant, if it has a quota; for whoever sees them all, every one."""
+        """The tenant, if it has a quota; every tenant for a principal that sees them all."""
         self._expect_reader()
         seen = [name for name in await self._every.tenants(after=after) if sees(self._principal, name)]
         return seen[: check_limit(limit) or None]
@@ -284,7 +286,7 @@ class Acting:
     archive: Archive
 
     def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
-        """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
+        """The events of a subject's runs, no matter which process drives them: from now on, or from a cursor on.
 
         Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
         A run that is not there, or a cursor beyond what was written, is refused when the first event is asked for.
@@ -305,8 +307,25 @@ class Acting:
         that could not be read are named in `unread`, and are in no sum.
         """
         self._expect_scope(Scope.READ, "costs")
+        # Only those who ask for costs pay for adding them up.
+        from remit.observe.cost.cost_report import NO_PRICES, CostBook, Grouping, trees_of
+
+        if by not in list(Grouping):
+            raise RequestRejected(COSTS_INVALID, f"by={by!r:.80} groups nothing; use one of {', '.join(Grouping)}")
         whose = tenant_id if tenant_id is None else tenant_for(self.principal, tenant_id)
-        return await self.archive.costs(runs, by, since_ms=since_ms, tenant_id=whose, prices=prices)
+        book, archive = CostBook(Grouping(by), prices or NO_PRICES), self.archive
+        wanted = [(await archive.find(name)).run_id for name in runs]
+        for tree in trees_of(await archive.runs(with_children=True), wanted):
+            root = tree[-1].listing
+            if root.started_at_ms < since_ms or whose not in (None, root.tenant_id):
+                continue
+            for entry in tree:
+                try:
+                    book.add(entry, (await archive.history(entry.run_id)).turns, tree[-1])
+                except RemitError:
+                    # It may have been deleted a moment ago, or tampered with: `verify` says what is wrong.
+                    book.leave_out(entry.run_id)
+        return book.report()
 
     async def follow(self, run_id: str, *, since: str | int | None, chunks: bool) -> Subscription:
         """What happens in one run; with `chunks`, what is said in it, in a vote and a plan by those who do its work."""
@@ -339,7 +358,7 @@ class Acting:
 
     @property
     def _whose(self) -> str:
-        """The tenant that is told what happens; empty where all of them are seen."""
+        """The tenant whose events are heard; empty where those of all tenants are."""
         return tenant_for(self.principal, "")
 
     async def is_guarded(self, run_id: str) -> bool:
