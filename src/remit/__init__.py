@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from remit.inference.scripted.engine import ScriptedEngine
     from remit.inference.scripted.script import FREE
     from remit.kernel.graph.compiled import GuardUndecided
+    from remit.observe.cost.cost_report import CostReport, Grouping, Prices
     from remit.observe.logs import JsonFormatter, TextFormatter, run_logger
     from remit.observe.plain import printable_line
     from remit.observe.proof.export import ExportUnreadable
@@ -147,6 +148,7 @@ __all__ = [
     "CandidateReranker",
     "ContextBuilder",
     "ContextProvider",
+    "CostReport",
     "Demand",
     "Document",
     "DocumentIndex",
@@ -170,6 +172,7 @@ __all__ = [
     "FinishReason",
     "Goal",
     "Graph",
+    "Grouping",
     "Guard",
     "GuardInMemory",
     "GuardUndecided",
@@ -209,6 +212,7 @@ __all__ = [
     "Planner",
     "Policies",
     "Price",
+    "Prices",
     "Principal",
     "PromptProvider",
     "QueueLimits",
@@ -355,6 +359,7 @@ _HOMES = {
         "core.journal.signing": "Signer",
         "core.limits.tools": "Effect ToolCall ToolDefinition ToolResult",
         "core.run.usage": "TokenUsage",
+        "observe.cost.cost_report": "CostReport Grouping Prices",
         "observe.proof.export": "ExportUnreadable",
         "kernel.graph.compiled": "GuardUndecided",
         "tool.builtin.refusal": "ToolRefused",
