@@ -14,9 +14,11 @@ def test_approvals_show_exactly_what_would_run(desk: Desk) -> None:
     assert asked["releases"] == [["side_effects", 1]]
     assert (asked["queue"], asked["severity"], len(asked["packet"])) == ("operator", "high", 64)
     lines = desk.say("approvals").out.splitlines()
-    assert lines[0] == f"{asked['id']}  write wants to be called"
-    assert lines[1] == '     text = "hello"'
-    assert f"     answer with: remit approve {asked['id']}  or: remit reject {asked['id']}" in lines
+    assert lines[0].startswith(f'{asked["id"]}  write(text="hello") wants to be called; it changes something')
+    assert len(lines) == 3
+    assert lines[2].startswith(f"     answer with: remit approve {asked['id']}  or: remit reject {asked['id']}")
+    full = desk.say("approvals", "--full").out.splitlines()
+    assert full[1] == '     text = "hello"'
 
 
 def test_nobody_is_asked_anything_when_no_run_waits(desk: Desk) -> None:
@@ -113,7 +115,7 @@ def test_a_rejected_call_is_not_made_and_the_run_goes_on_when_somebody_resumes_i
     assert f"remit signal {run_id} resume" in said.err
     said = desk.say("signal", "last", "resume")
     assert (said.code, said.out) == (4, "")
-    assert "(PERMISSION_DENIED)" in said.err
+    assert "ended as PERMISSION_DENIED: refused" in said.err
     assert "not accepted as an answer: Written." in said.err
     assert desk.notes == []
 
@@ -239,7 +241,8 @@ def test_one_question_is_shown_in_full_and_a_list_points_to_it(desk: Desk) -> No
     desk.say("run", "Write", "--engine", script, "--tools", desk.tools())
     (asked,) = desk.say("approvals", "--json").rows
     listed = desk.say("approvals").out
-    assert f"2002 characters; all of them: remit approvals {asked['id']}" in listed
+    assert "2002 characters) wants to be called; it changes something that can be seen from here" in listed
+    assert f"  all of it: remit approvals {asked['id']}\n" in listed
     assert "long " * 300 not in listed
     assert "long " * 400 in desk.say("approvals", asked["id"]).out
     assert desk.say("approvals", "nobody/1.1", "--json").error == "RUN_NOT_FOUND"

@@ -161,8 +161,7 @@ def test_a_run_that_asks_a_person_exits_with_3_and_says_how_to_answer(desk: Desk
     said = desk.say("run", "Write hello", "--engine", script, "--tools", desk.tools())
     assert (said.code, said.out) == (3, "")
     assert "waits for a person: CONFIRM_REQUIRED" in said.err
-    assert "write wants to be called" in said.err
-    assert 'text = "hello"' in said.err
+    assert 'write(text="hello") wants to be called' in said.err
     assert "remit approve " in said.err
     assert desk.notes == []
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from remit.adapters.cli.attendance import answered
 from remit.adapters.cli.chat.prompt_answers import Reply
 from remit.adapters.cli.inputs import prompt_from
 from remit.adapters.cli.screen.model_loading import shown_while_loading
@@ -16,7 +17,6 @@ from remit.adapters.cli.signal_delivery import at_rest, signal_from
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import RunEntry
 from remit.core.limits.tools import ToolDefinition
-from remit.core.record import JsonObject
 from remit.core.run.approval import Approval
 from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.core.run.messages import Message, user_message
@@ -73,17 +73,8 @@ class Conversation:
 
     async def answer(self, asked: Approval, reply: Reply) -> SystemResponse:
         """Answer what a run asks, and let it go on to its next rest."""
-        root = await self.system.archive.root(asked.run_id)
-        self.narrator.run_id = root
-        payload: JsonObject = {**reply.payload, "packet_id": asked.id}
-        told = signal_from(self.user, reply.kind, asked.run_id, payload)
-
-        async def tell() -> SystemResponse:
-            await self.system.signal(told)
-            await self.system.result(asked.run_id)
-            return await at_rest(self.system, root)
-
-        return await self._shown(tell())
+        self.narrator.run_id = await self.system.archive.root(asked.run_id)
+        return await self._shown(answered(self.system, asked, reply, by=self.user))
 
     async def retry(self) -> SystemResponse:
         """Try the last exchange again, as a fork of it."""

@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import (
-    wrong_usage,
-)
-from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.attendance import attended
+from remit.adapters.cli.inputs import wrong_usage
+from remit.adapters.cli.options import COMMON, ByWhom, Common, Full, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import WorkTeller, caught_up, conclude
+from remit.adapters.cli.screen.step_lines import RunTeller, caught_up, conclude
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
 from remit.core.run.contract import SystemResponse
@@ -35,13 +34,14 @@ def resume(
         ),
     ] = False,
     by: ByWhom = "",
+    full: Full = False,
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Go on with a run after a crash, an answer or a stop."""
     if every == bool(run):
         raise wrong_usage("give a run, or --all, and not both")
-    narrator = Narrator(terminal, teller=None if terminal.is_json else WorkTeller())
+    narrator = Narrator(terminal, teller=None if terminal.is_json else RunTeller(terminal))
     accepts = (by or os_user()) if accept_tools else ""
 
     async def play() -> int:
@@ -51,8 +51,9 @@ def resume(
             if every:
                 return await _resume_all(system, terminal, narrator, accepts)
             narrator.run_id = (await system.archive.find(run)).run_id
-            response, teller = await _resumed(system, narrator, accepts)
-            return await conclude(terminal, system, response, teller, said=narrator.shown)
+            resumed, teller = await _resumed(system, terminal, narrator, accepts)
+            response, left = await attended(terminal, system, resumed, narrator, by=by or os_user(), is_full=full)
+            return await conclude(terminal, system, response, teller, said=narrator.shown, is_full=full, seen=left)
 
     return narrated(narrator, play())
 
@@ -66,7 +67,7 @@ async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, 
         terminal.remark(f"run {entry.run_id}:")
         narrator.run_id = entry.run_id
         try:
-            response, teller = await _resumed(system, narrator, accepts)
+            response, teller = await _resumed(system, terminal, narrator, accepts)
         except RemitError as error:
             terminal.complain(error)
             codes.append(EXIT_FAILED)
@@ -75,12 +76,14 @@ async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, 
     return next(code for code in _WORST_FIRST if code in codes)
 
 
-async def _resumed(system: "System", narrator: Narrator, accepts: str) -> tuple[SystemResponse, WorkTeller]:
+async def _resumed(
+    system: "System", terminal: Terminal, narrator: Narrator, accepts: str
+) -> tuple[SystemResponse, RunTeller]:
     """A run at its next rest, and who told of it; changed code is accepted in the name that is given."""
     run_id = narrator.run_id
     # Until its next turn, this is where it stands.
     narrator.measured(run_id, metered(await system.state_of(run_id)))
-    teller = await caught_up(system, run_id)
+    teller = await caught_up(system, run_id, terminal)
     if narrator.teller is not None:
         narrator.teller = teller
     changed = await system.archive.changed_sources(run_id) if accepts else ()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.attendance import attended
 from remit.adapters.cli.inputs import (
     boundary_named,
     budget_from,
@@ -14,10 +15,10 @@ from remit.adapters.cli.inputs import (
     timeout_ms_from,
     usable,
 )
-from remit.adapters.cli.options import COMMON, LOCAL, Common, RoleName, os_user
+from remit.adapters.cli.options import COMMON, LOCAL, Common, Full, RoleName, os_user
 from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import RunTeller, WorkTeller, conclude
+from remit.adapters.cli.screen.step_lines import RunTeller, conclude
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -102,6 +103,7 @@ def run(
     no_foresee: NoForesee = False,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
+    full: Full = False,
     pattern: PatternOptions = NO_OPTIONS,
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -123,7 +125,7 @@ def run(
         )
     )
     wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO), downgrade, role)
-    return _played(terminal, common, request, lambda: pattern.work(wanted, request, asked))
+    return _played(terminal, common, request, lambda: pattern.work(wanted, request, asked), is_full=full)
 
 
 def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
@@ -132,11 +134,12 @@ def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
     return limits if is_foreseen else replace(limits, stops_early=False)
 
 
-def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: Callable[[], "Work"]) -> int:
+def _played(
+    terminal: Terminal, common: Common, request: SystemRequest, ready: Callable[[], "Work"], *, is_full: bool
+) -> int:
     """Run a request and answer with what it came to."""
-    teller = WorkTeller()
-    shown = RunTeller(teller) if terminal.is_live else teller
-    narrator = Narrator(terminal, teller=None if terminal.is_json else shown)
+    teller = RunTeller(terminal)
+    narrator = Narrator(terminal, teller=None if terminal.is_json else teller)
 
     async def play() -> int:
         from remit.assemble import opened
@@ -144,8 +147,9 @@ def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: C
         # Graph, tools and engine come first: a store is not made for a run that cannot begin.
         kit, terms = ready()
         async with opened(common.settings(), watcher=narrator) as system:
-            response = await system.run(request, kit, terms)
-            return await conclude(terminal, system, response, teller, said=narrator.shown)
+            begun = await system.run(request, kit, terms)
+            response, left = await attended(terminal, system, begun, narrator, by=os_user(), is_full=is_full)
+            return await conclude(terminal, system, response, teller, said=narrator.shown, is_full=is_full, seen=left)
 
     return narrated(narrator, play())
 

@@ -16,6 +16,8 @@ COLUMNS_DEFAULT = 160
 COLUMNS_MAX = 200
 # Fewer columns hold no word; a terminal so narrow breaks lines itself.
 _WORDS_MIN = 10
+# Where a packet goes on that is too long for a line.
+SET_IN = 7
 
 
 class Ink(StrEnum):
@@ -42,6 +44,36 @@ def print_lines(terminal: Terminal, lines: Iterable[Line]) -> None:
         terminal.painted([(text, "") for text, _ in line] for line in lines)
 
 
+def remark_line(terminal: Terminal, line: Line) -> None:
+    """Say a line beside the answer: at a terminal broken between words, in colour where it is wanted."""
+    if not terminal.is_watched:
+        terminal.remark("".join(text for text, _ in line))
+        return
+    is_coloured = wants_colour()
+    for row in flowed(line, terminal.screen().columns - 1, SET_IN):
+        terminal.paint_beside([(text, ink if is_coloured else "") for text, ink in row])
+
+
+def flowed(line: Line, columns: int, indent: int) -> Iterator[Line]:
+    """A line on as many rows as it takes, each of so many cells, broken between words; those that follow are set in."""
+    row: list[Piece] = []
+    used, width = 0, max(columns - indent, _WORDS_MIN)
+    for text, ink in line:
+        for place, word in enumerate(printable(text).split(" ")):
+            gap = " " if place else ""
+            is_breakable = bool(gap) or (bool(row) and row[-1][0].endswith(" "))
+            if is_breakable and used + cells(gap + word) > columns and used > indent:
+                yield row
+                row, used, gap = [(" " * indent, Ink.PLAIN)], indent, ""
+            first, *more = _pieces(word, width) if cells(word) > width else [word]
+            row.append((gap + first, ink))
+            used += cells(gap + first)
+            for piece in more:
+                yield row
+                row, used = [(" " * indent, Ink.PLAIN), (piece, ink)], indent + cells(piece)
+    yield row
+
+
 def print_prose(terminal: Terminal, text: str) -> None:
     """Answer with sentences: one line for programs, and at a terminal as many as it takes, broken between words."""
     shown = printable(text)
@@ -50,25 +82,13 @@ def print_prose(terminal: Terminal, text: str) -> None:
 
 
 def wrapped(terminal: Terminal, lines: Iterable[Line], indent: int) -> Iterator[Line]:
-    """Lines as a terminal has room for them, broken between words and set in where they go on; elsewhere as they are.
-
-    The pieces before the last one of a line stay together: they are names and marks.
-    """
+    """Lines as a terminal has room for them, broken between words and set in where they go on; elsewhere as they are."""
     if not terminal.is_a_terminal:
         yield from lines
         return
     columns = columns_of(terminal)
     for line in lines:
-        yield from _broken(line, columns, indent) if _width(line) > columns else (line,)
-
-
-def _broken(line: Line, columns: int, indent: int) -> Iterator[Line]:
-    *before, (text, ink) = line
-    room = max(columns - indent, _WORDS_MIN)
-    first, *more = broken(printable(text), room, max(columns - _width(before), _WORDS_MIN))
-    yield (*before, (first, ink))
-    for rest in more:
-        yield ((" " * indent, Ink.PLAIN), (rest, ink))
+        yield from flowed(line, columns, indent) if _width(line) > columns else (line,)
 
 
 def broken(text: str, columns: int, first_columns: int = 0) -> list[str]:
