@@ -46,6 +46,8 @@ class Conversation:
     narrator: Narrator
     session_id: str
     user: str
+    # What the model is told before each message.
+    instructions: tuple[Message, ...] = ()
 
     async def say(self, text: str) -> SystemResponse:
         """One exchange: it returns when there is an answer, an ending without one, or a question to a person."""
@@ -53,7 +55,7 @@ class Conversation:
             message = f"run {open_run} of this session is open; /resume goes on with it, /cancel ends it"
             raise RequestRejected(EXCHANGE_OPEN, message, {"run_id": open_run})
         request = SystemRequest(
-            messages=(user_message(prompt_from(text, None)),), session_id=self.session_id, user_id=self.user
+            messages=(*self.instructions, user_message(prompt_from(text, None))), session_id=self.session_id, user_id=self.user
         )
         self.narrator.hear_next()
         return await self._shown(self.begin(request))

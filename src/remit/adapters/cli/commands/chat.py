@@ -23,6 +23,7 @@ from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.call_lines import CallTeller
 from remit.adapters.cli.screen.narration import Narrator
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.adapters.cli.told_options import NOTHING_TOLD, ToldOptions
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -52,6 +53,7 @@ def chat(
     ] = None,
     role: RoleName = AgentRole.GENERAL,
     goal: GoalFile = None,
+    told: ToldOptions = NOTHING_TOLD,
     session: Annotated[str, Parameter(help="The session to go on with, or to begin; without it a new one.")] = "",
     user: Annotated[str, Parameter(help="Who talks, and approves; without it the user of the operating system.")] = "",
     common: Common = COMMON,
@@ -60,20 +62,22 @@ def chat(
     """Talk with a model at the terminal; every message is one governed run."""
     limits, caps = boundary_named(boundary), budget_from(budget or ())
     # A first word, to see that everything else may enter.
-    usable(SystemRequest((user_message("hello"),), session_id=session, user_id=user))
+    usable(SystemRequest((*told.messages(), user_message("hello")), session_id=session, user_id=user))
     is_sitting = terminal.is_live and sys.stdin is not None and sys.stdin.isatty()
     narrator = Narrator(terminal, teller=CallTeller() if is_sitting else None)
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps, role, goal)
+            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps, role, goal, told)
             conversation = runner.run(heeding(opening))
             conversation.session_id, conversation.user = session or conversation.session_id, user or os_user()
             if not is_sitting:
                 return _listen(terminal, conversation, runner)
             history, cover = common.settings().home / HISTORY_FILE, conversation.system.covered
             with Keyboard(terminal, history, slash.words(), cover) as keyboard:
-                sitting = Sitting(terminal, conversation, keyboard, runner, _options(engine, tools or (), boundary))
+                sitting = Sitting(
+                    terminal, conversation, keyboard, runner, _options(engine, tools or (), boundary, told)
+                )
                 terminal.remark(f"remit chat with {', '.join(conversation.models)}, boundary {limits.name}")
                 terminal.remark("/help lists what can be said besides messages; Ctrl-D leaves")
                 sitting.enter(conversation.session_id)
@@ -82,12 +86,13 @@ def chat(
             runner.run(stack.aclose())
 
 
-def _options(engine: str, tools: Iterable[str], boundary: str) -> str:
-    """What to type behind the command in order to go on with the same model, tools and boundary."""
+def _options(engine: str, tools: Iterable[str], boundary: str, told: ToldOptions) -> str:
+    """What to type behind the command in order to go on with the same model, tools, boundary and instructions."""
     said = [
         ("--engine", engine, LOCAL),
         *(("--tools", place, "") for place in tools),
         ("--boundary", boundary, "standard"),
+        *((name, value, "") for name, value in told.spelled()),
     ]
     return "".join(f" {name} {shlex.quote(value)}" for name, value, default in said if value != default)
 
@@ -102,9 +107,10 @@ async def _opened(
     caps: Budget,
     role: str,
     goal: Path | None,
+    told: ToldOptions,
 ) -> Conversation:
     """A conversation in a session of its own, on a store that is closed with the stack."""
-    from remit.assemble import kit_for, new_run_id, opened, terms_for
+    from remit.assemble import Work, kit_for, new_run_id, opened, terms_for
     from remit.orchestrate.drafts import goal_at
 
     # Tools and engine come first: a store is not made for a conversation that cannot begin.
@@ -112,8 +118,8 @@ async def _opened(
     try:
         narrator.loading(f"opening {engine}")
         with as_usage():
-            kit = kit_for(engine, tools, base=Path.cwd())
             terms = replace(terms_for(limits, caps, role=role), goal=goal_at(goal))
+            kit, terms = told.work(Work(kit_for(engine, tools, base=Path.cwd()), terms))
         system = await stack.enter_async_context(opened(common.settings(), watcher=narrator))
     finally:
         narrator.progress.end()
@@ -125,6 +131,7 @@ async def _opened(
         narrator,
         session_id=new_run_id(),
         user="",
+        instructions=told.messages(),
     )
 
 

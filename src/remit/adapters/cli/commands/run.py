@@ -20,6 +20,7 @@ from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wante
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import RunTeller, conclude
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.adapters.cli.told_options import NOTHING_TOLD, ToldOptions
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.record import replace
@@ -33,6 +34,19 @@ if TYPE_CHECKING:
 
 
 ModeName: TypeAlias = Literal["chat", "structured", "plan", "redundant"]
+
+
+PatternName: TypeAlias = Annotated[
+    ModeName,
+    Parameter(
+        help="Which pattern runs: `chat` unless said; `structured` and `redundant` need --schema, `plan` needs --plan."
+    ),
+]
+
+
+PromptFile: TypeAlias = Annotated[
+    Path | None, Parameter(allow_leading_hyphen=True, help="A file with the prompt; `-` reads it from stdin.")
+]
 
 
 RouterName: TypeAlias = Literal["auto", "embedding", "none"]
@@ -72,15 +86,8 @@ def run(
     prompt: Annotated[str, Parameter(name="PROMPT", help="What is wanted.")] = "",
     /,
     *,
-    file: Annotated[
-        Path | None, Parameter(allow_leading_hyphen=True, help="A file with the prompt; `-` reads it from stdin.")
-    ] = None,
-    mode: Annotated[
-        ModeName,
-        Parameter(
-            help="Which pattern runs: `chat` unless said; `structured` and `redundant` need --schema, `plan` needs --plan."
-        ),
-    ] = "chat",
+    file: PromptFile = None,
+    mode: PatternName = "chat",
     engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
     downgrade: Downgrade = "",
     schema: Annotated[Path | None, Parameter(help="A file with the JSON Schema that the answer must fit.")] = None,
@@ -104,6 +111,7 @@ def run(
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
     full: Full = False,
+    told: ToldOptions = NOTHING_TOLD,
     pattern: PatternOptions = NO_OPTIONS,
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -111,11 +119,12 @@ def run(
     """Start a run and wait until it has ended or waits for a person."""
     others = {"--schema": schema, "--grammar": grammar, "--graph": graph, "--tools": tools, "--router": router}
     pattern.check(Mode(mode), others)
+    told.check(Mode(mode), file)
     limits, caps = _limits(boundary, is_foreseen=not no_foresee), budget_from(budget or ())
     asked = pattern.prompt(prompt, file)
     request = usable(
         SystemRequest(
-            messages=(user_message(asked),),
+            messages=(*told.messages(), user_message(asked)),
             mode=Mode(mode),
             session_id=session,
             hints=ExecutionHints(timeout_ms=_timeout_ms(timeout, limits, caps)),
@@ -125,7 +134,7 @@ def run(
         )
     )
     wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO), downgrade, role)
-    return _played(terminal, common, request, lambda: pattern.work(wanted, request, asked), is_full=full)
+    return _played(terminal, common, request, lambda: told.work(pattern.work(wanted, request, asked)), is_full=full)
 
 
 def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
