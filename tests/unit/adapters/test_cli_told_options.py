@@ -74,7 +74,7 @@ def test_a_chat_is_told_the_same_and_names_it_to_whoever_leaves(desk: Desk, monk
     file = desk.file("hours.txt", "We open at nine.")
     options = ("--system", "Be short.", "--context", file)
     seen = Talker(desk, monkeypatch).says("When do you open?", options=options)
-    assert f"--system 'Be short.' --context {file}\n" in seen
+    assert f"--system 'Be short.' --context {file} --home {desk.home}\n" in seen
     shown = told(desk)
     assert "Be short." in shown
     assert "hours.txt, untrusted): We open at nine." in shown

@@ -55,7 +55,9 @@ class Conversation:
             message = f"run {open_run} of this session is open; /resume goes on with it, /cancel ends it"
             raise RequestRejected(EXCHANGE_OPEN, message, {"run_id": open_run})
         request = SystemRequest(
-            messages=(*self.instructions, user_message(prompt_from(text, None))), session_id=self.session_id, user_id=self.user
+            messages=(*self.instructions, user_message(prompt_from(text, None))),
+            session_id=self.session_id,
+            user_id=self.user,
         )
         self.narrator.hear_next()
         return await self._shown(self.begin(request))

@@ -3,11 +3,10 @@
 import asyncio
 import shlex
 import sys
-from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
@@ -34,6 +33,14 @@ from remit.core.run.messages import user_message
 # Of several exchanges, the one that went worst decides.
 _WORST_FIRST = (EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING, EXIT_OK)
 
+ExchangeBoundary: TypeAlias = Annotated[
+    str,
+    Parameter(help="What each exchange may do: the name of a boundary, or a file with one; `standard` unless said."),
+]
+ExchangeCaps: TypeAlias = Annotated[
+    list[str] | None, Parameter(help="Caps of each exchange such as tool_calls=5,steps=20. May be said several times.")
+]
+
 
 def chat(
     *,
@@ -41,16 +48,8 @@ def chat(
     tools: Annotated[
         list[str] | None, Parameter(help="FILE.py, module:NAME or builtin:clock,calculator. May be said several times.")
     ] = None,
-    boundary: Annotated[
-        str,
-        Parameter(
-            help="What each exchange may do: the name of a boundary, or a file with one; `standard` unless said."
-        ),
-    ] = "standard",
-    budget: Annotated[
-        list[str] | None,
-        Parameter(help="Caps of each exchange such as tool_calls=5,steps=20. May be said several times."),
-    ] = None,
+    boundary: ExchangeBoundary = "standard",
+    budget: ExchangeCaps = None,
     role: RoleName = AgentRole.GENERAL,
     goal: GoalFile = None,
     told: ToldOptions = NOTHING_TOLD,
@@ -61,6 +60,17 @@ def chat(
 ) -> int:
     """Talk with a model at the terminal; every message is one governed run."""
     limits, caps = boundary_named(boundary), budget_from(budget or ())
+    options = _options(
+        ("--engine", engine if engine != LOCAL else ""),
+        *(("--tools", place) for place in tools or ()),
+        ("--boundary", boundary if boundary != "standard" else ""),
+        *(("--budget", cap) for cap in budget or ()),
+        ("--role", role if role != AgentRole.GENERAL else ""),
+        ("--goal", str(goal or "")),
+        *told.spelled(),
+        ("--user", user),
+        ("--home", str(common.home or "")),
+    )
     # A first word, to see that everything else may enter.
     usable(SystemRequest((*told.messages(), user_message("hello")), session_id=session, user_id=user))
     is_sitting = terminal.is_live and sys.stdin is not None and sys.stdin.isatty()
@@ -75,9 +85,7 @@ def chat(
                 return _listen(terminal, conversation, runner)
             history, cover = common.settings().home / HISTORY_FILE, conversation.system.covered
             with Keyboard(terminal, history, slash.words(), cover) as keyboard:
-                sitting = Sitting(
-                    terminal, conversation, keyboard, runner, _options(engine, tools or (), boundary, told)
-                )
+                sitting = Sitting(terminal, conversation, keyboard, runner, options)
                 terminal.remark(f"remit chat with {', '.join(conversation.models)}, boundary {limits.name}")
                 terminal.remark("/help lists what can be said besides messages; Ctrl-D leaves")
                 sitting.enter(conversation.session_id)
@@ -86,15 +94,9 @@ def chat(
             runner.run(stack.aclose())
 
 
-def _options(engine: str, tools: Iterable[str], boundary: str, told: ToldOptions) -> str:
-    """What to type behind the command in order to go on with the same model, tools, boundary and instructions."""
-    said = [
-        ("--engine", engine, LOCAL),
-        *(("--tools", place, "") for place in tools),
-        ("--boundary", boundary, "standard"),
-        *((name, value, "") for name, value in told.spelled()),
-    ]
-    return "".join(f" {name} {shlex.quote(value)}" for name, value, default in said if value != default)
+def _options(*said: tuple[str, str]) -> str:
+    """What to type behind the command in order to go on as it was begun."""
+    return "".join(f" {name} {shlex.quote(value)}" for name, value in said if value)
 
 
 async def _opened(
