@@ -112,8 +112,8 @@ def test_a_rejected_call_is_not_made_and_the_run_goes_on_when_somebody_resumes_i
     run_id = desk.waiting()
     said = desk.say("reject", "last", "--reason", "not now")
     assert (said.code, said.out) == (3, "")
-    assert f"remit signal {run_id} resume" in said.err
-    said = desk.say("signal", "last", "resume")
+    assert f"remit resume {run_id}" in said.err
+    said = desk.say("resume", "last")
     assert (said.code, said.out) == (4, "")
     assert "ended as PERMISSION_DENIED: refused" in said.err
     assert "not accepted as an answer: Written." in said.err
@@ -278,7 +278,7 @@ def test_a_no_needs_no_tools_and_the_run_is_paused_until_they_are_back(desk: Des
     said = desk.say("reject", run_id, "--reason", "no", "--by", "ann")
     assert said.code == 3
     assert f"run {run_id} heard the no and rests: a no loads no tools" in said.err
-    assert f"remit signal {run_id} resume" in said.err
+    assert f"remit resume {run_id}" in said.err
     assert desk.say("approvals", "--json").rows == []
     assert desk.say("signal", run_id, "resume", "--json").error.startswith("TOOL_SOURCE_")
     tools.write_text(text)
@@ -309,15 +309,15 @@ def test_a_parent_whose_child_rests_after_a_no_says_what_to_type(desk: Desk) -> 
     run_id = said.values["run_id"]
     said = desk.say("reject", run_id, "--by", "ann", "--reason", "no")
     (child,) = desk.say("show", run_id, "--json").values["response"]["waiting_for"]["paused"]
-    release = f"run {run_id} waits for run {child}, which is paused; release it with: remit signal {child} resume"
+    release = f"run {run_id} waits for run {child}, which is paused; go on with: remit resume {child}"
     assert (said.code, release in said.err, "waits for a person" in said.err) == (3, True, False)
     again = desk.say("resume", run_id)
     assert (again.code, release in again.err) == (3, True)
     shown = desk.say("show", run_id).out
     assert f"stands      waits: REVIEW_REQUIRED at act; paused beneath it: {child}" in shown
-    assert f"next        remit signal {child} resume" in shown
+    assert f"next        remit resume {child}" in shown
     assert "waits: REVIEW_REQUIRED" in desk.say("runs").out
-    desk.say("signal", child, "resume")
+    desk.say("resume", child)
     assert desk.say("show", run_id, "--json").values["entry"]["ending"]
 
 

@@ -118,10 +118,8 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
         if waiting.packet_ids or not waiting.paused:
             terminal.remark(f"{run} waits for a person: {waiting.ending}; all of it: remit approvals --full")
         for paused in waiting.paused:
-            terminal.remark(
-                f"{run} waits for run {paused}, which is paused; release it with: remit signal {paused} resume"
-            )
+            terminal.remark(f"{run} waits for run {paused}, which is paused; go on with: remit resume {paused}")
     elif status == PAUSED:
-        terminal.remark(f"{run} is paused; release it with: remit signal {response.run_id} resume")
+        terminal.remark(f"{run} is paused; go on with: remit resume {response.run_id}")
     elif status:
         terminal.remark(f"{run} goes on in another process")

@@ -168,9 +168,9 @@ def next_commands(entry: RunEntry, standing: Standing, response: SystemResponse)
         for packet in response.waiting_for.packet_ids:
             yield f"remit approve {plain(packet, NAME_CHARS_MAX)}"
         for paused in response.waiting_for.paused:
-            yield f"remit signal {plain(paused, NAME_CHARS_MAX)} resume"
+            yield f"remit resume {plain(paused, NAME_CHARS_MAX)}"
     elif standing.status == PAUSED:
-        yield f"remit signal {run_id} resume"
+        yield f"remit resume {run_id}"
     elif entry.listing.mode == GUARDED:
         # Only the agent elsewhere goes on with its conversation; others may end it.
         if standing.status == OPEN:
