@@ -52,9 +52,11 @@ PromptFile: TypeAlias = Annotated[
 RouterName: TypeAlias = Literal["auto", "embedding", "none"]
 
 
-Seconds: TypeAlias = Annotated[
-    float | None,
-    Parameter(help="Seconds of work the run may take, 120 unless boundary or budget say; 0 leaves it to them."),
+WorkTime: TypeAlias = Annotated[
+    str,
+    Parameter(
+        help="How long the run may work: seconds, or 5min, 2h; 120 s unless boundary or budget say, 0 leaves it to them."
+    ),
 ]
 
 
@@ -106,7 +108,7 @@ def run(
         Parameter(help="Who shortlists the tools for the model; `auto` unless said, `none` offers all."),
     ] = None,
     session: Annotated[str, Parameter(help="The session that the run continues, or begins.")] = "",
-    timeout: Seconds = None,
+    timeout: WorkTime = "",
     no_foresee: NoForesee = False,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
@@ -163,9 +165,9 @@ def _played(
     return narrated(narrator, play())
 
 
-def _timeout_ms(seconds: float | None, boundary: Boundary, budget: Budget) -> int:
+def _timeout_ms(said: str, boundary: Boundary, budget: Budget) -> int:
     """The wall clock that the request asks for; 0 leaves it to the boundary and the budget."""
-    if seconds is not None:
-        return timeout_ms_from(seconds)
+    if said:
+        return timeout_ms_from(said)
     has_clock = boundary.budget.wall_clock_ms is not None or budget.wall_clock_ms is not None
     return 0 if has_clock else TIMEOUT_S_DEFAULT * 1000
