@@ -14,7 +14,6 @@ from remit.adapters.cli.chat.governed_chat import Conversation
 from remit.adapters.cli.chat.keyboard import Keyboard
 from remit.adapters.cli.event_loop import Interrupted, heeding
 from remit.adapters.cli.response_lines import give
-from remit.adapters.cli.screen.amounts import duration, money
 from remit.adapters.cli.screen.colours import Ink
 from remit.adapters.cli.screen.narration import tell
 from remit.adapters.cli.screen.packet_lines import way_to_answer
@@ -24,6 +23,7 @@ from remit.core.failure import EXIT_OK, Ending, RemitError
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Role
+from remit.observe.figures import duration, money
 from remit.observe.views.explain import Spent
 
 _T = TypeVar("_T")

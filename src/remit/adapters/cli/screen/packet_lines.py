@@ -12,7 +12,6 @@ Rule 3: text of models, tools and people is data: it is written as JSON, or esca
 from collections.abc import Callable, Iterator, Sequence
 
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX, moment
-from remit.adapters.cli.screen.amounts import duration, money
 from remit.adapters.cli.screen.colours import Ink, Line, Piece
 from remit.adapters.cli.screen.terminal import json_line
 from remit.core.limits.authority import ValueOrigin
@@ -22,6 +21,7 @@ from remit.core.run.approval import Approval, What
 from remit.core.run.halt import HELD_BACK
 from remit.core.secrets.secret_names import secret_of_named
 from remit.core.secrets.secret_search import covered
+from remit.observe.figures import measured
 from remit.observe.people.packets import VERSION_SHOWN_CHARS, asked_because, changes, group_of, origins_of, version_of
 from remit.observe.plain import plain
 
@@ -54,7 +54,6 @@ WAYS_TO_ANSWER = {
 OUTSIDE = "it waits outside the queue, which is full"
 _INDENT = "     "
 _WITHIN = f"{_INDENT}  "
-_MS_SUFFIX, _MONEY_SUFFIX = "_ms", "_microusd"
 
 
 def asked_lines(
@@ -294,21 +293,13 @@ def _left(left: Sequence[tuple[str, int]]) -> str:
 
 def _amount(name: str, amount: int) -> str:
     """An amount behind the name of its dimension, for people."""
-    what, said = _measured(name, amount)
+    what, said = measured(name, amount)
     return f"{what} {said}"
 
 
 def _released(name: str, amount: int) -> str:
-    what, said = _measured(name, amount)
+    what, said = measured(name, amount)
     return f"{said} of {what} beyond its cap"
-
-
-def _measured(name: str, amount: int) -> tuple[str, str]:
-    if name.endswith(_MS_SUFFIX):
-        return name.removesuffix(_MS_SUFFIX), duration(amount)
-    if name.endswith(_MONEY_SUFFIX):
-        return name.removesuffix(_MONEY_SUFFIX), money(amount)
-    return name, str(amount)
 
 
 def change_lines(asked: Approval, arguments: JsonObject, cover: Callable[[str], str] = covered) -> Iterator[Line]:

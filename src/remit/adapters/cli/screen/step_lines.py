@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from remit.adapters.cli.response_lines import give
-from remit.adapters.cli.screen.amounts import duration
 from remit.adapters.cli.screen.call_lines import (
     ASKED,
     REASON_CHARS_MAX,
@@ -26,6 +25,7 @@ from remit.core.record import Text
 from remit.core.run.contract import ConfidenceSource, SystemResponse
 from remit.core.work.graph import Graph
 from remit.core.work.values import ValueKind
+from remit.observe.figures import duration
 from remit.observe.places import Places, beginning, gave, percent, places_of
 from remit.observe.plain import plain
 from remit.observe.reading import NOT_PASSED, Fact, FactKind, Reading
