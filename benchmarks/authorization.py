@@ -29,7 +29,7 @@ from remit.core.record import replace as changed
 from remit.kernel.authority.authorize import CHECKS, authorize
 from remit.kernel.authority.verdict import ALLOWED
 from remit.provenance.gate import Gate, start
-from remit.provenance.gate_verdict import Decision, Verdict
+from remit.provenance.gate_verdict import Decision, GateVerdict
 
 # A flat cost shows between these; a run with more results is none that a person reads.
 RESULTS = (10, 100, 1_000)
@@ -98,7 +98,7 @@ def at_share(taken: Sequence[float], share: float) -> float:
 def gate_trials(results: int) -> list[Trial]:
     """A gate that has seen so many results, and the verdicts on an effect that passes, one that is held, and a read."""
     gate = start(PROMPT, TOOLS)
-    look_up(results, gate.judge, gate.observe)
+    look_up(results, gate.verdict_on, gate.observe)
     return [
         _gate_trial("gate: an effect that passes", gate, "send_mail", MAIL, Decision.ALLOW),
         _gate_trial("gate: an effect that is held", gate, "send_mail", STRAY, Decision.ASK),
@@ -116,7 +116,7 @@ def look_up(results: int, judge: Callable[..., object], observe: Callable[..., o
 
 def _gate_trial(name: str, gate: Gate, tool: str, arguments: JsonObject, expected: Decision) -> Trial:
     proposed = [varied(arguments)]
-    judged: list[Verdict] = []
+    judged: list[GateVerdict] = []
 
     def settle() -> None:
         verdict = judged.pop()
@@ -130,7 +130,7 @@ def _gate_trial(name: str, gate: Gate, tool: str, arguments: JsonObject, expecte
     return Trial(
         name,
         "hashing the canonical call",
-        lambda: judged.append(gate.judge(None, tool, proposed[0])),
+        lambda: judged.append(gate.verdict_on(None, tool, proposed[0])),
         lambda: sha256(canonical_json([tool, proposed[0]])).hexdigest(),
         settle,
     )

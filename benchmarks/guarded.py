@@ -18,7 +18,7 @@ from typing import NamedTuple
 from benchmarks.authorization import PLENTY, at_share, varied
 from benchmarks.errand import FOUND, MAIL, PROMPT, TOOLS, mails
 from remit.agents.guard_in_memory import guard_in_memory
-from remit.assemble import opened, settings_of
+from remit.assemble import opened_system, settings_of
 from remit.core.record import JsonObject
 from remit.orchestrate.guard.guard import Guard
 
@@ -70,7 +70,7 @@ class _Host:
 async def _on_store(calls: int) -> list[float]:
     with TemporaryDirectory() as folder:
         settings = settings_of({"REMIT_TRUST": f"{folder}/stores.jsonl"}, home=Path(folder) / "store")
-        async with opened(settings) as system:
+        async with opened_system(settings) as system:
             return await _Host(system.guard()).talks(calls)
 
 

@@ -12,7 +12,7 @@ from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind,
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.verdict import ALLOWED, Verdict
 from remit.kernel.graph.compiled import compile_graph
-from remit.kernel.graph.expressions import holds
+from remit.kernel.graph.expressions import condition_holds
 from remit.kernel.graph.guards import parse_guard
 from remit.kernel.graph.view import view_of
 from remit.kernel.tally import Tally
@@ -92,7 +92,7 @@ def measure_guard(tally: Tally, effort: Effort) -> list[Figure]:
     return [
         compare(
             "evaluate a guard",
-            lambda: holds(program, view),
+            lambda: condition_holds(program, view),
             "the same in Python",
             compare_in_python,
             operations=1,

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.silent import REQUEST, TERMS, SilentModel, expect_success, look
-from remit.assemble import Settings, opened, system_in_memory
+from remit.assemble import Settings, opened_system, system_in_memory
 from remit.core.run.inference import ModelRequest, ModelResult
 from remit.core.run.run_events import Subject
 from remit.inference.engine import StreamHandler
@@ -110,7 +110,7 @@ async def _heard(home: Path) -> list[float]:
     """How many milliseconds after its moment each turn of another process was heard of."""
     heard: list[float] = []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    async with opened(Settings(home)) as system, system.subscribe(Subject(), since=-1) as ear:
+    async with opened_system(Settings(home)) as system, system.subscribe(Subject(), since=-1) as ear:
         writer = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "benchmarks.subscribers", str(home), env=environment
         )
@@ -125,7 +125,7 @@ async def _heard(home: Path) -> list[float]:
 
 async def _write(home: Path) -> None:
     """What the other process does."""
-    async with opened(Settings(home)) as system:
+    async with opened_system(Settings(home)) as system:
         expect_success(await system.run(REQUEST, slow_kit(WATCHED_LOOPS, WATCHED_MODEL_MS), TERMS))
 
 

@@ -40,7 +40,7 @@ from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.handlers import Handler, ToolHandler, ValidateHandler
 from remit.orchestrate.patterns.plan_graph import plan_graph
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from remit.testing.scripts import proposes, proposes_all, says
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
@@ -375,7 +375,7 @@ async def planned(stage: Stage) -> None:
     live = await stage.start("planned", chat("planned", "look", graph=graph))
     made = arrivals.CodeReturned(asked(live, commands.CallCode).id, '{"n":1}', kind=ValueKind.OBJECT)
     await stage.hear(live, made)
-    proposed = reports.CodeProposed(asked(live, commands.CallCode).id, ToolCall("step", "look", {"n": 1}))
+    proposed = reports.CodeProposed(asked(live, commands.CallCode).id, (ToolCall("step", "look", {"n": 1}),))
     await stage.hear(live, proposed)
     await stage.give(live)
     judged = arrivals.CodeReturned(asked(live, commands.CallCode).id, checks_passed=2, warnings=("it is short",))
@@ -455,7 +455,7 @@ ENDINGS = {
 
 def summary_of(journal: Sequence[bytes]) -> JsonObject:
     """What a journal folds to, as far as nobody may ever read it differently. A long answer is named by its digest."""
-    state = fold(journal)
+    state = fold_journal(journal)
     return {
         "answer": state.result.answer if isinstance(state.result.answer, str) else state.result.answer.digest.hex(),
         "committed": dict(sorted(state.effects.committed.items())),
@@ -489,7 +489,7 @@ async def _played(script: Callable[[Stage], Awaitable[None]]) -> Mapping[str, Se
     await script(stage)
     journals = {name: await stage.journal.read(run_id) for name, run_id in stage.names.items()}
     for name, journal in journals.items():
-        ending = fold(journal).end.ending
+        ending = fold_journal(journal).end.ending
         assert ending is ENDINGS.get(name, Ending.SUCCESS), f"{name} ended as {ending}; its script no longer shows that"
     return journals
 

@@ -28,13 +28,13 @@ from remit.core.work.graph import Graph
 from remit.inference.model_name import model_named
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.observe.watcher import Watcher
-from remit.orchestrate.exchange.exchange import told
+from remit.orchestrate.exchange.exchange import watcher_listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.custody import Signers
-from remit.orchestrate.loop.driver import in_thread
+from remit.orchestrate.loop.driver import made_beside_loop
 from remit.orchestrate.ports import Checkup, Store
 from remit.orchestrate.setup.kit import Kit, Terms
-from remit.orchestrate.setup.kits import equipped, kit_again
+from remit.orchestrate.setup.reloaded_kit import equipped, kit_again
 from remit.orchestrate.tenants.policies import Policies, check_policies
 from remit.tool.loader import load_tools
 from remit.tool.registry import Registry
@@ -44,7 +44,7 @@ from remit.tool.secrets.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX
 
 if TYPE_CHECKING:
     from remit.backend.embedded.owner.trusted_keys import Ownership, TrustList
-    from remit.core.run.halt import Standing
+    from remit.core.run.halt import HaltStanding
     from remit.inference.local.models import KnownModel, ModelDescription
     from remit.observe.checkup import Check
     from remit.observe.views.named_addresses import StoreNamed
@@ -170,7 +170,7 @@ def terms_for(
     return Terms(boundary, budget, graph=graph, router=router, role=role_named(role))
 
 
-def plan_in(path: Path) -> "PlanFile":
+def plan_from_file(path: Path) -> "PlanFile":
     """The plan in a YAML file; raises RequestRejected where it cannot be read as one."""
     from remit.orchestrate.patterns.plan_file import read_plan
 
@@ -188,39 +188,39 @@ def kit_for_plan(
     return replace(kit, engines=kit_for(engine, base=base, settings=settings).engines) if is_asked else kit
 
 
-class Work(NamedTuple):
+class RunWork(NamedTuple):
     """What a run works with, and on which terms."""
 
     kit: Kit
     terms: Terms
 
 
-def planned_work(work: Work, file: "PlanFile", prompt: str = "") -> Work:
+def planned_work(work: RunWork, file: "PlanFile", prompt: str = "") -> RunWork:
     """The work with a plan and what its steps need; raises RequestRejected, naming the line, where the plan cannot run."""
     from remit.orchestrate.patterns.plan_kit import check_steps, plan_sources
 
     kit = equipped(work.kit, plan_sources(file))
     check_steps(file, kit, prompt)
-    return Work(kit, replace(work.terms, plan=file.plan, policy=file.policy))
+    return RunWork(kit, replace(work.terms, plan=file.plan, policy=file.policy))
 
 
-def voted_work(work: Work, n: int, voting: str, *, early_stop: bool, is_parallel: bool, base: Path) -> Work:
+def voted_work(work: RunWork, n: int, voting: str, *, early_stop: bool, is_parallel: bool, base: Path) -> RunWork:
     """The work with so many replicas, and who counts them: a known name, or FILE.py:NAME."""
     from remit.orchestrate.patterns.voter_file import redundancy_of
 
     redundancy, sources = redundancy_of(n, voting, early_stop=early_stop, is_parallel=is_parallel, base=base)
-    return Work(equipped(work.kit, sources), replace(work.terms, redundancy=redundancy))
+    return RunWork(equipped(work.kit, sources), replace(work.terms, redundancy=redundancy))
 
 
-def ruled_work(work: Work, rules: Path, judge: str = "", *, base: Path, settings: Settings | None = None) -> Work:
+def ruled_work(work: RunWork, rules: Path, judge: str = "", *, base: Path, settings: Settings | None = None) -> RunWork:
     """The work under a file's rules; the spec of a judge names who answers its questions of meaning."""
     from remit.orchestrate.setup.answer_rules import ruled
 
     engine = open_engine(judge, base=base, settings=(settings or settings_of()).engines) if judge else None
-    return Work(*ruled(work.kit, work.terms, rules, engine))
+    return RunWork(*ruled(work.kit, work.terms, rules, engine))
 
 
-def check_work(work: Work, request: SystemRequest) -> None:
+def check_work(work: RunWork, request: SystemRequest) -> None:
     """Refuse, before a store is opened, what the facade would refuse of a request with this work."""
     from remit.orchestrate.setup.manifests import check_ready
 
@@ -339,9 +339,9 @@ class Opened:
     system: System | None = None
 
     async def __aenter__(self) -> System:
-        self.system = system = await in_thread(self.make, System.close)
+        self.system = system = await made_beside_loop(self.make, System.close)
         if self.watcher is not None:
-            system.listen(told(self.watcher))
+            system.listen(watcher_listener(self.watcher))
         return system
 
     async def __aexit__(self, *_: object) -> None:
@@ -357,7 +357,7 @@ class Opened:
                     self.watcher.abandoned(call.run_id, call.tool)
 
 
-def opened(
+def opened_system(
     settings: Settings | None = None,
     *,
     watcher: Watcher | None = None,
@@ -373,7 +373,7 @@ def _system_of(
 ) -> System:
     expect_ours(settings)
     vault, quotas = vault_for(settings, secrets), quotas_for(settings)
-    store = open_again(settings) if is_there else open_store(settings)
+    store = reopened_store(settings) if is_there else open_store(settings)
     return system_on(
         store,
         signer=signer_of(store),
@@ -405,7 +405,7 @@ async def drain_for(system: System, settings: Settings, queue: str, url: str, ke
 
 
 @contextmanager
-def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
+def halts_of(settings: Settings) -> "Iterator[Callable[[], HaltStanding]]":
     """Says what is halted on the store of the settings, also on one that another process makes meanwhile."""
     from remit.backend.embedded.disk.database import DATABASE
     from remit.backend.embedded.store import EmbeddedStore
@@ -415,7 +415,7 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
     found: list[Halts] = []
     with ExitStack() as closing:
 
-        def standing() -> "Standing":
+        def standing() -> "HaltStanding":
             if not found and (settings.home / DATABASE).exists():
                 store = EmbeddedStore.open_to_read(settings.home)
                 closing.callback(store.let_go)
@@ -425,7 +425,7 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
         yield standing
 
 
-def open_again(settings: Settings, *, mends: bool = False) -> Store:
+def reopened_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
     from remit.backend.embedded.owner.losses import expect_there
 
@@ -456,7 +456,7 @@ def _reading(settings: Settings) -> System:
 async def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store, its disk, its secrets where it is ours, the models."""
     from remit.backend.embedded.checkup import FolderCheckup
-    from remit.observe.checkup import check_house, check_secrets, check_tools
+    from remit.observe.checkup import check_confinement, check_house, check_secrets
     from remit.orchestrate.setup.engine_checkup import check_models
 
     # A store that cannot be opened is looked at, too.
@@ -465,7 +465,7 @@ async def examine(settings: Settings) -> "list[Check]":
         *check_house(),
         *await checkup.look(),
         *(check_secrets(lambda: vault_for(settings)) if is_ours(settings) else ()),
-        *check_tools(),
+        *check_confinement(),
         *check_models(settings.engines, list_models(settings)),
     ]
 

@@ -35,12 +35,12 @@ class Door:
             await self._opened.aclose()
 
     def _made(self) -> "Opened":
-        from remit.assemble import Opened, opened, settings_of, system_in_memory
+        from remit.assemble import Opened, opened_system, settings_of, system_in_memory
 
         if self._is_in_memory:
             return Opened(lambda: system_in_memory(self._secrets, policies=self._policies))
         home = None if self._home is None else Path(self._home)
-        return opened(settings_of(home=home), secrets=self._secrets, policies=self._policies)
+        return opened_system(settings_of(home=home), secrets=self._secrets, policies=self._policies)
 
 
 def open(  # noqa: A001  # `remit.open()` is how it is said

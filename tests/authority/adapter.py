@@ -71,6 +71,6 @@ class Bare:
         return {"ok": True}
 
     def _judged(self, gate: Any, operation: Operation) -> Operation:
-        verdict = gate.judge(operation["id"], operation["tool"], operation["args"])
+        verdict = gate.verdict_on(operation["id"], operation["tool"], operation["args"])
         shown: Operation = importlib.import_module("remit.provenance.gate_verdict").verdict_json(verdict)
         return shown

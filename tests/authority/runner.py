@@ -257,10 +257,10 @@ def details(counted: dict[str, Tally]) -> str:
 def _counted(given: argparse.Namespace, runs: list[Run]) -> dict[str, Tally]:
     if given.runs:
         # Whoever plays against a gate alone needs no system.
-        from remit.orchestrate.guard.ground import boundary_of
+        from remit.orchestrate.guard.ground import boundary_of_start
         from tests.authority import real_runs
 
-        return real_runs.tally(runs, boundary=boundary_of(given.boundary), task=given.task)
+        return real_runs.tally(runs, boundary=boundary_of_start(given.boundary), task=given.task)
     gate = {"real": adapter.real_gate, "allow": gates.allow_everything, "ask": gates.ask_everything}[given.gate]()
     return tally(gate, runs, boundary=given.boundary, task=given.task)
 

@@ -9,7 +9,7 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.journal.storage import START, Listing
+from remit.core.journal.storage import START, RunListing
 from remit.orchestrate.ports import Feed, Journal, Store
 from remit.testing.conformance.bell import BELL_CHECKS, BellCheck, OpenTwice
 from remit.testing.conformance.feed import FEED_CHECKS, FeedCheck
@@ -67,12 +67,12 @@ def test_a_place_is_not_given_again_when_the_newest_run_is_deleted(kind: str, tm
     async def scene() -> None:
         async with twice(kind, tmp_path)() as (store, _):
             for run_id in ("a", "b", "c"):
-                await store.journal.append(run_id, run_id.encode(), START, listing=Listing(1))
+                await store.journal.append(run_id, run_id.encode(), START, listing=RunListing(1))
             end = await store.feed.end()
             for run_id in ("c", "b"):
                 await store.retention.delete(run_id)
             assert await store.feed.end() == end
-            await store.journal.append("d", b"d", START, listing=Listing(1))
+            await store.journal.append("d", b"d", START, listing=RunListing(1))
             assert [turn.data for turn in await store.feed.since(end, limit=9)] == [b"d"]
             assert [turn.data for turn in await store.feed.since(START, limit=9)] == [b"a", b"d"]
 

@@ -10,7 +10,7 @@ import pytest
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
-from remit.core.journal.storage import START, Listing, StoreUnusable
+from remit.core.journal.storage import START, RunListing, StoreUnusable
 from remit.orchestrate.ports import HeadLog, Journal, Store
 from remit.testing.conformance.checkup import CHECKUP_CHECKS, CheckupCheck
 from remit.testing.conformance.head_log import HEAD_LOG_CHECKS, HeadLogCheck
@@ -32,7 +32,7 @@ def test_a_poor_store_says_what_was_signed_as_every_log_must(check: HeadLogCheck
 def test_a_poor_store_removes_nothing_and_says_so() -> None:
     async def scene() -> None:
         store = poor_store()
-        await store.journal.append("run", b"turn", START, None, Listing(1))
+        await store.journal.append("run", b"turn", START, None, RunListing(1))
         for refused in (
             store.retention.delete("run"),
             store.retention.gc(ended_before_ms=9),

@@ -9,7 +9,7 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.journal.storage import Listing
+from remit.core.journal.storage import RunListing
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.orchestrate.ports import Journal, Receipts
 from remit.testing.conformance.receipts import RECEIPTS_CHECKS, ReceiptsCheck
@@ -56,7 +56,7 @@ def test_receipts_go_with_their_run_and_none_is_kept_of_a_run_that_is_gone(tmp_p
             receipt = Receipt(ReceiptKind.ACKNOWLEDGED, "a", "a", "ann", 5)
             await store.receipts.keep(receipt)
             assert list(await store.receipts.kept(ReceiptKind.ACKNOWLEDGED)) == []
-            await store.journal.append("a", b"turn", after=-1, listing=Listing(0))
+            await store.journal.append("a", b"turn", after=-1, listing=RunListing(0))
             await store.receipts.keep(receipt)
             assert list(await store.receipts.kept(ReceiptKind.ACKNOWLEDGED)) == [receipt]
             await store.retention.delete("a")

@@ -22,7 +22,7 @@ from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.small_ports import MemoryBlobs, MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.journal.storage import Listing, RunEntry
+from remit.core.journal.storage import RunEntry, RunListing
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.queue import QueueLimits
@@ -157,7 +157,7 @@ Verb = Callable[[System, str], Any]
 
 def entry(run_id: str) -> RunEntry:
     """What somebody may claim to know of a run."""
-    return RunEntry(run_id, Listing(1), 3)
+    return RunEntry(run_id, RunListing(1), 3)
 
 
 async def listed(turns: AsyncIterator[Any]) -> list[Any]:

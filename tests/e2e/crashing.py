@@ -20,7 +20,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from remit.core.journal.commands import Command
-from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.journal.storage import Barrier, Place, RunListing, Stretch, Warrant
 from remit.orchestrate.ports import (
     Bell,
     Blobs,
@@ -112,7 +112,7 @@ class CrashingJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:

@@ -38,7 +38,7 @@ class Elsewhere:
         """Carry an errand there as bytes, and its report back; raises PerformerLost where that process is gone."""
         async with self._turn:
             self._note(type(errand).__name__)
-            loop, claim = asyncio.get_running_loop(), performers._bench.claim
+            loop, claim = asyncio.get_running_loop(), performers._resources.claim
 
             def may_begin(run_id: str, command_id: str) -> bool:
                 return asyncio.run_coroutine_threadsafe(_claimed(claim, run_id, command_id), loop).result()

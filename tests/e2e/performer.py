@@ -21,11 +21,11 @@ from remit.core.record import Text, digest_of
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.inference.engine import Engine, StreamHandler
 from remit.observe.history import fold, read_history
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.errands import Errand, decode_errand, encode_report, unpacked
 from remit.orchestrate.executors.performers import Performers
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.setup.kit import Kit
-from remit.orchestrate.setup.kits import kit_again
+from remit.orchestrate.setup.reloaded_kit import kit_again
 from tests.e2e.moments import ACTING, CLAIMED, DONE, RECEIVED, reach, say
 
 
@@ -45,7 +45,7 @@ async def serve(home: Path, module: str) -> None:
         finally:
             await store.close()
 
-    performers = Performers(Bench(text, claim=claim))
+    performers = Performers(ProcessResources(text, claim=claim))
     line = sys.stdin.readline()
     while line:
         reach(RECEIVED)

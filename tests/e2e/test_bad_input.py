@@ -17,7 +17,7 @@ from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING, ErrorCode
 from remit.core.journal.arrivals import SourcesAccepted
 from remit.core.schema.strict_yaml import YamlFault
 from remit.inference.scripted.script import SCRIPT_INVALID, SCRIPT_NOT_FOUND, SCRIPT_UNREADABLE
-from remit.orchestrate.setup.kits import ENGINE_SOURCE_MISSING
+from remit.orchestrate.setup.reloaded_kit import ENGINE_SOURCE_MISSING
 from remit.tool.loader import (
     TOOL_DEFINITION_CHANGED,
     TOOL_FILE_EMPTY,

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.journal.storage import AppendConflict, Listing
+from remit.core.journal.storage import AppendConflict, RunListing
 from tests.e2e.crashing import CrashingStore, Fuse, Moment, Position
 
 # Real processes take their time; `make check` leaves them to `make test`.
@@ -66,7 +66,7 @@ def test_an_append_passes_three_moments_and_is_told_between_the_last_two() -> No
 
     async def append() -> None:
         store = CrashingStore(MemoryStore(), Watching(), lambda run_id, seq, data: seen.append(f"{run_id} {seq}"))
-        await store.journal.append("run", b"first", after=-1, listing=Listing(0))
+        await store.journal.append("run", b"first", after=-1, listing=RunListing(0))
         assert await store.journal.read("run") == [b"first"]
         entry = await store.catalogue.entry("run")
         assert entry is not None

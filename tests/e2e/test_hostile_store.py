@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli.table import entries
+from remit.adapters.cli.table import command_entries
 from tests import warm
 from tests.e2e.command import COMMAND, PATIENCE_S
 
@@ -191,7 +191,7 @@ ALSO = {
 
 
 def test_of_every_command_it_is_known_what_it_may_do_in_a_store_that_is_not_ours() -> None:
-    assert sorted(COMMANDS) == sorted(entry.words for entry in entries())
+    assert sorted(COMMANDS) == sorted(entry.words for entry in command_entries())
 
 
 @pytest.mark.parametrize(

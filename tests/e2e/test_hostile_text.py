@@ -17,7 +17,7 @@ import yaml
 
 from remit.adapters.cli.main import main
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX
-from remit.adapters.cli.table import entries
+from remit.adapters.cli.table import command_entries
 from tests.e2e.command import SCRIPT, TOOLS
 
 ANSI = "\x1b[2J\x1b[31mred\x1b[0m"
@@ -368,7 +368,7 @@ SAID: dict[str, Words] = {
 # What prints a text for programs, or the answer itself, exactly as long as it is.
 EXACT = {"run", "resume", "approve", "reject", "signal", "completion", "export", "constrain", "guard"}
 
-COMMANDS = [entry.words for entry in entries()]
+COMMANDS = [entry.words for entry in command_entries()]
 
 
 def obeyed(text: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.history.repair import derived_from
 from remit.orchestrate.history.replay import AuditVerdict, audit
 from remit.orchestrate.loop.offspring import spent_by
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from remit.tool.declare.decorator import tool
 from scripts.make_golden import GOLDEN, read_journal
 from tests.golden.views import views_of
@@ -38,7 +38,7 @@ KNOWN_THEN = int(Dimension.CHILD_RUNS)
 
 
 def run_id_of(journal: Sequence[bytes]) -> str:
-    return pinned(fold(journal)).run_id
+    return pinned(fold_journal(journal)).run_id
 
 
 @tool(effect="write")
@@ -64,7 +64,7 @@ async def stored(system: System, journal: Sequence[bytes]) -> str:
 
 @pytest.mark.parametrize("name", FEWER)
 def test_caps_that_were_never_assigned_are_read_as_those_of_the_boundary(name: str) -> None:
-    manifest = pinned(fold(FEWER[name]))
+    manifest = pinned(fold_journal(FEWER[name]))
     written = msgspec.msgpack.decode(FEWER[name][0][1:])["arrival"]["manifest"]["caps"]
     assert (len(written), len(manifest.caps)) == (KNOWN_THEN, DIMENSIONS)
     assert manifest.caps[:KNOWN_THEN] == tuple(written)
@@ -76,7 +76,7 @@ def test_caps_that_were_never_assigned_are_read_as_those_of_the_boundary(name: s
 
 @pytest.mark.parametrize("name", FEWER)
 def test_what_a_run_of_fewer_dimensions_spent_is_counted(name: str) -> None:
-    state = fold(FEWER[name])
+    state = fold_journal(FEWER[name])
     assert dict(spent_by(state))[Dimension.STEPS] > 0
     assert [spent.dimension for spent in spent_of(state, state.at_ms)] == list(FIELDS)
 
@@ -112,7 +112,7 @@ def test_a_fork_of_a_run_of_fewer_dimensions_caps_them_all() -> None:
             await system.result(heard.fork_id)
             state = await system.state_of(heard.fork_id)
             assert len(pinned(state).caps) == DIMENSIONS
-            assert pinned(state).caps == pinned(fold(FEWER["waiting"])).caps
+            assert pinned(state).caps == pinned(fold_journal(FEWER["waiting"])).caps
 
     with patch("remit.backend.clock.wall_clock_ms", return_value=a_minute_later(FEWER["waiting"])):
         asyncio.run(story())
@@ -159,4 +159,4 @@ def test_what_is_tested_is_the_later_one() -> None:
     assert Path(remit.__file__).parent == Path(os.environ["REMIT_LATER_VERSION"])
     assert FIELDS[-1] == "thoughts"
     for path in GOLDEN.glob("v*/*.journal"):
-        assert pinned(fold(read_journal(path))).caps[-1] == 7
+        assert pinned(fold_journal(read_journal(path))).caps[-1] == 7

@@ -21,7 +21,7 @@ from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.loop.runner import Runner
-from remit.testing.runs import SimulatedRun, fold
+from remit.testing.runs import SimulatedRun, fold_journal
 from scripts.golden_stage import Stage
 from scripts.make_golden import GOLDEN, files, read_journal, summary_of, write
 
@@ -75,7 +75,7 @@ def test_the_chain_of_a_stored_journal_holds(path: Path) -> None:
 @every_journal
 def test_a_runner_takes_up_a_stored_journal(path: Path) -> None:
     journal = read_journal(path)
-    assert asyncio.run(loaded(journal)) == fold(journal)
+    assert asyncio.run(loaded(journal)) == fold_journal(journal)
 
 
 @every_journal
@@ -83,7 +83,7 @@ def test_deciding_a_stored_journal_again_gives_the_same_bytes(path: Path) -> Non
     state, journal = RunState(), read_journal(path)
     # Other rules than those of today decide otherwise, and the copied turns of a fork were decided for another run.
     is_of_today = summary_beside(path)["kernel"] == KERNEL_VERSION
-    origin = pinned(fold(journal)).forked_from
+    origin = pinned(fold_journal(journal)).forked_from
     for data in journal:
         turn = decode_turn(data)
         if is_of_today and (origin is None or turn.seq > origin.seq):

@@ -22,7 +22,7 @@ from remit.adapters.cli.screen.call_lines import CallTeller
 from remit.adapters.cli.screen.step_lines import WorkTeller
 from remit.assemble import opened_to_read, settings_of
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.journal.codec import decode_turn, plain
+from remit.core.journal.codec import decode_turn, plain_value
 from remit.core.regex import regex
 from remit.kernel.state import pinned
 from remit.observe.history import History, read_history, states
@@ -130,11 +130,11 @@ def _told(history: History) -> Iterator[str]:
         # A chat tells of its calls, a plan or a vote of its steps.
         teller = teller or (WorkTeller() if WorkTeller.tells(pinned(state).graph) else CallTeller())
         yield from ("".join(text for text, _ in line) for line in teller.lines(turn))
-        yield json.dumps(plain(metered(state)))
+        yield json.dumps(plain_value(metered(state)))
 
 
 def _events(history: History) -> Iterator[str]:
-    yield from (json.dumps(plain(event)) for event in events_of(states(history)))
+    yield from (json.dumps(plain_value(event)) for event in events_of(states(history)))
 
 
 def recorded(name: str) -> dict[str, str]:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from remit.tool.builtin.addresses import OPEN_V6, is_public
 from remit.tool.builtin.calculator import EXPRESSION_CHARS_MAX, calculated, evaluate
 from remit.tool.builtin.refusal import ToolRefused
-from remit.tool.builtin.relative_path import names_of
-from remit.tool.builtin.rooted import Root, listing_of
+from remit.tool.builtin.relative_path import path_names
+from remit.tool.builtin.rooted import Root, folder_names
 from remit.tool.builtin.targets import CLOSED_ENDS, CLOSED_NAMES, PORTS, target_of
 
 SECRET = b"outside"
@@ -188,7 +188,7 @@ def test_no_path_ever_reads_anything_from_outside_a_root(place: Path, path: str)
     with contextlib.suppress(ToolRefused):
         assert Root(place).read(path) == b"inside"
     with contextlib.suppress(ToolRefused), Root(place).folder(path) as folder:
-        found = {entry.name for entry in listing_of(folder, path, names_max=100).entries}
+        found = {entry.name for entry in folder_names(folder, path, names_max=100).entries}
         assert found <= {"a", "b", "sub", "deep", "w"}
 
 
@@ -208,7 +208,7 @@ def test_no_path_ever_writes_anything_outside_a_root(tmp_path_factory: pytest.Te
 @given(PATHS)
 def test_the_names_of_a_path_are_plain(path: str) -> None:
     try:
-        names = names_of(path)
+        names = path_names(path)
     except ToolRefused:
         return
     for name in names:

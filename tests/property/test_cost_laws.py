@@ -9,9 +9,9 @@ from remit.core.limits.budget import COUNTERS, FIELDS, Dimension
 from remit.core.record import replace
 from remit.observe.cost.charges import RunCost, run_cost, totalled
 from remit.observe.cost.cost_report import CostBook, CostReport, Grouping, Prices, cost_microusd, trees_of
-from remit.observe.reading import read
+from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
-from remit.orchestrate.loop.durability import listing_of
+from remit.orchestrate.loop.durability import run_listing
 from remit.testing.runs import SimulatedRun
 from tests.simulation.scenarios import scenario
 
@@ -34,7 +34,7 @@ def entries(seed: int) -> list[RunEntry]:
     found = []
     for run in runs(seed).values():
         assert run.state.manifest is not None
-        listing = listing_of(run.state.manifest, run.turns[0].at_ms)
+        listing = run_listing(run.state.manifest, run.turns[0].at_ms)
         found.append(RunEntry(run.run_id, listing, len(run.turns), run.ending or ""))
     return found
 
@@ -74,7 +74,7 @@ def test_the_charges_of_a_run_add_up_to_what_its_state_says_it_used(first: int) 
 def test_the_clock_and_the_depth_are_those_of_the_explanation(first: int) -> None:
     for seed in range(first, first + CHUNK):
         for run in runs(seed).values():
-            said = {spent.dimension: spent.used for spent in explain(run.state, read(run.turns)).spent}
+            said = {spent.dimension: spent.used for spent in explain(run.state, reading_of(run.turns)).spent}
             found = whole(run_cost(run.turns))
             for dimension in (Dimension.WALL_CLOCK_MS, Dimension.DEPTH):
                 name = FIELDS[dimension]

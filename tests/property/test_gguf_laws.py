@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remit.core.failure import RequestRejected
-from remit.inference.local.gguf import Header, read_header
+from remit.inference.local.gguf import ModelHeader, read_header
 from tests.unit.inference.tiny_model import write_tiny_model
 
 SOUND = (HealthCheck.function_scoped_fixture,)
@@ -18,7 +18,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return write_tiny_model(tmp_path_factory.mktemp("model") / "tiny.gguf").read_bytes()
 
 
-def outcome(path: Path, raw: bytes) -> Header | None:
+def outcome(path: Path, raw: bytes) -> ModelHeader | None:
     path.write_bytes(raw)
     try:
         return read_header(path)

@@ -32,7 +32,7 @@ from remit.core.work.graph import (
 )
 from remit.kernel.graph.compiled import CompiledGraph, GraphRefused, GuardUndecided, compile_graph
 from remit.kernel.graph.draw import draw_mermaid
-from remit.kernel.graph.expressions import GuardType, holds
+from remit.kernel.graph.expressions import GuardType, condition_holds
 from remit.kernel.graph.graph_checks import GraphProblem
 from remit.kernel.graph.guards import GUARD_VIEW, parse_guard
 from remit.orchestrate.patterns.chat_graph import chat_graph
@@ -280,7 +280,7 @@ def test_a_condition_needs_no_other_names_than_its_program_says(source: str, num
     program = parse_guard(source)
     plain = {GuardType.STRING: "a", GuardType.INT: number, GuardType.BOOL: truth}
     view = {name: plain[kind] for name, kind in GUARD_VIEW.items()}
-    assert holds(program, {name: view[name] for name in program.names}) is holds(program, view)
+    assert condition_holds(program, {name: view[name] for name in program.names}) is condition_holds(program, view)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=100))

@@ -118,7 +118,7 @@ def test_what_the_guard_allows_the_gate_alone_allows(
         assert answer is not None
         if answer["decision"] == "refuse" and answer["code"] != "UNDECLARED":
             continue  # The kernel objected first, and the gate was not asked.
-        verdict = gate.judge(str(number), tool, arguments)
+        verdict = gate.verdict_on(str(number), tool, arguments)
         assert answer["decision"] == verdict.decision
         if is_reported and verdict.is_allowed:
             text = json.dumps(content)

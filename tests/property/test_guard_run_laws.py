@@ -27,7 +27,7 @@ from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.orchestrate.executors.reports import PersonApproved
 from remit.orchestrate.facts.gate_facts import declared
-from remit.orchestrate.guard.ground import boundary_of
+from remit.orchestrate.guard.ground import boundary_of_start
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
 from remit.orchestrate.loop.live import Live
@@ -304,7 +304,7 @@ def is_only_stricter(verdict: JsonObject, found: tuple[str, str]) -> bool:
 @settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(PROMPTS), st.sampled_from(BOUNDARIES), STEPS, MOMENTS)
 def test_the_guard_decides_on_every_call_as_a_run_does(prompt: Any, said: Any, steps: list[Step], at_ms: int) -> None:
-    tools, limits = list(TOOLS), boundary_of(said)
+    tools, limits = list(TOOLS), boundary_of_start(said)
     turns = play(Company(steps, at_ms).plays(manifest_of(prompt, tools, limits)))
     proposals = [turn for turn in turns if isinstance(turn.arrival, ModelAnswered) and turn.arrival.calls]
     host = Host(prompt, tools, said, at_ms)

@@ -36,12 +36,12 @@ from remit.core.limits.tools import Effect
 from remit.core.record import JsonObject, replace
 from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome
 from remit.kernel.budget.backoff import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, backoff_ms
-from remit.kernel.budget.spend import lacking, settle
+from remit.kernel.budget.spend import lacking, settle_command
 from remit.kernel.decide import ANSWERS, decide, take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from remit.testing.trouble import Faults
 from tests.depth import examples
 from tests.simulation.laws.every_law import keep_the_law
@@ -189,7 +189,7 @@ class Purse:
         elif earlier := [command for command in self.open.values() if command.id in self.state.commands.open]:
             command = earlier[act.position % len(earlier)]
             charged = tuple((d, amount * act.quarters // 4) for d, amount in command.reserved)
-            assert settle(tally, command, charged) is None
+            assert settle_command(tally, command, charged) is None
             del self.open[command.id]
             for dimension, amount in charged:
                 self.used[dimension] += amount
@@ -223,7 +223,7 @@ def test_a_settlement_above_its_reservation_is_charged_and_stops_the_run(
     purse.take(arrivals.TimerFired("made up"), (command,))
     tally = Tally(purse.state, 1000)
     over = charges_of((d, amount - wanted.get(d, 0)) for d, amount in cost.items() if amount > wanted.get(d, 0))
-    outcome = settle(tally, command, charges_of(cost.items()))
+    outcome = settle_command(tally, command, charges_of(cost.items()))
     assert outcome == (NodeOutcome.EXHAUSTED if over else None)
     assert [ruling.over for ruling in tally.decisions if isinstance(ruling, UsageExceeded)] == ([over] if over else [])
     purse.take(arrivals.TimerFired("made up"), tuple(tally.decisions))
@@ -429,12 +429,12 @@ def decided(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ..
 @given(journals, st.integers(0, 500))
 def test_deciding_what_came_next_leaves_the_state_as_it_was(journal: tuple[bytes, ...], position: int) -> None:
     position %= len(journal)
-    origin = pinned(fold(journal)).forked_from
-    state, turn = fold(journal[:position]), decode_turn(journal[position])
+    origin = pinned(fold_journal(journal)).forked_from
+    state, turn = fold_journal(journal[:position]), decode_turn(journal[position])
     # What a fork has copied was decided for its origin, which others asked for, and is not decided again.
     assume(origin is None or turn.seq > origin.seq)
     first = take_turn(state, turn.arrival, turn.at_ms)
-    assert state == fold(journal[:position])
+    assert state == fold_journal(journal[:position])
     assert encode_turn(take_turn(state, turn.arrival, turn.at_ms)) == encode_turn(first)
     assert encode_turn(first) == journal[position]
 
@@ -442,11 +442,11 @@ def test_deciding_what_came_next_leaves_the_state_as_it_was(journal: tuple[bytes
 @settings(max_examples=examples(400))
 @given(prefixes, st.data())
 def test_deciding_anything_at_all_leaves_the_state_as_it_was(journal: tuple[bytes, ...], data: st.DataObject) -> None:
-    state = fold(journal)
+    state = fold_journal(journal)
     arrival = data.draw(arrivals_at(state), label="arrival")
     at_ms = state.at_ms + data.draw(st.sampled_from([0, 1, 1000, 10**6, 10**8]), label="after_ms")
     first = decided(state, arrival, at_ms)
-    assert state == fold(journal)
+    assert state == fold_journal(journal)
     again = decided(state, arrival, at_ms)
     if isinstance(first, IllegalArrival):
         assert isinstance(again, IllegalArrival)
@@ -460,7 +460,7 @@ def test_deciding_anything_at_all_leaves_the_state_as_it_was(journal: tuple[byte
 def test_an_outcome_of_no_open_command_is_illegal_and_changes_nothing(
     journal: tuple[bytes, ...], outcome: Callable[[str], Arrival], data: st.DataObject
 ) -> None:
-    state = fold(journal)
+    state = fold_journal(journal)
     kind = ANSWERS[type(outcome(""))]
     closed = [f"{seq}.{place}" for seq in range(state.seq + 2) for place in range(3)]
     wrong = [command_id for command_id, command in state.commands.open.items() if type(command) is not kind]
@@ -468,7 +468,7 @@ def test_an_outcome_of_no_open_command_is_illegal_and_changes_nothing(
     arrival = outcome(data.draw(st.sampled_from(ids)))
     with pytest.raises(IllegalArrival):
         decide(state, arrival, state.at_ms)
-    assert state == fold(journal)
+    assert state == fold_journal(journal)
 
 
 # Whole worlds.

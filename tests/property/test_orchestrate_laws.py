@@ -15,7 +15,7 @@ from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival, Happened
 from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
 from remit.core.journal.commands import AskHuman, CallModel, CallTool, Command, SetTimer
-from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.journal.storage import Barrier, Place, RunListing, Stretch, Warrant
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
 from remit.core.run.contract import OutputContract, SystemRequest
@@ -32,7 +32,7 @@ from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.texts import Kept
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import Runner
-from remit.testing.runs import SimulatedRun, fold
+from remit.testing.runs import SimulatedRun, fold_journal
 from remit.testing.scripts import in_turn, proposes_all, says
 from remit.testing.world import SimulatedWorld, Yield
 from tests.depth import examples
@@ -81,7 +81,7 @@ def test_whatever_a_model_answers_can_be_written_judged_and_folded(
     run = open_run(schema)
     turn = run.take(answered(Facts(), run, result, []))
     assert decode_turn(run.journal[-1]) == turn
-    assert fold(run.journal) == run.state
+    assert fold_journal(run.journal) == run.state
 
 
 @given(results, st.sampled_from(SCHEMAS))
@@ -142,7 +142,7 @@ def test_whatever_is_reported_can_be_written_and_is_judged_or_changes_nothing(da
     run.proposes(wants("look"), wants("write", 2))
     command_id = data.draw(st.sampled_from([*run.state.commands.open, "0.0", "9.9", "\ud800"]))
     report = data.draw(reports_about(command_id))
-    before = fold(run.journal)
+    before = fold_journal(run.journal)
     try:
         arrival = Facts().complete(run.state, report, [])
         turn = take_turn(run.state, arrival, run.now_ms)
@@ -152,7 +152,7 @@ def test_whatever_is_reported_can_be_written_and_is_judged_or_changes_nothing(da
     written = encode_turn(turn)
     assert decode_turn(written) == turn
     apply(run.state, turn, hash_turn(written))
-    assert run.state == fold([*run.journal, written])
+    assert run.state == fold_journal([*run.journal, written])
 
 
 @given(st.integers(0, 5000), st.randoms(use_true_random=False))
@@ -180,7 +180,7 @@ class SharedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:

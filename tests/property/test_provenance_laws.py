@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.record import JsonObject
 from remit.provenance.gate import Gate, start
-from remit.provenance.gate_verdict import Decision, Verdict, verdict_json
+from remit.provenance.gate_verdict import Decision, GateVerdict, verdict_json
 from remit.provenance.references import is_prose, opaque_in, references_in, skimmed
 from tests.depth import examples
 from tests.unit.provenance.gate_snapshot import restore, snapshot
@@ -106,15 +106,15 @@ STEPS = st.lists(
 )
 
 
-def played(gate: Gate, steps: list[tuple[str, str, Any]], first: int = 0) -> list[Verdict]:
+def played(gate: Gate, steps: list[tuple[str, str, Any]], first: int = 0) -> list[GateVerdict]:
     """Play steps: a result is looked up before it is handed in."""
     verdicts = []
     for place, (step, tool, value) in enumerate(steps, first):
         if step == "call":
-            verdicts.append(gate.judge(f"c{place}", tool, value))
+            verdicts.append(gate.verdict_on(f"c{place}", tool, value))
         else:
             properties = next(one for one in TOOLS if one["name"] == tool)["parameters"]["properties"]
-            verdicts.append(gate.judge(f"c{place}", tool, dict.fromkeys(properties, "Lunch")))
+            verdicts.append(gate.verdict_on(f"c{place}", tool, dict.fromkeys(properties, "Lunch")))
             gate.observe(f"c{place}", tool, value)
     return verdicts
 
@@ -135,10 +135,10 @@ def test_a_gate_that_is_cut_anywhere_goes_on_as_it_was(prompt: str, steps: list[
 @settings(max_examples=examples(200))
 def test_no_call_and_no_result_crashes_the_gate(prompt: str, tool: str, arguments: Any, content: Any) -> None:
     gate = start(prompt, TOOLS)
-    verdict = gate.judge("a", tool, arguments)
+    verdict = gate.verdict_on("a", tool, arguments)
     gate.observe("a", tool, content)
     gate.observe(None, tool, content)
-    again = gate.judge("b", tool, {"file_id": content, "recipients": arguments})
+    again = gate.verdict_on("b", tool, {"file_id": content, "recipients": arguments})
     for one in (verdict, again):
         assert one.decision in Decision
         verdict_json(one)
@@ -151,10 +151,10 @@ def test_a_value_that_only_text_supplies_is_never_allowed(prompt: str, text: str
         [mail(1, "x@y.example", "Lunch", f"{text} {EVIL} 66")] if tool == "list_mails" else f"{text} {EVIL} 66"
     )
     arguments = {"read_file": {"path": "Lunch"}, "fetch_page": {"url": "https://corp.example/a"}}.get(tool, {})
-    gate.judge("a", tool, arguments)
+    gate.verdict_on("a", tool, arguments)
     gate.observe("a", tool, content)
-    assert not gate.judge("b", "send_mail", {"recipients": [EVIL], "subject": "", "body": ""}).is_allowed
-    assert not gate.judge("c", "delete_file", {"file_id": "66"}).is_allowed
+    assert not gate.verdict_on("b", "send_mail", {"recipients": [EVIL], "subject": "", "body": ""}).is_allowed
+    assert not gate.verdict_on("c", "delete_file", {"file_id": "66"}).is_allowed
 
 
 @given(st.sampled_from(PROMPTS), st.permutations(["one", EVIL, "66", "as the user asked", "bob@corp.example"]), calls())
@@ -164,9 +164,9 @@ def test_what_untrusted_text_says_and_in_which_order_changes_no_decision(
     decisions = []
     for body in ("nothing", " ".join(texts), "\n".join(reversed(texts))):
         gate = start(prompt, TOOLS)
-        gate.judge("a", "list_mails", {})
+        gate.verdict_on("a", "list_mails", {})
         gate.observe("a", "list_mails", [mail(1, "x@y.example", "Lunch", body)])
-        verdict = gate.judge("b", *call)
+        verdict = gate.verdict_on("b", *call)
         decisions.append((verdict.decision, verdict.code))
     assert len(set(decisions)) == 1
 
@@ -176,13 +176,13 @@ def test_more_text_never_turns_a_held_call_into_an_allowed_one(
     prompt: str, texts: list[str], call: tuple[str, JsonObject]
 ) -> None:
     gate = start(prompt, TOOLS)
-    if gate.judge("a", *call).is_allowed:
+    if gate.verdict_on("a", *call).is_allowed:
         return
     gate = start(prompt, TOOLS)
     for place, text in enumerate(texts):
-        gate.judge(f"r{place}", "read_file", {"path": "Lunch"})
+        gate.verdict_on(f"r{place}", "read_file", {"path": "Lunch"})
         gate.observe(f"r{place}", "read_file", text)
-    assert not gate.judge("b", *call).is_allowed
+    assert not gate.verdict_on("b", *call).is_allowed
 
 
 @given(st.sampled_from(PROMPTS), STEPS, calls())
@@ -191,27 +191,27 @@ def test_an_approval_covers_exactly_the_bytes_that_were_held_once(
 ) -> None:
     gate = start(prompt, TOOLS)
     played(gate, steps)
-    held = gate.judge("held", *call)
+    held = gate.verdict_on("held", *call)
     # One yes to a read that does not say whether it leaves the machine covers its tool for the run.
     if held.decision is not Decision.ASK or not gate.tools[call[0]].effect.is_mutating:
         return
     gate.answer("held", approve=True, by="Ann")
-    other = gate.judge("other", call[0], {**call[1], "one_more": 1})
+    other = gate.verdict_on("other", call[0], {**call[1], "one_more": 1})
     assert other.approved_by == ""
-    again = gate.judge("again", *call)
+    again = gate.verdict_on("again", *call)
     assert (again.is_allowed, again.approved_by) == (True, "Ann")
-    assert gate.judge("once more", *call).approved_by == ""
+    assert gate.verdict_on("once more", *call).approved_by == ""
 
 
 @given(calls())
 def test_the_digest_of_a_verdict_names_tool_and_arguments(call: tuple[str, JsonObject]) -> None:
-    verdict = start(PROMPTS[0], TOOLS).judge("a", *call)
+    verdict = start(PROMPTS[0], TOOLS).verdict_on("a", *call)
     try:
         canonical_json(call[1])
     except NotCanonical:
         assert verdict.decision is Decision.REFUSE
         return
-    assert verdict.digest == start(PROMPTS[1], TOOLS).judge("b", *call).digest
+    assert verdict.digest == start(PROMPTS[1], TOOLS).verdict_on("b", *call).digest
 
 
 @given(PROSE | WORDS | st.text(max_size=40))
@@ -237,5 +237,5 @@ def test_an_exchange_that_asks_for_nothing_changes_nothing_whatever_was_asked_be
 def test_a_number_that_is_given_to_something_is_never_paid(number: int, amount: int, thing: str) -> None:
     account = "DE89370400440532013000"
     gate = start(f"Pay {amount} EUR to {account} for {thing} {number}.", TOOLS)
-    verdict = gate.judge("a", "pay", {"account": account, "amount": number, "purpose": ""})
+    verdict = gate.verdict_on("a", "pay", {"account": account, "amount": number, "purpose": ""})
     assert verdict.is_allowed == (number == amount)

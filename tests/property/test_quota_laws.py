@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.journal.storage import Barrier, Listing, QuotaConflict
+from remit.core.journal.storage import Barrier, QuotaConflict, RunListing
 from remit.core.limits.budget import STANDARD, Budget, Dimension, assign
-from remit.core.limits.quota import Charge, Period, Quota, Reservation, caps_under, counted, limits_of
+from remit.core.limits.quota import Charge, Period, Quota, Reservation, caps_under, counted_by_quota, quota_caps
 from remit.orchestrate.ports import Store
 
 HOUR_MS = 3_600_000
@@ -53,13 +53,13 @@ class World:
         what, who, amount = step
         await getattr(self, f"_{what}")(who, amount)
         for tenant in TENANTS:
-            limits = limits_of(QUOTAS[tenant], self.at_ms)
+            limits = quota_caps(QUOTAS[tenant], self.at_ms)
             for limit, counts in zip(limits, await self.store.ledger.committed(tenant, limits), strict=True):
                 assert counts.spent + counts.reserved <= limit.amount, (limit, counts)
 
     async def _look(self, who: int, amount: int) -> None:
         tenant = TENANTS[who % 2]
-        limits = limits_of(QUOTAS[tenant], self.at_ms)
+        limits = quota_caps(QUOTAS[tenant], self.at_ms)
         wanted = assign(STANDARD, Budget(output_tokens=amount))
         self.looked[who] = tenant, caps_under(wanted, limits, await self.store.ledger.committed(tenant, limits))
 
@@ -67,9 +67,9 @@ class World:
         if who not in self.looked:
             return
         tenant, caps = self.looked.pop(who)
-        amounts, limits = counted(caps), limits_of(QUOTAS[tenant], self.at_ms)
+        amounts, limits = counted_by_quota(caps), quota_caps(QUOTAS[tenant], self.at_ms)
         run_id = f"run{self.begun}"
-        listing = Listing(self.at_ms, tenant_id=tenant, reserves=Reservation(self.at_ms, amounts, limits))
+        listing = RunListing(self.at_ms, tenant_id=tenant, reserves=Reservation(self.at_ms, amounts, limits))
         try:
             await self.store.journal.append(run_id, b"turn", after=-1, listing=listing)
         except QuotaConflict:
@@ -96,7 +96,7 @@ async def play(store: Store, steps: Sequence[Step]) -> None:
     # When all have ended and spent nothing more, what is left is what was not spent.
     while world.open:
         await world.take(("end", 0, 0))
-    limits = limits_of(QUOTAS["zoe"], world.at_ms)
+    limits = quota_caps(QUOTAS["zoe"], world.at_ms)
     assert not any(counts.reserved for counts in await store.ledger.committed("zoe", limits))
     await store.close()
 
@@ -118,7 +118,7 @@ def test_submitters_who_try_again_after_a_conflict_use_up_exactly_what_there_is(
     quota = [Quota("acme", Period.TOTAL, Budget(output_tokens=100))]
 
     async def submit(store: Store, number: int, amount: int, pauses: int) -> int:
-        limits, tokens = limits_of(quota, 1), int(Dimension.OUTPUT_TOKENS)
+        limits, tokens = quota_caps(quota, 1), int(Dimension.OUTPUT_TOKENS)
         while True:
             (counts,) = await store.ledger.committed("acme", limits)
             caps = caps_under(assign(STANDARD, Budget(output_tokens=amount)), limits, [counts])
@@ -126,7 +126,7 @@ def test_submitters_who_try_again_after_a_conflict_use_up_exactly_what_there_is(
                 return 0
             for _ in range(pauses):
                 await asyncio.sleep(0)
-            listing = Listing(1, tenant_id="acme", reserves=Reservation(1, counted(caps), limits))
+            listing = RunListing(1, tenant_id="acme", reserves=Reservation(1, counted_by_quota(caps), limits))
             try:
                 await store.journal.append(f"run{number}", b"turn", after=-1, listing=listing)
             except QuotaConflict:

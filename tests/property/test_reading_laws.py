@@ -9,7 +9,7 @@ from remit.core.journal.turn import Turn
 from remit.core.record import Record
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.reading import Fact, FactKind, Reading, read
+from remit.observe.reading import Fact, FactKind, Reading, reading_of
 from remit.observe.steps import CUT_OFF, StepKind
 from remit.observe.views.outline import outline_of
 from tests.simulation.scenarios import scenario
@@ -37,8 +37,8 @@ def test_a_run_that_is_watched_reads_at_every_turn_as_its_journal_does(seed: int
     for turn in turns:
         watched.take(turn)
         if turn.seq == upto - 1:
-            assert outline_of(watched) == outline_of(read(turns[:upto]))
-    assert outline_of(watched) == outline_of(read(turns))
+            assert outline_of(watched) == outline_of(reading_of(turns[:upto]))
+    assert outline_of(watched) == outline_of(reading_of(turns))
 
 
 @given(SEEDS)
@@ -77,7 +77,7 @@ def test_a_reading_that_begins_in_the_middle_of_a_run_knows_what_is_under_way(se
     state = RunState()
     for turn in turns[:upto]:
         apply(state, turn, b"")
-    whole, taken_up = read(turns[:upto]), Reading.of(state)
+    whole, taken_up = reading_of(turns[:upto]), Reading.of(state)
     assert (taken_up.node, taken_up.turns) == (whole.node, whole.turns)
     for key, step in taken_up.steps.items():
         assert (step.kind, step.tool, step.run_id) == (
@@ -94,7 +94,7 @@ def test_a_reading_that_begins_in_the_middle_of_a_run_knows_what_is_under_way(se
 @given(SEEDS)
 def test_what_a_run_left_when_it_ended_is_cut_off_or_in_doubt(seed: int) -> None:
     for turns in runs(seed):
-        reading = read(turns)
+        reading = reading_of(turns)
         if reading.ended is None:
             continue
         for step in reading.steps.values():

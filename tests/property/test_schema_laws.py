@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from remit.core.record import JsonObject
 from remit.core.schema.json_schema import compile_schema
-from remit.core.schema.schema_work import Listing, References
+from remit.core.schema.schema_work import References, ViolationListing
 
 DEFINITIONS = 5
 NAMES = st.sampled_from("ab")
@@ -52,7 +52,7 @@ VALUES = st.recursive(
 
 @given(acyclic(), OBJECTS)
 def test_no_more_is_wrong_than_was_counted(schema: JsonObject, value: JsonObject) -> None:
-    counted = Listing(References(schema, {}), 10**9).visits(schema, value, 200)
+    counted = ViolationListing(References(schema, {}), 10**9).visits(schema, value, 200)
     assert len(compile_schema(schema).violations(value, limit=10**6)) <= counted
 
 

@@ -27,7 +27,7 @@ from remit.core.run.messages import Message, Role, assistant_message, system_mes
 from remit.core.run.usage import TokenUsage
 from remit.core.work.graph import Ask, Graph, NodeKind, Sees
 from remit.inference.engine import StreamHandler
-from remit.inference.local.request import rendered
+from remit.inference.local.request import rendered_chat
 from remit.orchestrate.exchange.call_shape import Circumstances, shaped
 from remit.orchestrate.executors.errands import Occasion
 from remit.orchestrate.patterns.chat_graph import chat_graph
@@ -61,7 +61,7 @@ class Counting:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         said = self._says.pop(0) if self._says else "done"
-        return ModelResult(said, usage=TokenUsage(worst_count(rendered(request.messages)), 0, 1))
+        return ModelResult(said, usage=TokenUsage(worst_count(rendered_chat(request.messages)), 0, 1))
 
     def model_info(self) -> ModelInfo:
         return INFO
@@ -194,5 +194,5 @@ def test_the_same_history_is_shaped_alike_in_another_process() -> None:
 
 
 def test_a_message_of_each_role_is_counted() -> None:
-    roles = {turn["role"] for turn in rendered((user_message("a"), assistant_message("b")))}
+    roles = {turn["role"] for turn in rendered_chat((user_message("a"), assistant_message("b")))}
     assert roles == {Role.SYSTEM, Role.USER, Role.ASSISTANT}

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from remit.core.record import JsonObject
 from remit.core.schema.json_schema import compile_schema
-from remit.tool.call.arguments import prepared, rendered
+from remit.tool.call.arguments import prepared, result_text
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.outcomes import ToolFault
 from remit.tool.declare.decorator import Tool, tool
@@ -159,5 +159,5 @@ def untyped() -> Any: ...
 
 @given(JSON)
 def test_a_json_value_comes_out_as_itself(value: Any) -> None:
-    text = rendered(untyped, value).content
+    text = result_text(untyped, value).content
     assert text == value if isinstance(value, str) else json.loads(text) == value

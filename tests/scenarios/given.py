@@ -13,7 +13,7 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import boundary_named
 from remit.core.record import JsonObject
 from remit.core.run.contract import Mode
-from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, spelled
+from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, list_in, spelled_place
 from remit.core.work.goal import Goal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.boundaries.boundary_file import boundary_of
@@ -58,7 +58,7 @@ class Given:
     knows: tuple[str, int] | None
 
 
-def given_in(document: Document, value: Any) -> Given:
+def given_in(document: YamlDocument, value: Any) -> Given:
     block = block_in(document, value, _GIVEN, ("given",))
     for key in ("boundary", "user", "model"):
         if key not in block:
@@ -79,17 +79,17 @@ def given_in(document: Document, value: Any) -> Given:
     )
 
 
-def _rounds(document: Document, block: JsonObject) -> int:
+def _rounds(document: YamlDocument, block: JsonObject) -> int:
     return UNBOUNDED if block.get("rounds") == "unbounded" else number_at(document, block, "rounds", ("given",))
 
 
-def _knows(document: Document, value: Any) -> tuple[str, int]:
+def _knows(document: YamlDocument, value: Any) -> tuple[str, int]:
     place = ("given", "knows")
     block = block_in(document, value, ("text", "relevance_ppm"), place)
     return text_at(document, block, "text", place), number_at(document, block, "relevance_ppm", place)
 
 
-def _boundary(document: Document, value: Any) -> Boundary:
+def _boundary(document: YamlDocument, value: Any) -> Boundary:
     """A boundary by its name, or written out with the keys of a boundary file."""
     try:
         return boundary_of(value) if isinstance(value, dict) else boundary_named(value)
@@ -97,7 +97,7 @@ def _boundary(document: Document, value: Any) -> Boundary:
         document.reject(YamlFault.VALUE_INVALID, f"given.boundary: {error.message}", ("given", "boundary"))
 
 
-def _replies(document: Document, value: Any) -> tuple[JsonObject, ...]:
+def _replies(document: YamlDocument, value: Any) -> tuple[JsonObject, ...]:
     """What the model says, in the shape that the scripted engine takes."""
     place: Place = ("given", "model")
     keys = ("calls", "text", "error", "usage", "delay_ms", "reasoning", "when", "replica")
@@ -119,11 +119,11 @@ def _replies(document: Document, value: Any) -> tuple[JsonObject, ...]:
     return tuple(replies)
 
 
-def call_at(document: Document, value: Any, place: Place) -> JsonObject:
+def call_at(document: YamlDocument, value: Any, place: Place) -> JsonObject:
     """One call, written as TOOL: {ARGUMENT: VALUE}."""
     block = block_in(document, value, (), place)
     if len(block) != 1:
-        message = f"{spelled(place)} must be one tool with its arguments, such as {{refund: {{amount: 5}}}}"
+        message = f"{spelled_place(place)} must be one tool with its arguments, such as {{refund: {{amount: 5}}}}"
         document.reject(YamlFault.VALUE_INVALID, message, place)
     ((tool, arguments),) = block.items()
     return {"name": tool, "arguments": block_in(document, arguments or {}, (), (*place, tool))}

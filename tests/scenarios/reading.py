@@ -11,61 +11,61 @@ from typing import Any, TypeVar
 import msgspec
 
 from remit.core.record import JsonObject
-from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, shown, spelled
+from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, shown_value, spelled_place
 
 _T = TypeVar("_T")
 
 
-def names_at(document: Document, value: Any, known: Iterable[str], place: Place) -> list[str]:
+def names_at(document: YamlDocument, value: Any, known: Iterable[str], place: Place) -> list[str]:
     """One name or several, each of them known."""
     names = value if isinstance(value, list) else [value]
     for name in names:
         if name not in known:
-            message = f"{spelled(place)} is {shown(name)}; use one of {', '.join(known)}"
+            message = f"{spelled_place(place)} is {shown_value(name)}; use one of {', '.join(known)}"
             document.reject(YamlFault.VALUE_INVALID, message, place)
     return [str(name) for name in names]
 
 
-def text_at(document: Document, block: JsonObject, key: str, place: Place) -> str:
+def text_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -> str:
     """A text; an empty one where nothing is said."""
     value = block.get(key, "")
     if not isinstance(value, str):
-        message = f"{spelled((*place, key))} must be a text, not {shown(value)}; put it in quotes"
+        message = f"{spelled_place((*place, key))} must be a text, not {shown_value(value)}; put it in quotes"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     return value
 
 
-def number_at(document: Document, block: JsonObject, key: str, place: Place) -> int:
+def number_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -> int:
     """A whole number from 0 on; 0 where nothing is said."""
     value = block.get(key, 0)
     # A bool is an int to Python, and a count to nobody.
     if type(value) is not int or value < 0:
-        message = f"{spelled((*place, key))} must be a whole number from 0 on, not {shown(value)}"
+        message = f"{spelled_place((*place, key))} must be a whole number from 0 on, not {shown_value(value)}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     return value
 
 
-def pattern_at(document: Document, block: JsonObject, key: str, place: Place) -> str:
+def pattern_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -> str:
     """A regular expression; an empty one where nothing is said."""
     pattern = text_at(document, block, key, place)
     try:
         re.compile(pattern)
     except re.error as error:
-        message = f"{spelled((*place, key))} is {shown(pattern)}, which is no regular expression: {error}"
+        message = f"{spelled_place((*place, key))} is {shown_value(pattern)}, which is no regular expression: {error}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     return pattern
 
 
-def record_in(document: Document, value: Any, kind: type[_T], place: Place) -> _T:
+def record_in(document: YamlDocument, value: Any, kind: type[_T], place: Place) -> _T:
     """A record of the house, every key of it known."""
     _refuse_unknown(document, value, msgspec.inspect.type_info(kind), place)
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)}: {error}", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)}: {error}", place)
 
 
-def _refuse_unknown(document: Document, value: Any, kind: msgspec.inspect.Type, place: Place) -> None:
+def _refuse_unknown(document: YamlDocument, value: Any, kind: msgspec.inspect.Type, place: Place) -> None:
     """Refuse a key that a record at any depth does not have; msgspec itself would skip it."""
     match kind:
         case msgspec.inspect.StructType():

@@ -19,7 +19,7 @@ from remit.core.journal.turn import Turn
 from remit.core.limits.budget import FIELDS, Charges
 from remit.core.limits.escalation import Escalation
 from remit.core.record import Text
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from tests.scenarios.places import PLACES, TABLES, Place, PlaceKind
 from tests.scenarios.scenario import Scenario
 from tests.scenarios.stage import RUN, Played
@@ -39,7 +39,7 @@ def story_lines(played: Played, complaints: Sequence[str]) -> list[str]:
     lines += [line for sentence in happened(played) for line in _wrapped(sentence, "  - ", "    ")]
     lines.append(f"  shows: {', '.join(str(place) for place in scenario.shows)}")
     if complaints:
-        lines += [line for one in complaints for line in _wrapped(f"NOT SO: {plain(one)}", "  ! ", "    ")]
+        lines += [line for one in complaints for line in _wrapped(f"NOT SO: {printable_line(one)}", "  ! ", "    ")]
     return lines
 
 
@@ -88,32 +88,34 @@ def _sentence(said: str) -> str:
 
 
 def _quoted(text: Text) -> str:
-    return f'"{plain(text, QUOTE_CHARS_MAX)}"' if isinstance(text, str) else f"a text of {text.size_bytes} bytes"
+    return (
+        f'"{printable_line(text, QUOTE_CHARS_MAX)}"' if isinstance(text, str) else f"a text of {text.size_bytes} bytes"
+    )
 
 
 def _because(reason: str) -> str:
-    return f": {plain(reason, REASON_CHARS_MAX)}" if reason else ""
+    return f": {printable_line(reason, REASON_CHARS_MAX)}" if reason else ""
 
 
 def _call(call: ProposedCall) -> str:
     """A call by its tool and what was to be done with it."""
     if not isinstance(call.arguments, str):
-        return plain(call.tool)
+        return printable_line(call.tool)
     arguments = arguments_in(call.arguments)
-    said = ", ".join(f"{plain(name)} {_value(value)}" for name, value in arguments.items())
-    return f"{plain(call.tool)} ({said})" if said else plain(call.tool)
+    said = ", ".join(f"{printable_line(name)} {_value(value)}" for name, value in arguments.items())
+    return f"{printable_line(call.tool)} ({said})" if said else printable_line(call.tool)
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list):
         return " and ".join(map(_value, value))
-    return _quoted(value) if isinstance(value, str) else plain(str(value), QUOTE_CHARS_MAX)
+    return _quoted(value) if isinstance(value, str) else printable_line(str(value), QUOTE_CHARS_MAX)
 
 
 def _started(one: arrivals.RunStarted) -> str:
     request, boundary = one.manifest.request, one.manifest.boundary
-    who = plain(request.user_id) or "A user"
-    return f"{who} asked, under the boundary {plain(boundary.name)}: {_quoted(request.messages[-1].content)}"
+    who = printable_line(request.user_id) or "A user"
+    return f"{who} asked, under the boundary {printable_line(boundary.name)}: {_quoted(request.messages[-1].content)}"
 
 
 def _answered(one: arrivals.ModelAnswered) -> str:
@@ -126,26 +128,26 @@ def _asked(one: AskHuman) -> str:
     to = f"{_to(one.escalation)}, as {one.ending}"
     if one.packet is not None:
         return f"A person was asked about {_call(one.packet.call)}{to}{_because('; '.join(one.packet.reasons))}"
-    who = f"The tool {plain(one.tool)} asked a person" if one.tool else "A person was asked"
+    who = f"The tool {printable_line(one.tool)} asked a person" if one.tool else "A person was asked"
     return f"{who}{to}{_because(one.question)}"
 
 
 def _to(escalation: Escalation | None) -> str:
     if escalation is None:
         return ""
-    return f" (queue {plain(escalation.queue)}, severity {escalation.severity}, by {escalation.route})"
+    return f" (queue {printable_line(escalation.queue)}, severity {escalation.severity}, by {escalation.route})"
 
 
 def _approved(one: arrivals.ApprovalGiven) -> str:
     """What a person changed; a plain yes is told when it has been judged."""
-    return "" if one.modified is None else f"{plain(one.by)} changed the call to {_call(one.modified)}"
+    return "" if one.modified is None else f"{printable_line(one.by)} changed the call to {_call(one.modified)}"
 
 
 def _settled(one: rulings.QuestionSettled) -> str:
     released = f", which released {_amounts(one.releases)}" if one.releases else ""
     said = {
-        Answer.APPROVED: f"{plain(one.by)} approved it{released}",
-        Answer.REJECTED: f"{plain(one.by)} said no",
+        Answer.APPROVED: f"{printable_line(one.by)} approved it{released}",
+        Answer.REJECTED: f"{printable_line(one.by)} said no",
         Answer.EXPIRED: "Nobody answered in time, which is a no",
         Answer.ESCALATED: "Nobody answered in time, so the next queue was asked",
         # Then the words themselves are told.
@@ -160,8 +162,8 @@ def _amounts(charges: Charges) -> str:
 
 
 def _called(one: commands.CallTool) -> str:
-    by = f", as {plain(one.approved_by)} had approved" if one.approved_by else ""
-    return f"The tool {plain(one.tool)} was called{by}"
+    by = f", as {printable_line(one.approved_by)} had approved" if one.approved_by else ""
+    return f"The tool {printable_line(one.tool)} was called{by}"
 
 
 def _outcome(one: rulings.CallSettled) -> str:
@@ -181,24 +183,24 @@ _TELLS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         arrivals.ModelFailed: lambda one: f"The model failed: {one.code}",
         arrivals.ToolReturned: lambda one: f"The tool returned {_quoted(one.content)}",
         arrivals.ToolFailed: lambda one: f"The tool failed: {one.code}",
-        arrivals.CancelRequested: lambda one: f"{plain(one.by)} cancelled the run",
+        arrivals.CancelRequested: lambda one: f"{printable_line(one.by)} cancelled the run",
         arrivals.ApprovalGiven: _approved,
-        arrivals.QuestionAnswered: lambda one: f"{plain(one.by)} answered {_quoted(one.text)}",
-        arrivals.OutcomeJudged: lambda one: f"{plain(one.by)} said whether it happened: {one.happened}",
+        arrivals.QuestionAnswered: lambda one: f"{printable_line(one.by)} answered {_quoted(one.text)}",
+        arrivals.OutcomeJudged: lambda one: f"{printable_line(one.by)} said whether it happened: {one.happened}",
         commands.CallTool: _called,
         commands.StartChild: lambda one: "A run was started beneath it",
         AskHuman: _asked,
         rulings.QuestionSettled: _settled,
-        rulings.ApprovalCounted: lambda one: f"{plain(one.by)} approved it; another person must, too",
+        rulings.ApprovalCounted: lambda one: f"{printable_line(one.by)} approved it; another person must, too",
         rulings.CallSettled: _outcome,
         rulings.ToolCallRefused: lambda one: (
-            f"The tool {plain(one.tool)} was refused as {one.code}{_because(one.reason)}"
+            f"The tool {printable_line(one.tool)} was refused as {one.code}{_because(one.reason)}"
         ),
-        rulings.FallbackChosen: lambda one: f"The tool {plain(one.tool)} was called in its place",
+        rulings.FallbackChosen: lambda one: f"The tool {printable_line(one.tool)} was called in its place",
         rulings.RetryPlanned: lambda one: f"Attempt {one.attempt} was planned, after a pause",
         rulings.ContextCompressed: lambda one: f"Earlier results were shortened, which saved {one.tokens_saved} tokens",
         rulings.WrapUpBegun: lambda one: f"{FIELDS[one.dimension]} was spent; the model was asked for its last words",
-        rulings.ModelDowngraded: lambda one: f"{FIELDS[one.dimension]} was spent; {plain(one.model)} went on",
+        rulings.ModelDowngraded: lambda one: f"{FIELDS[one.dimension]} was spent; {printable_line(one.model)} went on",
         rulings.StoppedEarly: lambda one: f"{FIELDS[one.dimension]} could not suffice, so it stopped early",
         rulings.CheckFailed: lambda one: f"The answer did not pass{_because('; '.join(one.problems))}",
         rulings.VoteCounted: lambda one: f"{one.votes} of {one.answered} answers agreed",

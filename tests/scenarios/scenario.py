@@ -11,11 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from remit.core.failure import Ending, EscalationRoute
-from remit.core.limits.escalation import Severity, Trigger
+from remit.core.limits.escalation import Gravity, Trigger
 from remit.core.limits.profiles import PROFILES
 from remit.core.limits.tools import ToolCategory
 from remit.core.record import JsonObject
-from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, parse_yaml, spelled, text_of
+from remit.core.schema.strict_yaml import (
+    Place,
+    YamlDocument,
+    YamlFault,
+    block_in,
+    decoded_text,
+    list_in,
+    parse_yaml,
+    spelled_place,
+)
 from tests.scenarios import places
 from tests.scenarios.given import Given, call_at, given_in
 from tests.scenarios.places import BoundaryDimension, Control, PlaceKind, cell
@@ -91,7 +100,7 @@ class Scenario:
 
 def read_scenario(path: Path, *, name: str = "") -> Scenario:
     """The scenario in a file; raises RequestRejected where it cannot be read as one."""
-    return scenario_of(text_of(path.read_bytes(), str(path)), str(path), name=name)
+    return scenario_of(decoded_text(path.read_bytes(), str(path)), str(path), name=name)
 
 
 def scenario_of(text: str, source_name: str, *, name: str = "") -> Scenario:
@@ -115,7 +124,7 @@ def scenario_of(text: str, source_name: str, *, name: str = "") -> Scenario:
     )
 
 
-def _shows(document: Document, value: Any) -> tuple[places.Place, ...]:
+def _shows(document: YamlDocument, value: Any) -> tuple[places.Place, ...]:
     block = block_in(document, value, _SHOWS, ("shows",))
     known: Mapping[str, Iterable[str]] = {
         "code": list(Ending),
@@ -137,22 +146,22 @@ def _shows(document: Document, value: Any) -> tuple[places.Place, ...]:
     return tuple(found)
 
 
-def _act(document: Document, value: Any, place: Place) -> Act:
+def _act(document: YamlDocument, value: Any, place: Place) -> Act:
     block = block_in(document, value, tuple(_ACTS), place)
     if len(block) != 1:
-        message = f"{spelled(place)} must be one act, of {', '.join(_ACTS)}"
+        message = f"{spelled_place(place)} must be one act, of {', '.join(_ACTS)}"
         document.reject(YamlFault.VALUE_INVALID, message, place)
     ((verb, said),) = block.items()
     details = block_in(document, said or {}, _ACTS[verb] or ("nothing",), (*place, verb))
     for key in _NEEDS_WORDS.get(verb, ()):
         if not details.get(key):
-            document.reject(YamlFault.VALUE_INVALID, f"{spelled((*place, verb))} lacks {key!r}", place)
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled_place((*place, verb))} lacks {key!r}", place)
     arguments = details.pop("arguments", None)
     words = {key: text_at(document, details, key, (*place, verb)) for key in details}
     return Act(verb, arguments=arguments, **words)
 
 
-def _then(document: Document, value: Any) -> Then:
+def _then(document: YamlDocument, value: Any) -> Then:
     place: Place = ("then",)
     block = block_in(document, value, _THEN, place)
     if sum(key in block for key in ("ends", "waits", "turned_away")) != 1:
@@ -179,7 +188,7 @@ def _then(document: Document, value: Any) -> Then:
     )
 
 
-def _made(document: Document, value: Any, place: Place) -> Call:
+def _made(document: YamlDocument, value: Any, place: Place) -> Call:
     """A call that was made: the tool, or TOOL: {ARGUMENT: VALUE}."""
     if isinstance(value, str):
         return Call(value, None)
@@ -187,11 +196,11 @@ def _made(document: Document, value: Any, place: Place) -> Call:
     return Call(call["name"], call["arguments"])
 
 
-def _escalation(document: Document, value: Any) -> dict[str, str]:
+def _escalation(document: YamlDocument, value: Any) -> dict[str, str]:
     place: Place = ("then", "escalates")
     known: Mapping[str, Iterable[str]] = {
         "trigger": list(Trigger),
-        "severity": list(Severity),
+        "severity": list(Gravity),
         "route": list(EscalationRoute),
     }
     block = block_in(document, value, ("queue", *known), place)
@@ -201,7 +210,7 @@ def _escalation(document: Document, value: Any) -> dict[str, str]:
     return {key: text_at(document, block, key, place) for key in block}
 
 
-def _said(document: Document, value: Any, place: Place) -> tuple[Said, ...]:
+def _said(document: YamlDocument, value: Any, place: Place) -> tuple[Said, ...]:
     found = []
     for at, one in enumerate(list_in(document, value, place)):
         block = block_in(document, one, ("tool", "code", "because"), (*place, at))

@@ -16,7 +16,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelInfo, Price
 from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.views.execution import response_of
 from remit.observe.views.trace import trace_lines
 from remit.orchestrate.patterns.chat_graph import chat_for
@@ -111,7 +111,7 @@ def hash_of_worlds(seeds: range) -> str:
 def _print_run(world: SimulatedWorld, run: SimulatedRun) -> None:
     response = response_of(run.state, world.text(run.state.result.answer))
     print("\n".join(lines_of(run)))
-    print(f"\n{response.terminal_code or 'open'}: {plain(response.content)}")
+    print(f"\n{response.terminal_code or 'open'}: {printable_line(response.content)}")
     print(f"run {run.run_id}: {len(run.turns)} turns, {sum(map(len, run.journal))} bytes\n")
 
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from remit.backend.folded.log import RUN, Entry
+from remit.backend.folded.log import RUN, LogEntry
 from remit.backend.folded.replica import Replica
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.small_ports import MemoryBlobs, MemorySeals
@@ -21,8 +21,8 @@ from remit.core.journal.storage import (
     AppendConflict,
     Barrier,
     InboxEntry,
-    Listing,
     Place,
+    RunListing,
     StoreUnusable,
     Stretch,
     Warrant,
@@ -44,7 +44,7 @@ class PoorLog:
     """A log that can do the least: it takes one entry at a time, behind the last one that was seen, and keeps it in memory."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[LogEntry] = []
         self._stands: dict[str, Place] = {}
 
     async def append(self, name: str, data: bytes, after: Place) -> Place:
@@ -52,11 +52,11 @@ class PoorLog:
         if self._stands.get(name, START) != after:
             raise AppendConflict(name)
         place = _APART * len(self.entries) + 2
-        self.entries.append(Entry(place, name, data))
+        self.entries.append(LogEntry(place, name, data))
         self._stands[name] = place
         return place
 
-    async def news(self, after: Place) -> list[Entry]:
+    async def news(self, after: Place) -> list[LogEntry]:
         """The entries of all logs after a place, oldest first."""
         return self.entries[(after + 1) // _APART :]
 
@@ -164,7 +164,7 @@ class SlowLog:
         await store.pause()
         return place
 
-    async def news(self, after: Place) -> list[Entry]:
+    async def news(self, after: Place) -> list[LogEntry]:
         """What is new; others may write before the caller goes on."""
         found = await self._store.ground.log.news(after)
         await self._store.pause()
@@ -184,7 +184,7 @@ class WatchedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:

@@ -23,11 +23,11 @@ from remit.core.limits.quota import ANYONE, Period, Quota
 from remit.core.record import Record, Text, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.messages import user_message
-from remit.core.run.signals import Heard, Signal, UserSignal, packet_id
+from remit.core.run.signals import Signal, SignalOutcome, UserSignal, packet_id
 from remit.kernel.state import RunState, pinned, questions
 from remit.orchestrate.facade import System
 from remit.orchestrate.setup.kit import Kit
-from remit.testing.hands import Performed
+from remit.testing.hands import PerformedCall
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.trouble import CALM, Faults
 from tests.simulation.seeded_loop import WORLD, SeededLoop, Stalled, Turns
@@ -395,7 +395,7 @@ class ShellWorld:
     async def _tell(self, process: Process, signal: UserSignal) -> None:
         began_s = self.loop.time()
         try:
-            heard: Heard = await process.system.signal(signal)
+            heard: SignalOutcome = await process.system.signal(signal)
         except RemitError as error:
             told = Told(signal, is_known=True, code=str(error.code), took_s=self.loop.time() - began_s)
             self.told[signal.signal_id] = told
@@ -417,7 +417,7 @@ class ShellWorld:
             runs = orders.get(made.key, {"": ""})
             # A fork repeats what may be repeated with the key of its origin; who did it when cannot be told from the key.
             who = ("", "") if made.tool == IDEMPOTENT and len(runs) > 1 else next(iter(runs.items()))
-            performed.append(Performed(*who, made.key, made.tool, made.arguments, made.life))
+            performed.append(PerformedCall(*who, made.key, made.tool, made.arguments, made.life))
         return Hands(tuple(performed), self.stage.effects)
 
 

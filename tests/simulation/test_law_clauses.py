@@ -14,7 +14,7 @@ from remit.core.limits.budget import Budget, Dimension
 from remit.core.record import replace
 from remit.core.work.graph import Edge, NodeOutcome
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
-from remit.testing.hands import Performed
+from remit.testing.hands import PerformedCall
 from remit.testing.runs import SimulatedRun
 from remit.testing.scripts import in_turn, proposes, proposes_all, says
 from remit.testing.trouble import CALM, Faults
@@ -186,7 +186,7 @@ class TestEffects:
     ) -> None:
         world.hands.performed.clear()
         for lived in (1, life):
-            world.hands.performed.append(Performed("run", "9.9", "run:9.9", tool, "{}", lived))
+            world.hands.performed.append(PerformedCall("run", "9.9", "run:9.9", tool, "{}", lived))
         assert (told("no_mutating_command_is_issued_again", world) == []) is is_lawful
 
     def test_a_success_without_an_answer_is_found(self, world: SimulatedWorld) -> None:

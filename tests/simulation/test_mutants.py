@@ -119,14 +119,14 @@ def _guesses(tally: Tally, arrival: ToolFailed) -> str | None:
     assert isinstance(command, CallTool)
     proposed_calls.settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
     tally.say(arrival.tokens_bound)
-    return join.joined(tally)
+    return join.join_outcome(tally)
 
 
 def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
     command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallTool)
     proposed_calls.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
-    return join.joined(tally)
+    return join.join_outcome(tally)
 
 
 def _without(*codes: str) -> Callable[[Tally], Mapping[CallKey, str]]:
@@ -199,7 +199,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "nodes never join and timers are not heard": (
         "every_run_ends_or_waits",
-        (_instead(tool, "joined", lambda tally: None), _rule(arrivals.TimerFired, lambda tally, arrival: None)),
+        (_instead(tool, "join_outcome", lambda tally: None), _rule(arrivals.TimerFired, lambda tally, arrival: None)),
     ),
     "budgets have no limit": ("no_budget_is_overshot", _lacking(lambda tally, charges: None)),
     "calls of one answer see the same untouched budget": ("no_budget_is_overshot", _lacking(_forgets_promises)),
@@ -259,7 +259,11 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "another attempt gets another key": (
         "no_mutating_command_is_issued_again",
-        (_instead(proposed_calls, "key_of", lambda state, tool, arguments_hash: f"{state.run_id}:again"),),
+        (
+            _instead(
+                proposed_calls, "key_of_failed_attempt", lambda state, tool, arguments_hash: f"{state.run_id}:again"
+            ),
+        ),
     ),
     "a timeout counts as an outcome": ("an_unknown_outcome_is_never_success", (_rule(ToolFailed, _guesses),)),
     "words beside calls are not held to the contract": (

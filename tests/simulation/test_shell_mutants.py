@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from remit.backend.folded.spans import Spans
+from remit.backend.folded.shared_logs import SharedLogs
 from remit.backend.folded.store import FoldedInbox
 from remit.backend.memory.journal import MemoryLedger
 from remit.core.failure import ArrivalFault, IllegalArrival, RemitError
@@ -233,7 +233,7 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     "a place is taken from whoever is about to begin": (
         "a_session_is_one_chain",
         1,
-        (_instead(Spans, "_is_forestalled", _always),),
+        (_instead(SharedLogs, "_is_forestalled", _always),),
     ),
     "no child is told that its parent has ended": (
         "an_ended_run_leaves_nothing_running",

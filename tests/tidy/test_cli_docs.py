@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import redirect_stdout
 
 from remit.adapters.cli.main import main
-from remit.adapters.cli.table import OPTIONS, entries
+from remit.adapters.cli.table import OPTIONS, command_entries
 from tests.tidy.source import ROOT, expect_none
 
 SECTION = re.compile(r"^### remit (?P<words>[a-z ]+)\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
@@ -23,7 +23,7 @@ def documented(text: str) -> dict[str, set[str]]:
 def offered() -> dict[str, set[str]]:
     """The options of each command, as its help lists them, besides those of every command."""
     options: dict[str, set[str]] = {}
-    for entry in entries():
+    for entry in command_entries():
         with redirect_stdout(io.StringIO()) as said:
             main([*entry.words.split(), "--help"])
         options[entry.words] = set(HELPED.findall(said.getvalue())) - COMMON

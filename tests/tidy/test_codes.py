@@ -5,13 +5,16 @@ import re
 import pytest
 
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal, RequestRejected, failure_named
-from remit.core.failure_families import FailureCategory, Retryable, family_of
+from remit.core.failure_families import FailureCategory, Retryable, code_family
 from remit.kernel.graph.expressions import GuardFault
 from remit.kernel.graph.graph_checks import GraphFault
 from scripts.requirements import ROOT
 
-# Constants that look like codes and are names of the environment.
+# Constants that look like codes and are names of the environment, or of a stream and its buckets.
 NOT_CODES = {
+    "AGENT",
+    "AGENT_LOOPS",
+    "AGENT_TRAJECTORIES",
     "ANTHROPIC_API_KEY",
     "LC_",
     "NO_COLOR",
@@ -33,14 +36,14 @@ def codes() -> set[str]:
 
 @pytest.mark.req("0.22")
 def test_no_code_is_without_a_category() -> None:
-    assert sorted(str(code) for code in codes() if family_of(code) is None) == []
+    assert sorted(str(code) for code in codes() if code_family(code) is None) == []
 
 
 @pytest.mark.req("0.22")
 def test_the_longest_beginning_decides() -> None:
-    assert family_of("TOOL_FILE_EMPTY") == (FailureCategory.CONFIGURATION, Retryable.NO)
-    assert family_of("TOOL_OF_A_USER") == (FailureCategory.TOOL, Retryable.IF_IDEMPOTENT)
-    assert family_of("SOMETHING_ELSE") is None
+    assert code_family("TOOL_FILE_EMPTY") == (FailureCategory.CONFIGURATION, Retryable.NO)
+    assert code_family("TOOL_OF_A_USER") == (FailureCategory.TOOL, Retryable.IF_IDEMPOTENT)
+    assert code_family("SOMETHING_ELSE") is None
 
 
 @pytest.mark.req("0.22")

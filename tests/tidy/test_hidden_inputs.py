@@ -11,7 +11,7 @@ from tests.tidy.source import PACKAGE, ROOT, Source, dotted, expect_none, source
 READERS = {"os.environ", "os.environb", "os.getenv", "os.getenvb"}
 MAY_READ = {"assemble", "adapters"}
 # Hands a part of it on to the processes of tools, and looks at nothing in it.
-MAY_HAND_ON = {"tool/process/isolating.py"}
+MAY_HAND_ON = {"tool/process/isolated_call.py"}
 HEAVY = {"asyncio", "cel_expr_python", "jsonschema_rs", "msgspec", "pydantic", "yaml"}
 
 

@@ -39,7 +39,7 @@ ALLOWED = {
     "context/fts.py": "metadata that the index wrote itself",
     "orchestrate/history/retold.py": "arguments in canonical form, from the journal",
     "tool/call/arguments.py": "arguments in canonical form, just written",
-    "tool/process/isolated.py": "what the process that started this one wrote",
+    "tool/process/isolated_child.py": "what the process that started this one wrote",
     "tool/builtin/sqlite_child.py": "what the process that started this one wrote",
     "tool/builtin/sqlite_query.py": "lists of rows from a process that runs our code alone",
 }

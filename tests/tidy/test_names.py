@@ -36,6 +36,11 @@ REPEATED: dict[str, str] = {
     "checkup": "the records of a check-up, and the check-up of each store",
 }
 
+# Class names that occur in two files with two meanings, each with why it may. Shrinks only.
+REPEATED_CLASSES: dict[str, str] = {
+    "ContextEvent": "a record of the wire has the name that its protocol gives it",
+}
+
 EMPTY_VERB = re.compile(r"^_*(handle|process|manage)(_|$)")
 
 
@@ -53,6 +58,20 @@ def repeated_names(places: Iterable[str]) -> dict[str, list[str]]:
         name: found
         for name, found in by_name.items()
         if name not in {"__init__", "__main__"} and any(not _are_siblings(*pair) for pair in combinations(found, 2))
+    }
+
+
+def repeated_classes(files: Iterable[Source]) -> dict[str, list[str]]:
+    """Names of public classes that files which are no siblings define, with these files."""
+    by_name: dict[str, list[str]] = {}
+    for file in files:
+        for node in file.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                by_name.setdefault(node.name, []).append(file.place)
+    return {
+        name: found
+        for name, found in by_name.items()
+        if any(not _are_siblings(*pair) for pair in combinations(found, 2))
     }
 
 
@@ -124,6 +143,19 @@ def test_a_name_that_occurs_in_two_rooms_is_found_unless_they_are_siblings() -> 
     assert repeated_names(["kernel/steps.py", "observe/steps.py", "core/__init__.py", "kernel/__init__.py"]) == {
         "steps": ["kernel/steps.py", "observe/steps.py"]
     }
+
+
+def test_no_class_name_occurs_twice_with_two_meanings() -> None:
+    found = repeated_classes(sources(PACKAGE))
+    expect_none(unexpected(found, REPEATED_CLASSES, "is a class in rooms that are no siblings: give each its own name"))
+
+
+def test_a_class_name_that_two_rooms_define_is_found_unless_they_are_siblings_or_it_is_private() -> None:
+    text = "class Answer:\n    class Part: ...\nclass _Part: ...\n"
+    siblings = [source(f"{PACKAGE}/inference/{vendor}/answer.py", text) for vendor in ("openai", "anthropic")]
+    assert repeated_classes(siblings) == {}
+    strangers = [source(f"{PACKAGE}/{room}/answer.py", text) for room in ("kernel", "observe")]
+    assert repeated_classes(strangers) == {"Answer": ["kernel/answer.py", "observe/answer.py"]}
 
 
 def test_an_exception_that_is_none_any_more_is_found() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.tidy.source import PACKAGE, ROOT, Source, expect_none, imported, source, sources
 
 # What a door may import besides itself; of `orchestrate` only the facade, and what is looked at before any run.
-OPEN_TO_ADAPTERS = {"adapters", "agents", "assemble", "core", "observe"}
+OPEN_TO_ADAPTERS = {"adapters", "agents", "assemble", "core", "observe", "wire"}
 # The facade, for runs and for what people write in files.
 FACADE = "remit.adapters.** -> remit.orchestrate.facade"
 DRAFTS = "remit.adapters.** -> remit.orchestrate.drafts"

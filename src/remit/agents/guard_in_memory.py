@@ -11,7 +11,7 @@ from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import InvariantBroken
 from remit.core.record import JsonObject
-from remit.core.run.halt import NOTHING_HALTED, Standing
+from remit.core.run.halt import NOTHING_HALTED, HaltStanding
 from remit.orchestrate.guard.ground import Ground
 from remit.orchestrate.guard.guard import Guard
 from remit.orchestrate.loop.holdings import Holdings
@@ -22,7 +22,7 @@ from remit.orchestrate.ports import Clock
 T = TypeVar("T")
 
 
-def guard_in_memory(halts: Callable[[], Standing] = lambda: NOTHING_HALTED, clock: Clock | None = None) -> Guard:
+def guard_in_memory(halts: Callable[[], HaltStanding] = lambda: NOTHING_HALTED, clock: Clock | None = None) -> Guard:
     """Judges the calls of agents that run elsewhere and never waits; `halts` says what is halted."""
     store, clock = MemoryStore(), clock or WallClock()
     runner = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
@@ -33,7 +33,7 @@ def guard_in_memory(halts: Callable[[], Standing] = lambda: NOTHING_HALTED, cloc
 class GuardInMemory:
     """The same for programs without an event loop. It is used from one thread at a time."""
 
-    def __init__(self, halts: Callable[[], Standing] = lambda: NOTHING_HALTED, clock: Clock | None = None) -> None:
+    def __init__(self, halts: Callable[[], HaltStanding] = lambda: NOTHING_HALTED, clock: Clock | None = None) -> None:
         self._guard = guard_in_memory(halts, clock)
 
     @property

@@ -25,7 +25,7 @@ from remit.kernel.state import RunState, pinned
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig
 from remit.orchestrate.facade import System
-from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse, rejection, run_of
+from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse_answer, rejection, run_of
 from remit.orchestrate.setup.kit import Kit, Terms
 
 # Makes what one call works with and who is told of it, once its system is open: a long text is read to a listener from there.
@@ -139,7 +139,9 @@ class SingleRuns(Generic[T]):
         call = next((self._open[run_id] for run_id in lineage if run_id in self._open), None)
         if call is None:
             message = f"packet {packet_id[:80]!r} is none of a call of this loop that waits"
-            await refuse(system, packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]}))
+            await refuse_answer(
+                system, packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]})
+            )
         run_id = open_run(await system.session(call.session_id))
         await answer(system, run_id, said, call.kit)
         return await self._rested(system, await system.result(run_id))

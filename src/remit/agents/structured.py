@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 from remit.core.failure import ErrorCode, RunFailed
 from remit.core.run.contract import SystemResponse
 from remit.core.schema.json_schema import Schema
-from remit.core.schema.schema_source import reader_of
+from remit.core.schema.schema_source import instance_reader
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -58,5 +58,5 @@ class StructuredResponse(SystemResponse, Generic[T], frozen=True, dict=True, gc=
 def structured(response: SystemResponse, schema: SchemaSource[T]) -> StructuredResponse[T]:
     """A response with its output as a value of this schema."""
     made: StructuredResponse[T] = StructuredResponse(*(getattr(response, name) for name in response.__struct_fields__))
-    made.__dict__["read"] = reader_of(schema)
+    made.__dict__["read"] = instance_reader(schema)
     return made

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from remit.assemble import Opened, opened, settings_of
+from remit.assemble import Opened, opened_system, settings_of
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.run.contract import SystemRequest, SystemResponse
@@ -47,7 +47,7 @@ class _Room:
     async def system(self) -> System:
         async with self._door:
             if self._opened is None or self._opened.system is None:
-                opening = opened(await asyncio.to_thread(settings_of, home=self._home))
+                opening = opened_system(await asyncio.to_thread(settings_of, home=self._home))
                 await self._floor.enter(self)
                 await opening.__aenter__()
                 self._opened = opening

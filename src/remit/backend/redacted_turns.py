@@ -32,7 +32,7 @@ def longest_first(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted((value for value in values if value), key=len, reverse=True))
 
 
-def holds(data: bytes, values: Iterable[str]) -> bool:
+def holds_value(data: bytes, values: Iterable[str]) -> bool:
     """Whether one of the values stands in these bytes."""
     return any(value.encode(errors="surrogatepass") in data for value in values)
 

@@ -48,7 +48,7 @@ _EMPTY_WORDS_TEXT = """
 _EMPTY_WORDS = frozenset(_EMPTY_WORDS_TEXT.split())
 
 
-def words_of(text: str) -> tuple[str, ...]:
+def meaningful_words(text: str) -> tuple[str, ...]:
     """The different words of a text that say something, in its order."""
     runs = groupby(text[:QUERY_CHARS_MAX], key=lambda letter: category(letter)[0] in _IN_WORDS)
     words = ("".join(letters).casefold() for is_word, letters in runs if is_word)
@@ -238,7 +238,7 @@ class DocumentIndex:
         """The pieces that fit the words of a query best, the best first; none when nothing fits."""
         if not 1 <= limit <= RESULTS_MAX:
             raise RequestRejected(RETRIEVE_INVALID, f"limit={limit} must be 1 to results_max={RESULTS_MAX}")
-        words = words_of(query)
+        words = meaningful_words(query)
         if not words:
             return ()
         with self._lock, self._readable():

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from remit.core.failure_families import FailureCategory, Retryable, family_of
+from remit.core.failure_families import FailureCategory, Retryable, code_family
 from remit.core.record import JsonObject, Record
 from remit.core.run.lifecycle import LifecycleState, LoopState, Outcome
 
@@ -63,6 +63,7 @@ class ErrorCode(StrEnum):
     ORCHESTRATION_STEP_MISMATCH = "ORCHESTRATION_STEP_MISMATCH"
     ORCHESTRATION_ITERATION_LIMIT = "ORCHESTRATION_ITERATION_LIMIT"
     ORCHESTRATION_NO_CONSENSUS = "ORCHESTRATION_NO_CONSENSUS"
+    ORCHESTRATION_PLAN_FAILED = "ORCHESTRATION_PLAN_FAILED"
     CONFIG_NO_ENGINE = "CONFIG_NO_ENGINE"
     CONFIG_SCHEMA_REQUIRED = "CONFIG_SCHEMA_REQUIRED"
     CONFIG_GRAMMAR_NOT_FOUND = "CONFIG_GRAMMAR_NOT_FOUND"
@@ -123,6 +124,7 @@ ERRORS: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
             _ORCHESTRATION, _NO, "Raise the limit, or make the task smaller."
         ),
         ErrorCode.ORCHESTRATION_NO_CONSENSUS: _row(_ORCHESTRATION, _NO, "Let a person choose among the candidates."),
+        ErrorCode.ORCHESTRATION_PLAN_FAILED: _row(_ORCHESTRATION, _NO, "Mend the planner, or give the request a plan."),
         ErrorCode.CONFIG_NO_ENGINE: _row(_CONFIGURATION, _NO, "Register at least one engine."),
         ErrorCode.CONFIG_SCHEMA_REQUIRED: _row(
             _CONFIGURATION, _NO, "Give the output contract a schema; the mode needs one."
@@ -469,4 +471,4 @@ def failure_named(code: str) -> Failure:
     if code in set(Refusal):
         return Failure(code, REFUSALS[Refusal(code)].category, Retryable.NO)
     known = failure_of(Ending(code)) if code in set(Ending) else None
-    return known or Failure(code, *(family_of(code) or (_ORCHESTRATION, _NO)))
+    return known or Failure(code, *(code_family(code) or (_ORCHESTRATION, _NO)))

@@ -49,7 +49,8 @@ _FAMILIES: tuple[tuple[FailureCategory, Retryable, str], ...] = (
         (
             "ALREADY_ BLOB_ CALL_ CONFORMANCE_ CONTEXT_MISCOUNTED CURSOR_ DUPLICATE EFFECT_ ENDING_ ENTRY_ ERRAND_ EXPORT_ FORK_ "
             "GUARD_ HALT_ HALTS_ JOURNAL_ LEFT_ NAME_ NOT_ NOTHING_ OUTPUT_ PACKET_ PARENT_ PAUSED QUESTION_ QUEUE_ QUOTA_ REASON_ "
-            "RECORD_ REFUSED_ RUN_ SAVE_ SCOPE_ SELF_ SESSION_ SIGNAL_ SLASH_ STORE_ STREAM_ UNEXPECTED UNKNOWN_ WEBHOOK_ WRONG_"
+            "RECORD_ REFUSED_ RUN_ SAVE_ SCOPE_ SELF_ SESSION_ SIGNAL_ SLASH_ STORE_ STREAM_ UNEXPECTED UNKNOWN_ WEBHOOK_ WRONG_ "
+            "CAPABILITY_ CHANNEL_ ENVELOPE_"
         ),
     ),
     (
@@ -67,17 +68,17 @@ _FAMILIES: tuple[tuple[FailureCategory, Retryable, str], ...] = (
             "ARGUMENTS_ AUTHORITY_ BOUNDARY_ BUDGET_ BUILTIN_ CHAT_ CHILD_ CHUNKING_ CODE_ CONDITIONS_ CONFIG_ CONSTRAIN_ CONTEXT_ "
             "DECLARATION_ DEMO_ DIMENSION_ DOCUMENT_ DOCUMENTS_ ENGINE_ EXHAUSTION_ FILTERS_ GATE_ GOAL_ GRAMMAR_ GRAPH_ "
             "GUARD_BOUNDARY_ GUARD_TOOL_ HALT_INVALID HOME_ INDEX_ JUDGE_ LIMIT_ LOOP_ MANIFEST_ MESSAGE_ MODEL_ MODELS_ PAGE_ PATTERN_ "
-            "PERSON_ PLACE_ PLAN_ PLANNER_ PLANNING_ POLICY_ PRICES_ PRINCIPAL_ PROMPT_ QUEUE_INVALID QUOTA_INVALID REDACT_ "
+            "ORDERS_ PERSON_ PLACE_ PLAN_ PLANNER_ PLANNING_ POLICY_ PRICES_ PRINCIPAL_ PROMPT_ QUEUE_INVALID QUOTA_INVALID REDACT_ "
             "REPLICAS_ REQUEST_ RERANK_ RETRIEVE_ REVOCATIONS_ ROLE_ ROUTER_ RULES_ SCHEMA_ SCORES_ SCRIPT_ SECRETS_ STEPS_ STRICT_ "
             "TEXT_ TIER_ TOOL_CALL_ TOOL_CHOICE_ TOOL_DEFINITION_ TOOL_DELEGATES TOOL_FILE_ TOOL_NAME_ TOOL_SOURCE_ TOOL_UNCHECKED "
-            "TOOLS_ TRUST_ USAGE VOTER_ VOTING_ WEBHOOK_KEY_"
+            "TOOLS_ TRUST_ USAGE VOTER_ VOTING_ WEBHOOK_KEY_ WIRE_"
         ),
     ),
 )
 _BEGINNINGS = {word: (category, retryable) for category, retryable, words in _FAMILIES for word in words.split()}
 
 
-def family_of(code: str) -> tuple[FailureCategory, Retryable] | None:
+def code_family(code: str) -> tuple[FailureCategory, Retryable] | None:
     """Category and retryability of a code by how it begins; None of one that no table knows."""
     known = (_BEGINNINGS.get(code[:end]) for end in range(len(code), 0, -1) if end == len(code) or code[end - 1] == "_")
     return next((row for row in known if row is not None), None)

@@ -21,7 +21,7 @@ _SERVED = frozenset({"openai", _ANTHROPIC, "ollama", "vllm"})
 
 
 def model_named(said: str, *, base: Path, settings: EngineSettings = NO_SETTINGS) -> str:
-    """What `names_of` gives, among others, of the model that is meant; raises RequestRejected for unknown options."""
+    """What `model_names` gives, among others, of the model that is meant; raises RequestRejected for unknown options."""
     kind, _, rest = said.partition(":")
     if kind == SCRIPTED and rest and (base / rest).is_file():
         return f"{SCRIPTED}:{(base / rest).resolve()}"
@@ -34,7 +34,7 @@ def model_named(said: str, *, base: Path, settings: EngineSettings = NO_SETTINGS
     return _served_named(kind, rest, settings) if "?" in rest else f"{kind}:{unquote(rest)}"
 
 
-def names_of(name: str, spec: str) -> Iterable[str]:
+def model_names(name: str, spec: str) -> Iterable[str]:
     """Every way in which a model is named: by name and spec, each with and without what may be left out, and by member."""
     names, specs = name.split(CHAINED), spec.split(CHAINED)
     places = [one.partition("&")[0] for one in specs]

@@ -31,11 +31,11 @@ from remit.core.journal.rulings import AddendumNoted, NodeEntered, OutcomeParked
 from remit.core.journal.turn import KERNEL_VERSION, Decision, Turn
 from remit.core.limits.budget import Dimension
 from remit.core.work.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutcome
+from remit.kernel.budget.early_stop import stop_early
 from remit.kernel.budget.exhaustion import freeze, freeze_for_time, is_out_of_time, may_freeze
-from remit.kernel.budget.foresee import stop_early
-from remit.kernel.budget.spend import exhausted, iterations_exhausted
+from remit.kernel.budget.spend import end_exhausted, iterations_exhausted
 from remit.kernel.budget.wall_clock import is_past_deadline, stop_for_time, wind_up
-from remit.kernel.fold.apply import opened
+from remit.kernel.fold.apply import opened_state
 from remit.kernel.graph.compiled import GuardUndecided
 from remit.kernel.graph.view import view_of
 from remit.kernel.results.acceptance import refuse_unaccepted
@@ -152,7 +152,7 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
     if answers is None:
         _admit_unasked(state, arrival)
         if isinstance(arrival, RunStarted):
-            state = opened(arrival, at_ms)
+            state = opened_state(arrival, at_ms)
     else:
         answering = arrival.command_id  # type: ignore[union-attr]  # every kind in ANSWERS names its command
         if type(state.commands.open.get(answering)) is not answers or answering in state.commands.doubted:
@@ -315,7 +315,7 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
         freeze(tally, Dimension.STEPS, 1)
         return outcome
     if steps_left <= 0:
-        return _leave_exhausted(tally, outcome, exhausted(tally, Dimension.STEPS, 1))
+        return _leave_exhausted(tally, outcome, end_exhausted(tally, Dimension.STEPS, 1))
     if state.derived.floors is not None and (stopped := stop_early(tally, target)) is not None:
         return _leave_exhausted(tally, outcome, stopped)
     if kind is _TOOL:

@@ -395,7 +395,7 @@ def pinned(state: RunState) -> Manifest:
     return state.manifest
 
 
-def compiled(state: RunState) -> CompiledGraph:
+def graph_of_run(state: RunState) -> CompiledGraph:
     """The graph of a run that has started."""
     assert state.derived.graph is not None, "the first turn pins the graph"
     return state.derived.graph
@@ -403,7 +403,7 @@ def compiled(state: RunState) -> CompiledGraph:
 
 def standing_at(state: RunState) -> Node:
     """The node the run stands at."""
-    return compiled(state).nodes[state.place.node]
+    return graph_of_run(state).nodes[state.place.node]
 
 
 def lifecycle(state: RunState) -> LifecycleState:
@@ -421,10 +421,10 @@ def loop_state(state: RunState) -> LoopState:
         return LoopState.PAUSED
     if (ending := waiting_for(state)) is not None:
         return ENDINGS[ending].waits_as or LoopState.AWAITING_APPROVAL
-    return beneath(state)
+    return loop_state_under(state)
 
 
-def beneath(state: RunState) -> LoopState:
+def loop_state_under(state: RunState) -> LoopState:
     """The loop state under any overlay: what a resume returns to."""
     return label_of(pinned(state).role, standing_at(state)) if state.place.node >= 0 else LoopState.EXPLORING
 

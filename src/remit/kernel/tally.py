@@ -35,7 +35,7 @@ from remit.core.run.manifest import Manifest
 from remit.core.schema.json_schema import Violation
 from remit.core.work.values import Output
 from remit.kernel.graph.compiled import CompiledGraph
-from remit.kernel.people.hold import UNTOLD, told, waited_ms
+from remit.kernel.people.hold import UNTOLD, hold_after_child, waited_ms
 from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_beyond
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
@@ -221,4 +221,6 @@ class Tally:
             return 0
         if state.clock.hold is None or self._is_held:
             return self.at_ms - state.clock.standing_since_ms
-        return waited_ms(told(state.clock.hold, waited_beyond(state, self.answering, self.child_stood_ms)), self.at_ms)
+        return waited_ms(
+            hold_after_child(state.clock.hold, waited_beyond(state, self.answering, self.child_stood_ms)), self.at_ms
+        )

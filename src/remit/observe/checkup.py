@@ -78,7 +78,7 @@ def check_package(name: str, module: str, *, needed_for: str, way_out: str) -> C
 PROBE_TIMEOUT_S = 20
 
 
-def check_tools() -> tuple[Check, Check]:
+def check_confinement() -> tuple[Check, Check]:
     """What isolate=True and sandbox=True come to here."""
     from remit.tool.process.sandbox import sandbox_problem
 

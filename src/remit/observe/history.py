@@ -42,7 +42,7 @@ class History(Record):
         return self.steps[-1].link if self.steps else NO_HASH
 
 
-def linked(run_id: str, data: Iterable[bytes], *, after: int = -1, head: bytes = NO_HASH) -> list[Linked]:
+def linked_turns(run_id: str, data: Iterable[bytes], *, after: int = -1, head: bytes = NO_HASH) -> list[Linked]:
     """The turns in these bytes, which follow turn number `after` with this hash; raises InvariantBroken if they do not."""
     steps: list[Linked] = []
     for stored in data:
@@ -61,7 +61,7 @@ def linked(run_id: str, data: Iterable[bytes], *, after: int = -1, head: bytes =
 
 def read_history(run_id: str, data: Iterable[bytes]) -> History:
     """The history in these bytes; raises InvariantBroken where they are no history."""
-    return History(run_id, tuple(linked(run_id, data)))
+    return History(run_id, tuple(linked_turns(run_id, data)))
 
 
 def fold(history: History) -> RunState:

@@ -19,7 +19,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.correlation import CorrelationContext
 from remit.core.secrets.secret_search import covered
 from remit.kernel.state import RunState
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 # A logger that adds the identifiers of one run, or of one command of it, to every record.
 RunLogger: TypeAlias = "logging.LoggerAdapter[logging.Logger]"
@@ -93,11 +93,11 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """The same in the same order, for people."""
-        said = [_time(record), f"{record.levelname:<8}", plain(record.name, _FIELD_CHARS_MAX)]
-        said += [plain(_message(record), MESSAGE_CHARS_MAX)]
-        said += [f"{name}={plain(value, _FIELD_CHARS_MAX)}" for name, value in _identifiers(record).items()]
+        said = [_time(record), f"{record.levelname:<8}", printable_line(record.name, _FIELD_CHARS_MAX)]
+        said += [printable_line(_message(record), MESSAGE_CHARS_MAX)]
+        said += [f"{name}={printable_line(value, _FIELD_CHARS_MAX)}" for name, value in _identifiers(record).items()]
         if error := _error(self, record):
-            said.append(plain(error, MESSAGE_CHARS_MAX))
+            said.append(printable_line(error, MESSAGE_CHARS_MAX))
         return " ".join(said)
 
 

@@ -15,7 +15,7 @@ _UNSEEN = regex(
 )
 
 
-def plain(text: str, limit: int = 0) -> str:
+def printable_line(text: str, limit: int = 0) -> str:
     """The text as one printable line; with a limit, cut to so many characters, of which the last then is an ellipsis."""
     if limit <= 0:
         return text if _is_plain(text) else "".join(map(_shown, text))

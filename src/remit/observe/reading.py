@@ -24,7 +24,7 @@ from remit.core.journal.arrivals import (
     TimerFired,
     ToolOutcomeLost,
 )
-from remit.core.journal.commands import COMMANDS, Command, SetTimer, StartChild
+from remit.core.journal.commands import COMMANDS, Command, SetTimer, StartChild, place_in_journal
 from remit.core.journal.rulings import (
     UNALLOWED,
     AddendumNoted,
@@ -66,15 +66,14 @@ from remit.observe.steps import (
     NOT_ALLOWED,
     UNDER_WAY,
     Changes,
-    Step,
+    PerformedStep,
     StepKind,
+    begun_step,
     checks_passed,
     outcome_of,
     status_settled,
-    step_of,
     told_by_people,
 )
-from remit.observe.views.calls_made import place_of
 
 # They say how a command stands, and leave it open.
 _NO_OUTCOME = (ChildSuspended, ToolOutcomeLost)
@@ -120,7 +119,7 @@ class Fact(Record):
     """One thing that a turn says, and the step that it is about as it stands then."""
 
     kind: FactKind
-    step: Step
+    step: PerformedStep
     seq: int
     at_ms: int
     # What was charged as the step was settled.
@@ -132,7 +131,7 @@ class Fact(Record):
     count: int = 0
 
 
-def read(turns: Iterable[Turn]) -> "Reading":
+def reading_of(turns: Iterable[Turn]) -> "Reading":
     """The reading of a run from its first turn on."""
     reading = Reading()
     for turn in turns:
@@ -150,8 +149,8 @@ class Reading:
         self.node = ""
         # The steps by key, which is the command's id where there is one. Every stay at a node, from one at none on, with the
         # keys of what was done there.
-        self.steps: dict[str, Step] = {}
-        self.visits: list[tuple[Step, list[str]]] = [(Step(StepKind.NODE, "", 0, 0, ""), [])]
+        self.steps: dict[str, PerformedStep] = {}
+        self.visits: list[tuple[PerformedStep, list[str]]] = [(PerformedStep(StepKind.NODE, "", 0, 0, ""), [])]
         # What is settled once: the steps that are open, and of those the ones whose outcome is unknown.
         self._open: set[str] = set()
         self._doubted: set[str] = set()
@@ -180,7 +179,7 @@ class Reading:
         reading.turns, reading.now_ms = state.seq + 1, state.at_ms - state.clock.started_at_ms
         reading.node = standing_at(state).name if state.place.node >= 0 else ""
         ended = {child.command_id: child.node for child in state.children.ended}
-        for command_id in sorted({**ended, **state.commands.open}, key=place_of):
+        for command_id in sorted({**ended, **state.commands.open}, key=place_in_journal):
             if (command := state.commands.open.get(command_id)) is not None:
                 reading._order(command)
             else:
@@ -308,12 +307,12 @@ class Reading:
 
     def _enter(self, entered: NodeEntered) -> None:
         self.node, outcome = entered.node, str(entered.outcome)
-        visit = Step(StepKind.NODE, self.node, self._seq, self.now_ms, outcome, node=self.node)
+        visit = PerformedStep(StepKind.NODE, self.node, self._seq, self.now_ms, outcome, node=self.node)
         self.visits.append((visit, []))
         self._tell(FactKind.ENTERED, visit)
 
     def _order(self, command: Command) -> None:
-        step = step_of(command, self._seq, self.now_ms, self.node)
+        step = begun_step(command, self._seq, self.now_ms, self.node)
         if step is None:
             return
         if isinstance(command, StartChild) and command.node and self.places is not None:
@@ -339,7 +338,9 @@ class Reading:
             call = arrival.made
             said |= {"asked": call.arguments, "answered": arrival.text, "content": arrival.text}
             said |= {"call_id": call.call_id, "arguments_hash": call.arguments_hash}
-        told = Step(StepKind.TOOL, ruling.tool, self._seq, self.now_ms, NOT_ALLOWED, self._seq, 0, node=self.node)
+        told = PerformedStep(
+            StepKind.TOOL, ruling.tool, self._seq, self.now_ms, NOT_ALLOWED, self._seq, 0, node=self.node
+        )
         step = replace(told, id=ruling.id, charged=ruling.charged, **said)
         self._add(ruling.id, step)
         self._tell(FactKind.BEGUN, step)
@@ -416,15 +417,15 @@ class Reading:
     def _seq(self) -> int:
         return self.turns - 1
 
-    def _step(self, key: str, told: object) -> Step | None:
+    def _step(self, key: str, told: object) -> PerformedStep | None:
         """The step that something is told of; one whose order was not read is known by that alone."""
         if key not in self.steps and self.manifest is None and not isinstance(told, CommandSettled):
             kind = _KINDS.get(type(told), StepKind.TOOL)
-            self.steps[key] = Step(kind, UNREAD, self._seq, self.now_ms, id=key)
+            self.steps[key] = PerformedStep(kind, UNREAD, self._seq, self.now_ms, id=key)
             self._open.add(key)
         return self.steps.get(key)
 
-    def _until(self, step: Step, arrival: object) -> Changes:
+    def _until(self, step: PerformedStep, arrival: object) -> Changes:
         measured_ms: int = getattr(arrival, "duration_ms", 0)
         took_ms = measured_ms
         if not isinstance(arrival, ChildEnded):
@@ -445,22 +446,22 @@ class Reading:
             if kind is not None:
                 self._tell(kind, step, charged, count)
 
-    def _add(self, key: str, step: Step) -> None:
+    def _add(self, key: str, step: PerformedStep) -> None:
         self.steps[key] = step
         self.visits[-1][1].append(key)
 
     def _of_run(self, kind: FactKind, name: str, changes: Changes | None = None) -> None:
-        told = Step(StepKind.RUN, name, self._seq, self.now_ms, kind.value, self._seq, 0, node=self.node)
+        told = PerformedStep(StepKind.RUN, name, self._seq, self.now_ms, kind.value, self._seq, 0, node=self.node)
         self._tell(kind, replace(told, **changes or {}))
 
     def _remark(self, kind: StepKind, name: str, changes: Changes) -> None:
         """A step that is over as soon as it is told."""
-        told = Step(kind, name, self._seq, self.now_ms, "noted", self._seq, 0, node=self.node)
+        told = PerformedStep(kind, name, self._seq, self.now_ms, "noted", self._seq, 0, node=self.node)
         step = replace(told, **changes)
         self._add(f"{self._seq}:{len(self.steps)}", step)
         self._tell(FactKind.NOTED, step)
 
-    def _tell(self, kind: FactKind, step: Step, charged: Charges = (), count: int = 0) -> None:
+    def _tell(self, kind: FactKind, step: PerformedStep, charged: Charges = (), count: int = 0) -> None:
         self._facts.append(Fact(kind, step, self._seq, self.began_at_ms + self.now_ms, charged, count=count))
 
 

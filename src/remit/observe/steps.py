@@ -88,7 +88,7 @@ OPEN = "open"
 CANCEL = "cancel"
 
 
-class Step(Record):
+class PerformedStep(Record):
     """One thing that was done: what was asked, what came of it, how long that took and what it was charged.
 
     `seq` is the turn that ordered it and `until_seq` the one that settled it; -1 and a duration of -1 mean that none has.
@@ -142,11 +142,11 @@ class Step(Record):
 Changes: TypeAlias = dict[str, Any]
 
 
-def step_of(command: Command, seq: int, began_ms: int, node: str = "") -> Step | None:
+def begun_step(command: Command, seq: int, began_ms: int, node: str = "") -> PerformedStep | None:
     """The step that a command begins; timers, forks and cancellations are told by what comes of them."""
     if (changes := _ordered(command)) is None:
         return None
-    return Step(seq=seq, began_ms=began_ms, id=command.id, node=node, reserved=command.reserved, **changes)
+    return PerformedStep(seq=seq, began_ms=began_ms, id=command.id, node=node, reserved=command.reserved, **changes)
 
 
 def _ordered(command: Command) -> Changes | None:
@@ -289,7 +289,7 @@ def told_by_people(arrival: object) -> tuple[str, str, Text] | None:
     return None
 
 
-def status_settled(ruling: CallSettled, step: Step) -> str:
+def status_settled(ruling: CallSettled, step: PerformedStep) -> str:
     """What became of a tool call, in a word: how far up the ladder it got, unless it failed on the way."""
     if ruling.rung is Rung.COMMITTED:
         return Rung.COMMITTED.value

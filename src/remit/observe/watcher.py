@@ -12,7 +12,7 @@ from remit.core.run.recovery import Recovery
 from remit.kernel.state import RunState
 from remit.observe.places import Places
 from remit.observe.reading import Reading
-from remit.observe.steps import Step, StepKind
+from remit.observe.steps import PerformedStep, StepKind
 from remit.observe.views.explain import Spent, spent_of
 
 
@@ -43,7 +43,7 @@ _WORDS = {
 }
 
 
-def _doing(places: Places | None, step: Step | None) -> str:
+def _doing(places: Places | None, step: PerformedStep | None) -> str:
     """What a step under way means to a waiting user; empty for what is not waited for."""
     if step is None or places is None:
         return ""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remit.core.limits.boundary import Boundary
-from remit.core.limits.boundary_reports import BoundaryChecked, BoundaryShown, Difference
+from remit.core.limits.boundary_views import BoundaryChecked, BoundaryShown, Difference
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, Record
 from remit.core.work.goal import Goal
@@ -77,9 +77,9 @@ def check_boundary(
 
 def show_boundary(boundary: Boundary) -> BoundaryShown:
     """A boundary in words, by its six dimensions, and as its file says it."""
-    from remit.orchestrate.boundaries.boundary_report import described
+    from remit.orchestrate.boundaries.boundary_report import described_boundary
 
-    return described(boundary)
+    return described_boundary(boundary)
 
 
 def compare_boundaries(first: Boundary, second: Boundary) -> tuple[Difference, ...]:

@@ -30,7 +30,7 @@ from remit.core.run.messages import user_message
 from remit.core.run.person import check_person
 from remit.core.run.principal import LOCAL, Principal, Scope, check_principal, person_for
 from remit.core.run.run_events import Subject
-from remit.core.run.signals import Heard, Signal, UserSignal, check_signal
+from remit.core.run.signals import Signal, SignalOutcome, UserSignal, check_signal
 from remit.core.secrets.secret_search import covered
 from remit.kernel.state import RunState
 from remit.observe.history import references
@@ -39,10 +39,10 @@ from remit.observe.views.execution import execution_context
 from remit.orchestrate.bus.bus import Bus, Listener
 from remit.orchestrate.bus.post import Post
 from remit.orchestrate.exchange.sessions import Session, check_entries, last_run, session_of
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.prepare import ERRANDS
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.history.archive import Archive
@@ -133,11 +133,11 @@ class System(Acting):
         self._copies = Copies(self._hub, self._children, self._custody, sealer, self.lineages, new_id)
         self._post = Post(self._hub, store.inbox, store.catalogue, store.bell, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
-        dispatch.on_late = self._hub.aftermath.late
-        bench = Bench(
-            self._runner.text, secrets, sealer, halts, clock, self._hub.aftermath.late, dispatch.claim, self._bus
+        dispatch.on_late = self._hub.late_delivery.late
+        resources = ProcessResources(
+            self._runner.text, secrets, sealer, halts, clock, self._hub.late_delivery.late, dispatch.claim, self._bus
         )
-        self._performers = Performers(bench)
+        self._performers = Performers(resources)
         executors |= {
             **dict.fromkeys(ERRANDS, self._performers.carrier(self._hub.kit_of)),
             StartChild: self._children.start,
@@ -301,7 +301,7 @@ class System(Acting):
         standing, whom = self._halts.standing.halts.values(), self.principal
         return tuple([told_to(halt, whom) for halt in standing if is_told(halt, whom)])
 
-    async def signal(self, signal: UserSignal, *, kit: Kit | None = None) -> Heard:
+    async def signal(self, signal: UserSignal, *, kit: Kit | None = None) -> SignalOutcome:
         """Tell a run something; raises RemitError with a code when it does not want to hear it.
 
         A run whose kit cannot be loaded again goes on with the one that is given here.
@@ -326,12 +326,12 @@ class System(Acting):
             self._hub.lend(family, kit)
         fork_id, rests = await self._post.deliver(self._sealer.signal(signal, family))
         if signal.type is not Signal.RETRY:
-            return Heard(signal.run_id, rests_because=rests)
-        return Heard(signal.run_id, *await self._copies.retried(signal.run_id, fork_id, kit))
+            return SignalOutcome(signal.run_id, rests_because=rests)
+        return SignalOutcome(signal.run_id, *await self._copies.retried(signal.run_id, fork_id, kit))
 
     async def fork(
         self, run_id: str, *, by: str = "", at: int | None = None, why: str = "", kit: Kit | None = None
-    ) -> Heard:
+    ) -> SignalOutcome:
         """Copy a run up to a turn, its last one unless one is named, and let the copy go on; the run stays as it is.
 
         What the run did after that turn, its fork asks a person about before it does the like. Raises RequestRejected
@@ -339,16 +339,16 @@ class System(Acting):
         """
         await self._expect(run_id, Scope.START, "fork")
         state = await self._copies.may_be_had(run_id, self.principal)
-        return Heard(run_id, *await self._copies.fork(state, at, check_person(self._person(by)), why, kit))
+        return SignalOutcome(run_id, *await self._copies.fork(state, at, check_person(self._person(by)), why, kit))
 
-    async def restore(self, run_id: str, *, by: str = "", why: str, kit: Kit | None = None) -> Heard:
+    async def restore(self, run_id: str, *, by: str = "", why: str, kit: Kit | None = None) -> SignalOutcome:
         """Accept that turns of a run are missing, and let a fork of what is left go on, which asks before any change.
 
         Raises RequestRejected where nothing is missing, or no reason is given.
         """
         await self._expect(run_id, Scope.START, "restore")
         state = await self._copies.may_be_had(run_id, self.principal)
-        return Heard(run_id, *await self._copies.restore(state, check_person(self._person(by)), why, kit))
+        return SignalOutcome(run_id, *await self._copies.restore(state, check_person(self._person(by)), why, kit))
 
     async def delete(self, run_id: str) -> Removed:
         """Remove a run, the runs beneath it and the texts that only they need; raises as the store's retention does."""

@@ -235,12 +235,12 @@ async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | Non
     if not await system.lineages.is_beneath(asking, run_id):
         packet_id = str(said.payload["packet_id"])
         message = f"packet {packet_id[:80]!r} is none of the open exchange, run {run_id}"
-        await refuse(system, packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]}))
+        await refuse_answer(system, packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]}))
     await system.signal(replace(said, run_id=asking), kit=kit)
     await system.settle(run_id)
 
 
-async def refuse(system: "System", packet_id: str, otherwise: RequestRejected) -> NoReturn:
+async def refuse_answer(system: "System", packet_id: str, otherwise: RequestRejected) -> NoReturn:
     """Refuse an answer that is not wanted here as any door does: its run is not there, or its question is settled.
 
     Where neither is so, with what is given.

@@ -80,7 +80,7 @@ class Plan(Record):
         return self.of(tool).universals
 
 
-def plan_of(words: Words, tools: Mapping[str, Declaration]) -> Plan:
+def asked_plan(words: Words, tools: Mapping[str, Declaration]) -> Plan:
     """The plan that the user's words make, for the tools at hand."""
     return plan_with(words, ToolWords(tools))
 

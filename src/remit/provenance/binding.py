@@ -34,7 +34,7 @@ from remit.provenance.kinds import (
     satisfies,
     shape_of,
 )
-from remit.provenance.labels import Origin, key_of
+from remit.provenance.labels import OriginPlace, index_key
 from remit.provenance.leaves import Leaf
 from remit.provenance.moments import is_said
 from remit.provenance.user_words import Words
@@ -50,7 +50,7 @@ _SUMS = frozenset({"amount", "sum", "total", "price", "value", "limit", "fee", "
 _TIME = regex(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
-def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origin | None = None) -> Argument:
+def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: OriginPlace | None = None) -> Argument:
     """What vouches for one control value; an argument without `code` is bound."""
     kind = leaf.kind
     if not leaf.is_known:
@@ -66,7 +66,7 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
     said = _by_words(leaf, kind, evidence, declaration)
     if said is not None and (said.code is None or said.code is Objection.KIND_MISMATCH):
         return said
-    if evidence.approved and (declaration.name, kind, key_of(leaf.value)) in evidence.approved:
+    if evidence.approved and (declaration.name, kind, index_key(leaf.value)) in evidence.approved:
         return Argument(leaf.path, leaf.value, "approval", kind=kind)
     origins = evidence.index.origins_of(leaf.value)
     found = _by_origins(leaf, kind, origins, evidence, declaration, "field")
@@ -121,7 +121,7 @@ def _amount(leaf: Leaf, kind: str, number: Decimal, evidence: Evidence, tool: st
     return replace(found, note="the words give this number for something else")
 
 
-def _is_of(leaf: Leaf, handle: Origin, evidence: Evidence) -> bool:
+def _is_of(leaf: Leaf, handle: OriginPlace, evidence: Evidence) -> bool:
     """Whether a handle was put in for this very value; a key is never put in."""
     held = evidence.group_of(handle).records[handle.record].get(handle.field)
     return not leaf.is_key and type(leaf.value) is type(held) and leaf.value == held
@@ -252,7 +252,7 @@ def _first_place(stems: frozenset[str], words: Words) -> tuple[int, int] | None:
 
 
 def _by_origins(
-    leaf: Leaf, kind: str, origins: list[Origin], evidence: Evidence, declaration: Declaration, by: str
+    leaf: Leaf, kind: str, origins: list[OriginPlace], evidence: Evidence, declaration: Declaration, by: str
 ) -> Argument:
     """A trusted field, if its kind is right and its record was picked; the objection says which of the two fails."""
     tool, fitting = declaration.name, None

@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import permutations
 
 from remit.provenance.kinds import NUMBERS, base_of, number_of
-from remit.provenance.labels import Group, Observation, Origin
+from remit.provenance.labels import Group, Observation, OriginPlace
 from remit.provenance.selection import fits_argument
 from remit.provenance.user_words import Words
 from remit.provenance.vocabulary import DIFFERENCES, PERCENTS, SUMS
@@ -79,7 +79,9 @@ def operands_of(words: Words, number: int, name: str, group: Group, places: Iter
     for place in places:
         for field, kind in fields:
             value = number_of(group.records[place].get(field))
-            if value is not None and fits_argument(words, Origin(number, name, place, field, kind), group, "", words):
+            if value is not None and fits_argument(
+                words, OriginPlace(number, name, place, field, kind), group, "", words
+            ):
                 yield value
 
 

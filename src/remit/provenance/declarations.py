@@ -34,7 +34,7 @@ _SCHEMA_KEYS = frozenset({"type", "properties", "items", "$ref", "anyOf", "oneOf
 _SCHEMA_TYPES = frozenset({"object", "array", "string", "integer", "boolean", "null"})
 
 
-class Field(Record):
+class DeclaredField(Record):
     """One declared field: its path in the result, the group of records it belongs to, its name there, and its kind."""
 
     path: str
@@ -57,7 +57,7 @@ class Declaration(Record):
     stakes: Stakes = Stakes.UNKNOWN
     control_args: tuple[tuple[str, str], ...] = ()
     payload_args: tuple[str, ...] = ()
-    result: tuple[Field, ...] = ()
+    result: tuple[DeclaredField, ...] = ()
     author: str = ""
     directory: bool = False
     locator_args: tuple[str, ...] = ()
@@ -219,7 +219,7 @@ def _stakes(read: _Reader) -> Stakes:
     return Stakes.NONE if category else Stakes.UNKNOWN
 
 
-def _fields(read: _Reader) -> tuple[Field, ...]:
+def _fields(read: _Reader) -> tuple[DeclaredField, ...]:
     declared = read.get("result")
     if isinstance(declared, str):
         declared = {"": declared}
@@ -238,14 +238,14 @@ def _is_schema(declared: Any) -> bool:
     return declared.get("type") in list(_SCHEMA_TYPES) or any(not isinstance(kind, str) for kind in declared.values())
 
 
-def _field(tool_name: str, path: Any, kind: Any) -> Field:
+def _field(tool_name: str, path: Any, kind: Any) -> DeclaredField:
     if not isinstance(kind, str) or not kind or kind.startswith("~"):
         raise _rejected(tool_name, f"result[{path!r}]", kind, "a kind such as 'id:file', 'number', 'label' or 'text'")
     segments = segments_of(path) if isinstance(path, str) and _PATH.fullmatch(path) else ("",) * (SEGMENTS_MAX + 1)
     if len(segments) > SEGMENTS_MAX:
         raise _rejected(tool_name, "result", path, f"a path such as '[].id' of at most {SEGMENTS_MAX} steps")
     cut = _group_size(segments)
-    return Field(path, spelled(segments[:cut]), spelled(segments[cut:]), kind, segments, cut)
+    return DeclaredField(path, spelled_path(segments[:cut]), spelled_path(segments[cut:]), kind, segments, cut)
 
 
 def _group_size(segments: tuple[str, ...]) -> int:
@@ -258,7 +258,7 @@ def _group_size(segments: tuple[str, ...]) -> int:
     return steps[-2] if len(steps) > 1 else 0
 
 
-def spelled(segments: tuple[str, ...]) -> str:
+def spelled_path(segments: tuple[str, ...]) -> str:
     """The path of these steps, as declarations spell it."""
     path = ""
     for step in segments:

@@ -14,7 +14,7 @@ from remit.provenance.asked_effects import Plan
 from remit.provenance.moments import MONTHS, WEEKDAYS
 from remit.provenance.money import CURRENCIES
 from remit.provenance.tool_words import ToolWords
-from remit.provenance.user_words import Words, words_of
+from remit.provenance.user_words import Words, words_of_user
 from remit.provenance.vocabulary import FUNCTION_WORDS, PAIRS, stem
 
 # Of earlier messages this much is kept: half of what a prompt may have.
@@ -38,9 +38,9 @@ def supplying(earlier: list[str], asking: Words, plan: Plan, tools: ToolWords) -
     """The earlier messages, by number, that may supply values to what is asked now."""
     named = [*_names(asking), *_addressed(asking, plan, tools)]
     if named:
-        return frozenset([number for number, text in enumerate(earlier) if _names_one(words_of([text]), named)])
+        return frozenset([number for number, text in enumerate(earlier) if _names_one(words_of_user([text]), named)])
     for number in reversed(range(len(earlier))):
-        said = words_of([earlier[number]])
+        said = words_of_user([earlier[number]])
         if _names(said) or said.numbers:
             return frozenset({number})
     return frozenset()

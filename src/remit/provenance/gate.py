@@ -9,7 +9,9 @@ Rule 2: effect `none` and reads that stay on the machine pass. Reads over the ne
 Rule 3: the first held call trips the wire: until a person answers it, no effect happens unattended.
 Rule 4: an approval covers exactly the bytes that were held, once. A refusal by a person holds for the run.
 Rule 5: a result counts as trusted structure only when its call was let through; any other result is text.
-Rule 6: of a list of messages the last one of the user asks; those before it were answered, and ask for nothing again.
+Rule 6: where the run has orders, an effect is compared with them: one that equals an open order passes and uses it up, and
+        the words are not read. Orders that nobody confirmed narrow what the words allow, and widen nothing.
+Rule 7: of a list of messages the last one of the user asks; those before it were answered, and ask for nothing again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,33 +22,35 @@ from typing import Any
 from remit.core.failure import RequestRejected
 from remit.core.journal.arrivals import NOBODY_ANSWERED, SAID_NO
 from remit.core.journal.canonical import NotCanonical, canonical_json
-from remit.core.limits.authority import Authority, PlanSource, authority_json, reaches
+from remit.core.limits.authority import Authority, Beyond, PlanSource, authority_json, reaches
 from remit.core.limits.tools import Effect
 from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
+from remit.core.work.orders import Order
 from remit.provenance.asked_effects import Asked
 from remit.provenance.binding import bind, close_set
-from remit.provenance.call_log import Call, Ledger, Scope, lookup_of
+from remit.provenance.call_log import ApprovalScope, Call, CallLog, lookup_of
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import (
     FIXES,
     SILENCE,
     Argument,
     Decision,
+    GateVerdict,
     Objection,
     PlanShown,
-    Verdict,
     shown_value,
 )
 from remit.provenance.grounds import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
-from remit.provenance.labels import Observation, Origin, key_of
+from remit.provenance.labels import Observation, OriginPlace, index_key
 from remit.provenance.leaves import LEAVES_MAX, Leaf
+from remit.provenance.order_book import OrderBook, reads_privately
 from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
 from remit.provenance.payload import check_payload, is_private_flow
 from remit.provenance.records import groups_along, read_content, readers_of, references_of
 from remit.provenance.repeats import objection_to, targets_of
-from remit.provenance.toolbox import Tool, Toolbox, toolbox_of
+from remit.provenance.toolbox import GatedTool, Toolbox, toolbox_of
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
 RULES_VERSION = 3
@@ -55,7 +59,7 @@ GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
 
 _PLAIN_NAMES = frozenset({str})
-_NO_HANDLES: Mapping[str, Origin] = MappingProxyType({})
+_NO_HANDLES: Mapping[str, OriginPlace] = MappingProxyType({})
 # The order in which objections speak: what the call is, what it says, what it carries, whether it was asked for.
 _BY_WEIGHT = (
     Objection.UNDECLARED,
@@ -64,7 +68,7 @@ _BY_WEIGHT = (
     Objection.RECORD_AMBIGUOUS,
     Objection.PAYLOAD_REFERENCE,
 )
-_REPEATING = (Objection.REPEAT, Objection.QUOTA)
+_REPEATING = (Objection.REPEAT, Objection.QUOTA, Objection.BEYOND_ORDERS)
 
 
 class Gate:
@@ -80,6 +84,7 @@ class Gate:
         earlier: int = 0,
         read: tuple[str, ...] = (),
         trusted_hosts: tuple[str, ...] = (),
+        orders: tuple[Order, ...] = (),
     ) -> None:
         toolbox = opened_tools(tools)
         self.tools_json = tools
@@ -87,10 +92,14 @@ class Gate:
         self.authority = authority
         self.model_plan = dict(plan or {})
         self.evidence = Evidence(prompts, self.tools, toolbox.words, authority, earlier=earlier, read=read)
-        self.ledger = Ledger()
+        self.ledger = CallLog()
         self.trusted_hosts = trusted_hosts
         # Reads that do not say whether they leave, and that a person let pass once.
         self.covered: set[str] = set()
+        # What the caller of the run wants done, where that was said as orders.
+        self.book = OrderBook(orders, self.tools, is_confirmed=True) if orders else None
+        # Whether something private was read that no order lists.
+        self._has_unlisted = bool(set(read) - {"untrusted"})
         self.rules = _rules_hash(toolbox, authority, trusted_hosts)
         self._tools = toolbox.tools
 
@@ -99,11 +108,20 @@ class Gate:
         """What was read so far, asked for or not; a host gives it to the gate of the next exchange as `read`."""
         return self.evidence.has_read
 
+    def take_orders(self, orders: tuple[Order, ...]) -> None:
+        """Take in orders that a model made of the user's words; until a person confirms them they only narrow."""
+        self.book = OrderBook(orders, self.tools, is_confirmed=False)
+
+    def confirm(self, by: str) -> None:
+        """Take in that a person wants these orders; `by` says who, and when."""
+        assert self.book is not None, "only orders that were made are confirmed"
+        self.book.is_confirmed, self.book.confirmed_by = True, by
+
     def hear(self, prompt: str) -> None:
         """Take in a further message that the user wrote."""
         self.evidence.hear(prompt)
 
-    def judge(self, call_id: str | None, tool: str, arguments: Any) -> Verdict:
+    def verdict_on(self, call_id: str | None, tool: str, arguments: Any) -> GateVerdict:
         """Decide on one proposed call."""
         call_id = self.ledger.name_call(call_id)
         known = self._tools.get(tool)
@@ -119,6 +137,9 @@ class Gate:
         held = self.ledger.held(call_id)
         if held is not None and held.digest != digest:
             return self._refused(call_id, tool, f"call {call_id!r} names another call that is held; use an id once")
+        if self.book is not None and known.is_mutating:
+            matched = self.book.match(tool, resolved, self.ledger.carried_out, has_unlisted=self._has_unlisted)
+            call = replace(call, order=matched.number, beyond=matched.why)
         verdict = self._ruled(call, known, known.leaves.of(resolved), handles)
         return replace(verdict, arguments=resolved) if handles else verdict
 
@@ -144,9 +165,11 @@ class Gate:
             readers=readers_of(known.declaration, parsed),
             names=call.names,
         )
+        if self.book is not None:
+            self._book_result(call, known.declaration, observation)
         return self.evidence.add(observation)
 
-    def answer(self, call_id: str, approve: bool, by: str, scope: Scope = Scope.CALL) -> None:  # noqa: FBT001
+    def answer(self, call_id: str, approve: bool, by: str, scope: ApprovalScope = ApprovalScope.CALL) -> None:  # noqa: FBT001
         """Take in a person's answer to a held call; it holds for exactly the bytes that were held."""
         if not by:
             raise RequestRejected(GATE_INVALID, f"answer to call {call_id[:80]!r}: by='' is empty; say who answers")
@@ -159,7 +182,7 @@ class Gate:
             return
         self.ledger.approve(call, by)
         self.cover(call.tool)
-        if scope is Scope.VALUE:
+        if scope is ApprovalScope.VALUE:
             self.evidence.approved |= {(call.tool, kind, value) for kind, value in call.unbound}
 
     def cover(self, tool: str) -> None:
@@ -168,7 +191,7 @@ class Gate:
         if declaration.may_carry and not declaration.network:
             self.covered.add(tool)
 
-    def _pinned(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, Mapping[str, Origin], str]:
+    def _pinned(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, Mapping[str, OriginPlace], str]:
         """The arguments with their handles replaced, the origins of these, and the hash of the call as it will be made."""
         data, handles = canonical_json([tool, arguments]), _NO_HANDLES
         if HANDLE_SIGN in data:
@@ -176,7 +199,7 @@ class Gate:
             data = canonical_json([tool, arguments])
         return arguments, handles, sha256(data).hexdigest()
 
-    def _ruled(self, call: Call, tool: Tool, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
+    def _ruled(self, call: Call, tool: GatedTool, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
         evidence, declaration = self.evidence, tool.declaration
         if not tool.is_mutating and not self._may_carry_out(declaration, leaves):
             return self._looked_up(call, declaration, leaves, handles)
@@ -195,22 +218,49 @@ class Gate:
         by = self.ledger.spend_approval(call)
         if by:
             return self._let_through(call, tool, arguments, approved_by=by)
-        code = self._objection(tool, arguments, len(control))
+        if self._is_ordered(call):
+            arguments = self._ordered(call, arguments)
+        code = None if self._is_ordered(call) else self._objection(tool, arguments, len(control))
+        if call.beyond and (code is None or self._is_comparing):
+            code = Objection.BEYOND_ORDERS
         if code in _REPEATING and call.digest in self.ledger.again:
             code = None
         if call.digest in self.ledger.rejected:
             verdict = self._verdict(call, Decision.REFUSE, code or Objection.NOT_ASKED, arguments)
             by_person = self.ledger.rejected[call.digest] != SILENCE
             return replace(verdict, reasons=(SAID_NO if by_person else NOBODY_ANSWERED,))
-        if code is None and self.ledger.tripped:
+        if code is None and self.ledger.tripped and not self._is_ordered(call):
             code = Objection.TRIPPED
         if code is None:
             return self._let_through(call, tool, arguments)
-        unbound = tuple((one.kind, key_of(one.value)) for one in arguments if one.code and _is_scalar(one.value))
+        if code is Objection.BEYOND_ORDERS and self.authority.beyond is Beyond.REFUSE:
+            return self._verdict(call, Decision.REFUSE, code, arguments)
+        unbound = tuple((one.kind, index_key(one.value)) for one in arguments if one.code and _is_scalar(one.value))
         self.ledger.hold(replace(call, unbound=unbound), trips=self.authority.tripwire and tool.is_checked)
         return self._verdict(call, Decision.ASK, code, arguments)
 
-    def _objection(self, tool: Tool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
+    @property
+    def _is_comparing(self) -> bool:
+        """Whether effects are compared with orders that were confirmed, so that the words are not read."""
+        return self.book is not None and self.book.is_confirmed
+
+    def _is_ordered(self, call: Call) -> bool:
+        return bool(call.order) and self._is_comparing
+
+    def _ordered(self, call: Call, arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        """The arguments of an effect that equals an order: it is what supplies each of them."""
+        assert self.book is not None, "only a run with orders compares with them"
+        bound_by = self.book.name_of(call.order)
+        return tuple(replace(one, bound_by=bound_by, code=None, note="") for one in arguments)
+
+    def _book_result(self, call: Call, declaration: Declaration, observation: Observation) -> None:
+        """Fill the orders with a result, and note what was read that none of them lists."""
+        assert self.book is not None, "only a run with orders fills them"
+        self.book.note(call.digest, call.order, observation, self.ledger.carried_out)
+        if reads_privately(declaration) and not self.book.lists(declaration.name):
+            self._has_unlisted = True
+
+    def _objection(self, tool: GatedTool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
         """The first objection to a call, in the order in which they weigh; so many arguments are no payload."""
         if len(arguments) > LEAVES_MAX or tool.declaration.is_bare:
             return Objection.UNDECLARED
@@ -251,7 +301,7 @@ class Gate:
             return True
         return declaration.name not in self.covered and holds_something_to_carry(leaves, self.evidence.asking)
 
-    def _looked_up(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
+    def _looked_up(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
         """A read on this machine passes; what its arguments rest on decides what its result may select."""
         if declaration.effect is Effect.NONE and not leaves:
             arguments: tuple[Argument, ...] = ()
@@ -263,8 +313,8 @@ class Gate:
         return replace(self._verdict(call, Decision.ALLOW, None, arguments), is_free=True)
 
     def _let_through(
-        self, call: Call, tool: Tool, arguments: tuple[Argument, ...], *, approved_by: str = ""
-    ) -> Verdict:
+        self, call: Call, tool: GatedTool, arguments: tuple[Argument, ...], *, approved_by: str = ""
+    ) -> GateVerdict:
         verdict = self._verdict(call, Decision.ALLOW, None, arguments)
         self.ledger.let_through(call)
         if tool.is_mutating:
@@ -273,14 +323,14 @@ class Gate:
 
     def _verdict(
         self, call: Call, decision: Decision, code: Objection | None, arguments: tuple[Argument, ...]
-    ) -> Verdict:
+    ) -> GateVerdict:
         asked = self.evidence.plan.of(call.tool)
-        return Verdict(
+        return GateVerdict(
             call_id=call.call_id,
             tool=call.tool,
             decision=decision,
             code=code,
-            reasons=_reasons(code, arguments),
+            reasons=(call.beyond,) if code is Objection.BEYOND_ORDERS else _reasons(code, arguments),
             args=arguments,
             plan=PlanShown(asked.count, self.ledger.uses_of(call.tool).calls, asked.words),
             labels=self.evidence.labels,
@@ -289,8 +339,8 @@ class Gate:
             fix=FIXES[code] if code else "",
         )
 
-    def _refused(self, call_id: str, tool: str, reason: str) -> Verdict:
-        return Verdict(
+    def _refused(self, call_id: str, tool: str, reason: str) -> GateVerdict:
+        return GateVerdict(
             call_id,
             tool[:200],
             Decision.REFUSE,
@@ -315,6 +365,7 @@ def start(
     plan: dict[str, int] | None = None,
     read: Iterable[str] = (),
     trusted_hosts: tuple[str, ...] = (),
+    orders: tuple[Order, ...] = (),
 ) -> Gate:
     """Open the gate for a run: the user's prompt or messages, the tools as they declare themselves, the options.
 
@@ -328,7 +379,14 @@ def start(
         raise RequestRejected(GATE_INVALID, message)
     earlier = max(len(prompts) - 1, 0)
     return Gate(
-        prompts, tools, authority or Authority(), plan, earlier=earlier, read=labels, trusted_hosts=trusted_hosts
+        prompts,
+        tools,
+        authority or Authority(),
+        plan,
+        earlier=earlier,
+        read=labels,
+        trusted_hosts=trusted_hosts,
+        orders=orders,
     )
 
 

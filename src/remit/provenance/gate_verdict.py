@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from remit.core.record import JsonObject, Record
-from remit.provenance.labels import Origin
+from remit.provenance.labels import OriginPlace
 
 VALUE_SHOWN_CHARS_MAX = 200
 # Who said no where nobody answered in time; no person has this name.
@@ -37,6 +37,7 @@ class Objection(StrEnum):
     KIND_MISMATCH = "KIND_MISMATCH"
     TRIPPED = "TRIPPED"
     UNDECLARED = "UNDECLARED"
+    BEYOND_ORDERS = "BEYOND_ORDERS"
 
 
 FIXES = {
@@ -50,6 +51,7 @@ FIXES = {
     Objection.KIND_MISMATCH: "use a value of the kind that the argument declares, or approve the call",
     Objection.TRIPPED: "answer the call that is held; until then no effect happens unattended",
     Objection.UNDECLARED: "declare the tool, its parameters and what steers it, and pass only those; or approve the call",
+    Objection.BEYOND_ORDERS: "call it as it was ordered, add an order to the request, or approve the call",
 }
 
 # What each objection says to the person who is asked.
@@ -64,6 +66,7 @@ MEANINGS = {
     Objection.KIND_MISMATCH: "a value is known as something else",
     Objection.TRIPPED: "another call of this run is held, and comes first",
     Objection.UNDECLARED: "the tool or an argument is not declared",
+    Objection.BEYOND_ORDERS: "it is none of the orders that were given",
 }
 
 
@@ -74,7 +77,7 @@ class Argument(Record):
     value: Any
     bound_by: str = ""
     span: tuple[int, int] | None = None
-    origin: Origin | None = None
+    origin: OriginPlace | None = None
     also_seen: tuple[int, ...] = ()
     candidates: int = 0
     code: Objection | None = None
@@ -90,7 +93,7 @@ class PlanShown(Record):
     words: tuple[str, ...]
 
 
-class Verdict(Record):
+class GateVerdict(Record):
     """The decision on one call, and everything it rests on. `arguments` is set when handles were replaced."""
 
     call_id: str
@@ -115,7 +118,7 @@ class Verdict(Record):
         return self.decision is Decision.ALLOW
 
 
-def verdict_json(verdict: Verdict) -> JsonObject:
+def verdict_json(verdict: GateVerdict) -> JsonObject:
     """A verdict as plain JSON values, in the form the protocol shows it."""
     shown: JsonObject = {
         "decision": verdict.decision.value,

@@ -20,12 +20,12 @@ from remit.provenance.computed import OPERANDS_MAX, Figures, operands_of
 from remit.provenance.declarations import Declaration
 from remit.provenance.earlier import forgotten, supplying
 from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
-from remit.provenance.labels import Group, Index, Observation, Origin
+from remit.provenance.labels import Group, Observation, OriginIndex, OriginPlace
 from remit.provenance.money import NOTHING_MEANT, Meant, meant_for
 from remit.provenance.references import bare_link, is_link, references_in, spellings_of
-from remit.provenance.selection import Order, Pick, fits_argument, is_covered, is_related, orders_in, picks_of
+from remit.provenance.selection import OrderedEnd, Pick, fits_argument, is_covered, is_related, orders_in, picks_of
 from remit.provenance.tool_words import ToolWords
-from remit.provenance.user_words import Words, words_of
+from remit.provenance.user_words import Words, words_of_user
 from remit.provenance.vocabulary import FUNCTION_WORDS, stem
 
 # What a run has read, as its labels say it.
@@ -54,7 +54,7 @@ class Evidence:
         self.tools = tools
         self.tool_words = tool_words
         self.authority = authority
-        self.index = Index()
+        self.index = OriginIndex()
         self.today = ""
         self.years: set[int] = set()
         self.sole: set[str] = set()
@@ -83,7 +83,7 @@ class Evidence:
         """Read the messages: what they ask for, what they may supply, and which amounts may move."""
         past, tools = frozenset(range(self.earlier)), self.tool_words
         self.asking: Words = _read(self.prompts, tools, past)
-        self.orders: tuple[Order, ...] = orders_in(self.asking)
+        self.orders: tuple[OrderedEnd, ...] = orders_in(self.asking)
         self.plan: Plan = plan_with(self.asking, tools)
         heard = supplying(self.prompts[: self.earlier], self.asking, self.plan, tools)
         self.words: Words = _read(self.prompts, tools, past - heard) if heard else self.asking
@@ -191,11 +191,11 @@ class Evidence:
                 self.today = day.isoformat()
                 self.years.add(day.year)
 
-    def group_of(self, origin: Origin) -> Group:
+    def group_of(self, origin: OriginPlace) -> Group:
         """The group of records that an origin points into."""
         return self.index.observations[origin.observation].groups[origin.group]
 
-    def picked(self, origin: Origin, argument: str, tool: str) -> Pick | None:
+    def picked(self, origin: OriginPlace, argument: str, tool: str) -> Pick | None:
         """Why this record may supply this value to this argument of a tool, or nothing when it may not."""
         observation = self.index.observations[origin.observation]
         group = observation.groups[origin.group]
@@ -216,7 +216,7 @@ class Evidence:
 
 def _read(prompts: list[str], tools: ToolWords, silent: frozenset[int]) -> Words:
     """The words, of which a quotation that is introduced as payload (`subject "June"`) names nothing."""
-    words = words_of(prompts, silent=silent)
+    words = words_of_user(prompts, silent=silent)
     spoken = {name for name in words.names if words.word_before_quote(name) in tools.introducing}
     return replace(words, names=words.names - spoken) if spoken else words
 

@@ -11,8 +11,8 @@ from typing import Any
 from remit.core.record import JsonObject
 from remit.core.regex import regex
 from remit.provenance.kinds import supplies
-from remit.provenance.labels import Index, Origin
-from remit.provenance.leaves import step_of
+from remit.provenance.labels import OriginIndex, OriginPlace
+from remit.provenance.leaves import path_step
 
 _HANDLE = regex(r"\$obs(\d{1,6})\.(?:([^\s.\[\]]+(?:\.[^\s.\[\]]+)*)\.)?records\[(\d{1,6})\](?:\.(\S{1,200}))?")
 _MARK = "$obs"
@@ -21,7 +21,7 @@ HANDLE_SIGN = b'"$obs'
 _DEPTH_MAX = 32
 
 
-def as_handle(origin: Origin) -> str:
+def as_handle(origin: OriginPlace) -> str:
     """The handle that names an origin, for a model to use."""
     group = origin.group.replace("[]", "").strip(".")
     prefix = f"{group}." if group and group != "*" else ""
@@ -29,12 +29,12 @@ def as_handle(origin: Origin) -> str:
     return f"$obs{origin.observation}.{prefix}records[{origin.record}]{field}"
 
 
-def resolve(arguments: JsonObject, index: Index) -> tuple[JsonObject, Mapping[str, Origin]]:
+def resolve(arguments: JsonObject, index: OriginIndex) -> tuple[JsonObject, Mapping[str, OriginPlace]]:
     """The arguments with every handle replaced, and the origins of what was put in, by the path of each leaf."""
-    used: dict[str, Origin] = {}
+    used: dict[str, OriginPlace] = {}
     if not index.observations or not _may_name(arguments.values(), 0):
         return arguments, used
-    resolved = {name: _replace(value, step_of(name), index, used, 0) for name, value in arguments.items()}
+    resolved = {name: _replace(value, path_step(name), index, used, 0) for name, value in arguments.items()}
     return (resolved, used) if used else (arguments, used)
 
 
@@ -52,19 +52,21 @@ def _may_name(values: Iterable[Any], depth: int) -> bool:
     return False
 
 
-def _replace(value: Any, path: str, index: Index, used: dict[str, Origin], depth: int) -> Any:
+def _replace(value: Any, path: str, index: OriginIndex, used: dict[str, OriginPlace], depth: int) -> Any:
     if isinstance(value, str):
         return _looked_up(value, path, index, used) if value.startswith(_MARK) else value
     if depth >= _DEPTH_MAX:
         return value
     if isinstance(value, dict):
-        return {key: _replace(inner, f"{path}.{step_of(key)}", index, used, depth + 1) for key, inner in value.items()}
+        return {
+            key: _replace(inner, f"{path}.{path_step(key)}", index, used, depth + 1) for key, inner in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_replace(inner, f"{path}[{place}]", index, used, depth + 1) for place, inner in enumerate(value)]
     return value
 
 
-def _looked_up(value: str, path: str, index: Index, used: dict[str, Origin]) -> Any:
+def _looked_up(value: str, path: str, index: OriginIndex, used: dict[str, OriginPlace]) -> Any:
     found = _HANDLE.fullmatch(value)
     if not found or int(found[1]) >= len(index.observations):
         return value
@@ -78,6 +80,6 @@ def _looked_up(value: str, path: str, index: Index, used: dict[str, Origin]) -> 
             held = group.records[place].get(field)
             # A field with many values names none of them.
             if held is not None and not isinstance(held, list):
-                used[path] = Origin(int(found[1]), name, place, field, kind)
+                used[path] = OriginPlace(int(found[1]), name, place, field, kind)
                 return held
     return value

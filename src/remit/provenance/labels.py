@@ -18,7 +18,7 @@ from remit.provenance.kinds import number_key, number_of, supplies
 ORIGINS_MAX = 16
 
 
-class Origin(Record):
+class OriginPlace(Record):
     """One place that supplied a value: observation, group of records, record, field, and the field's kind."""
 
     observation: int
@@ -58,12 +58,12 @@ class Observation(Record):
     names: tuple[str, ...] = ()
 
 
-class Index:
+class OriginIndex:
     """From value to origins, over all observations of a run."""
 
     def __init__(self) -> None:
         self.observations: list[Observation] = []
-        self.origins: dict[str, list[Origin]] = {}
+        self.origins: dict[str, list[OriginPlace]] = {}
         self.seen: dict[str, int] = {}
 
     def add(self, observation: Observation) -> int:
@@ -76,31 +76,31 @@ class Index:
                 for field, value in record.items():
                     values = value if isinstance(value, list) else (value,)
                     if field in trusted:
-                        self._note(values, Origin(number, group_name, place, field, group.kinds[field]))
+                        self._note(values, OriginPlace(number, group_name, place, field, group.kinds[field]))
                         continue
                     for single in values:
-                        self.seen.setdefault(key_of(single), number)
+                        self.seen.setdefault(index_key(single), number)
         for _, reference in observation.references:
             self.seen.setdefault(reference, number)
         return number
 
-    def _note(self, values: Iterable[Any], origin: Origin) -> None:
+    def _note(self, values: Iterable[Any], origin: OriginPlace) -> None:
         for value in values:
-            known = self.origins.setdefault(key_of(value), [])
+            known = self.origins.setdefault(index_key(value), [])
             if len(known) == ORIGINS_MAX:
                 del known[ORIGINS_MAX // 2]  # The first and the latest are kept.
             known.append(origin)
 
-    def origins_of(self, value: Any) -> list[Origin]:
+    def origins_of(self, value: Any) -> list[OriginPlace]:
         """The trusted places that supplied a value, earliest first."""
-        return self.origins.get(key_of(value), [])
+        return self.origins.get(index_key(value), [])
 
     def seen_in(self, value: Any) -> int | None:
         """The first observation whose untrusted part held this value, as far as it was noted."""
-        return self.seen.get(key_of(value))
+        return self.seen.get(index_key(value))
 
 
-def key_of(value: Any) -> str:
+def index_key(value: Any) -> str:
     """The key of a value in the index: numbers by their size, texts by their exact characters."""
     if isinstance(value, str):
         return value

@@ -101,7 +101,7 @@ class Leaves:
         found: list[Leaf] = []
         for name, value in arguments.items():
             place = self._places.get(name) or self._root(name)
-            path = step_of(name)
+            path = path_step(name)
             if isinstance(value, str):
                 found.append(place.leaf(path, value))
             else:
@@ -142,7 +142,7 @@ class Leaves:
     def _cut_object(self, place: _Place, path: str, value: JsonObject, depth: int, found: list[Leaf]) -> None:
         properties = place.schema.get("properties")
         for key, inner in value.items():
-            below, inside = place.named.get(key), f"{path}.{step_of(key)}"
+            below, inside = place.named.get(key), f"{path}.{path_step(key)}"
             if below is None:
                 below = self._below(place, key, found, inside, properties)
             self._cut(below, inside, inner, depth + 1, found)
@@ -152,7 +152,7 @@ class Leaves:
     def _below(self, place: _Place, key: str, found: list[Leaf], path: str, properties: Any) -> _Place:
         """The place under a key. One that the schema names is kept; any other key is a value of its own."""
         is_named = isinstance(properties, dict) and key in properties
-        below = self._inner(place, f"{place.pattern}.{step_of(key)}", properties[key] if is_named else None)
+        below = self._inner(place, f"{place.pattern}.{path_step(key)}", properties[key] if is_named else None)
         if is_named:
             place.named[key] = below
         else:
@@ -174,7 +174,7 @@ class Leaves:
         )
 
 
-def step_of(name: Any) -> str:
+def path_step(name: Any) -> str:
     """A name or key as a step of a path."""
     text = str(name)
     return _SIGNS.sub(r"\\\g<0>", text) if _SIGNS.search(text) is not None else text

@@ -11,7 +11,7 @@ from typing import Any
 from remit.core.limits.authority import Inference
 from remit.core.record import JsonObject
 from remit.core.schema.json_text import NotJson, parse_json
-from remit.provenance.declarations import ANY_KEY, EACH, Declaration, Field, segments_of, spelled
+from remit.provenance.declarations import ANY_KEY, EACH, Declaration, DeclaredField, segments_of, spelled_path
 from remit.provenance.kinds import INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_of, supplies
 from remit.provenance.labels import Group
 from remit.provenance.references import is_prose, references_in, skimmed
@@ -42,12 +42,12 @@ def read_content(content: Any) -> Any:
         return content
 
 
-def groups_of(content: Any, declaration: Declaration, inference: Inference) -> tuple[dict[str, Group], list[str]]:
+def record_groups(content: Any, declaration: Declaration, inference: Inference) -> tuple[dict[str, Group], list[str]]:
     """The records of a result by group, and the texts that nothing vouches for."""
-    return groups_along(Layout(declaration), read_content(content), inference)
+    return groups_along(ResultLayout(declaration), read_content(content), inference)
 
 
-def groups_along(layout: "Layout", content: Any, inference: Inference) -> tuple[dict[str, Group], list[str]]:
+def groups_along(layout: "ResultLayout", content: Any, inference: Inference) -> tuple[dict[str, Group], list[str]]:
     """The same for a JSON value and a tool whose paths are known."""
     if inference is Inference.IDENTITY and not layout.declaration.result:
         layout = _shaped(layout.declaration, content)
@@ -70,17 +70,17 @@ def references_of(texts: list[str]) -> tuple[tuple[str, str], ...]:
     return tuple(found)[:REFERENCES_MAX]
 
 
-def values_at(content: Any, segments: tuple[str, ...]) -> Iterator[Any]:
+def leaf_values(content: Any, segments: tuple[str, ...]) -> Iterator[Any]:
     """All values at the end of a path."""
     if isinstance(content, (list, tuple)) and (not segments or segments[0] == EACH):
         for inner in content:
-            yield from values_at(inner, segments[1:])
+            yield from leaf_values(inner, segments[1:])
     elif not segments:
         yield content
     elif isinstance(content, dict):
         found = content.values() if segments[0] == ANY_KEY else (content.get(segments[0]),)
         for inner in found:
-            yield from values_at(inner, segments[1:])
+            yield from leaf_values(inner, segments[1:])
 
 
 def readers_of(declaration: Declaration, content: Any) -> tuple[str, ...] | None:
@@ -90,11 +90,11 @@ def readers_of(declaration: Declaration, content: Any) -> tuple[str, ...] | None
     segments = segments_of(declaration.readers)
     holders = content if segments[:1] == (EACH,) and isinstance(content, list) else [content]
     steps = segments[1:] if segments[:1] == (EACH,) else segments
-    sets = [{value for value in values_at(one, steps) if isinstance(value, str)} for one in holders]
+    sets = [{value for value in leaf_values(one, steps) if isinstance(value, str)} for one in holders]
     return tuple(sorted(set.intersection(*sets))) if sets else ()
 
 
-class Layout:
+class ResultLayout:
     """The declared paths of a tool's result. Made once per tool."""
 
     def __init__(self, declaration: Declaration) -> None:
@@ -105,7 +105,7 @@ class Layout:
         for field in declaration.result:
             self._declare(field)
 
-    def _declare(self, field: Field) -> None:
+    def _declare(self, field: DeclaredField) -> None:
         self.open_at(field.segments[: field.group_steps])
         node = self.trie
         for step in field.segments:
@@ -118,14 +118,14 @@ class Layout:
         node = self.trie
         for step in steps:
             node = node.setdefault(step, {})
-        node[KEY] = spelled(steps)
-        self.kinds.setdefault(spelled(steps), {})
+        node[KEY] = spelled_path(steps)
+        self.kinds.setdefault(spelled_path(steps), {})
 
 
 class _Builder:
     """Walks one result along the declared paths."""
 
-    def __init__(self, layout: Layout, inference: Inference) -> None:
+    def __init__(self, layout: ResultLayout, inference: Inference) -> None:
         self.texts: list[str] = []
         self._infers = inference
         self._tool = layout.declaration.name
@@ -173,7 +173,7 @@ class _Builder:
         self.walk(inner, (*path, str(key)), depth + 1, below, record)
 
     def _leaf(self, value: Any, path: tuple[str, ...], node: JsonObject, record: JsonObject) -> None:
-        field: Field | None = node.get(_FIELD)
+        field: DeclaredField | None = node.get(_FIELD)
         if field is not None and looks_like(field.kind, value):
             self._put(record, field.group, field.name, value, field.kind)
             if supplies(field.kind):
@@ -230,9 +230,9 @@ def _identity(key: str, value: Any, tool: str) -> str:
     return "who:email" if looks_like("email", value) else ""
 
 
-def _shaped(declaration: Declaration, content: Any) -> Layout:
+def _shaped(declaration: Declaration, content: Any) -> ResultLayout:
     """Without any declared field, the plain shapes of a result give the groups: an object, a list, lists in an object."""
-    layout = Layout(declaration)
+    layout = ResultLayout(declaration)
     for steps in _shapes(content):
         layout.open_at(steps)
     return layout

@@ -18,7 +18,7 @@ from remit.provenance.asked_effects import Asked
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.kinds import ANY, DATE, is_identity, is_target, members_of, number_key, number_of
-from remit.provenance.labels import key_of
+from remit.provenance.labels import index_key
 from remit.provenance.user_words import Words
 
 # What is longer is what is said, not on whom it falls.
@@ -134,7 +134,7 @@ def _mention(value: object, kind: str, span: tuple[int, int] | None, words: Word
 def compact_of(value: object, kind: str) -> str:
     """A value without what makes no difference to whom or what it reaches; to be compared, never to be bound."""
     if not isinstance(value, str):
-        return key_of(value)
+        return index_key(value)
     return _kept_compact(value, kind) if len(value) <= TARGET_CHARS_MAX else _compact(value, kind)
 
 

@@ -28,7 +28,7 @@ from remit.provenance.kinds import (
     number_of,
     shape_of,
 )
-from remit.provenance.labels import Group, Observation, Origin
+from remit.provenance.labels import Group, Observation, OriginPlace
 from remit.provenance.user_words import Words
 from remit.provenance.vocabulary import (
     COUNTS,
@@ -70,7 +70,7 @@ class Pick(Record):
     words: tuple[str, ...] = ()
 
 
-class Order(Record):
+class OrderedEnd(Record):
     """One end of an order that the words ask for: numbers or dates, which end, and the words around it."""
 
     word: str
@@ -84,7 +84,7 @@ class Order(Record):
 
 
 def picks_of(
-    observation: Observation, name: str, asking: Words, orders: tuple[Order, ...], words: Words
+    observation: Observation, name: str, asking: Words, orders: tuple[OrderedEnd, ...], words: Words
 ) -> dict[int, Pick]:
     """The records of a group that the user's words pick out, each with the reason.
 
@@ -187,7 +187,7 @@ def _each(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
 
 
-def orders_in(words: Words) -> tuple[Order, ...]:
+def orders_in(words: Words) -> tuple[OrderedEnd, ...]:
     """The superlatives of the words, in the order in which they stand."""
     lowered = [token.text.lower() for token in words.tokens]
     found = []
@@ -212,19 +212,19 @@ def orders_in(words: Words) -> tuple[Order, ...]:
     return tuple(found)
 
 
-def _order(word: str, after: str) -> Order | None:
+def _order(word: str, after: str) -> OrderedEnd | None:
     if word == MOST:
         if after in FUNCTION_WORDS or not after:
             return None
-        return Order(word if after == RECENT else after, is_date=after == RECENT, is_greatest=True)
+        return OrderedEnd(word if after == RECENT else after, is_date=after == RECENT, is_greatest=True)
     if word in LATEST or word in EARLIEST:
-        return Order(word, is_date=True, is_greatest=word in LATEST)
+        return OrderedEnd(word, is_date=True, is_greatest=word in LATEST)
     if word in LEAST or word in GREATEST:
-        return Order(word, is_date=False, is_greatest=word in GREATEST)
+        return OrderedEnd(word, is_date=False, is_greatest=word in GREATEST)
     return None
 
 
-def _is_as_narrow(words: Words, order: Order, observation: Observation) -> bool:
+def _is_as_narrow(words: Words, order: OrderedEnd, observation: Observation) -> bool:
     """Whether a lookup was narrowed by what narrows the superlative, if anything does."""
     return not order.is_narrowed or any(words.stands_within(name, order.reach) for name in observation.names)
 
@@ -237,7 +237,7 @@ def _bears_addresses(group: Group, observation: Observation) -> bool:
     return not wanted or not fields or wanted <= borne
 
 
-def _is_about(order: Order, group: Group, observation: Observation) -> bool:
+def _is_about(order: OrderedEnd, group: Group, observation: Observation) -> bool:
     """Whether the words around a superlative speak of these records: by the tool that lists them or by their ids."""
     called = {stem(word) for word in name_words(observation.tool)[1:]}
     for kind in group.kinds.values():
@@ -246,7 +246,7 @@ def _is_about(order: Order, group: Group, observation: Observation) -> bool:
     return bool(called.intersection(order.around))
 
 
-def _ends_of(group: Group, order: Order) -> list[int]:
+def _ends_of(group: Group, order: OrderedEnd) -> list[int]:
     """The records at the end of the order; none when a value is missing or records beyond share the end."""
     column = _column(group, order)
     if column is None or len(group.records) <= order.count:
@@ -258,7 +258,7 @@ def _ends_of(group: Group, order: Order) -> list[int]:
     return [place for _, place in known[: order.count]]
 
 
-def _rank(value: Any, order: Order) -> tuple[Decimal, str] | None:
+def _rank(value: Any, order: OrderedEnd) -> tuple[Decimal, str] | None:
     if order.is_date:
         is_day = isinstance(value, str) and day_of(value) is not None
         return (Decimal(0), value.replace("T", " ")) if is_day else None
@@ -266,7 +266,7 @@ def _rank(value: Any, order: Order) -> tuple[Decimal, str] | None:
     return None if number is None else (number, "")
 
 
-def _column(group: Group, order: Order) -> str | None:
+def _column(group: Group, order: OrderedEnd) -> str | None:
     """The field that the order is about: the only one of its sort, or the only one that the words around it name."""
     family = MOMENTS if order.is_date else NUMBERS
     columns = [field for field, kind in group.kinds.items() if base_of(kind.removeprefix(INFERRED)) in family]
@@ -283,7 +283,7 @@ def _column(group: Group, order: Order) -> str | None:
 
 def is_covered(
     words: Words,
-    origin: Origin,
+    origin: OriginPlace,
     observation: Observation,
     declaration: Declaration | None,
     places: tuple[int, ...],
@@ -330,7 +330,7 @@ def _is_said_of(wanted: set[str], near: list[str], observation: Observation) -> 
     return False
 
 
-def _noun_stems(origin: Origin, observation: Observation) -> set[str]:
+def _noun_stems(origin: OriginPlace, observation: Observation) -> set[str]:
     """What the records may be called: their namespace, their field, or for a plain list the tool that lists them."""
     base, _, space = origin.kind.partition(":")
     key = origin.field.removesuffix("[]").rpartition(".")[2]
@@ -344,7 +344,7 @@ def _noun_stems(origin: Origin, observation: Observation) -> set[str]:
 
 def is_related(
     words: Words,
-    origin: Origin,
+    origin: OriginPlace,
     pick: Pick,
     observation: Observation,
     declaration: Declaration | None,
@@ -366,7 +366,7 @@ def is_related(
     return pick.reason == "named" or (pick.reason == "only" and _answers_to(origin, observation))
 
 
-def _answers_to(origin: Origin, observation: Observation) -> bool:
+def _answers_to(origin: OriginPlace, observation: Observation) -> bool:
     """Whether an entry that was looked up by a name bears that name, as far as it bears any."""
     group = observation.groups[origin.group]
     record = group.records[origin.record]
@@ -376,7 +376,7 @@ def _answers_to(origin: Origin, observation: Observation) -> bool:
     return bool(names) and (not borne or any(name in label for name in names for label in borne))
 
 
-def fits_argument(asking: Words, origin: Origin, group: Group, argument: str, words: Words) -> bool:
+def fits_argument(asking: Words, origin: OriginPlace, group: Group, argument: str, words: Words) -> bool:
     """Whether a number or date is the one meant: named like the argument, named by the words, or the only one."""
     base = base_of(origin.kind)
     family = NUMBERS if base in NUMBERS else MOMENTS

@@ -14,7 +14,7 @@ from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject
 from remit.provenance.declarations import Declaration, declarations_of
 from remit.provenance.leaves import Leaves
-from remit.provenance.records import Layout
+from remit.provenance.records import ResultLayout
 from remit.provenance.tool_words import ToolWords
 
 # A process that opens many runs has a few lists of tools, each some tens of kilobytes long. What is made of one takes some
@@ -23,7 +23,7 @@ TOOLBOXES_KEPT_MAX = 32
 TOOLBOX_KEPT_BYTES_MAX = 128 * 1024
 
 
-class Tool:
+class GatedTool:
     """One tool, ready to judge its calls and to read its results."""
 
     __slots__ = ("declaration", "is_checked", "is_mutating", "layout", "leaves", "may_leave")
@@ -35,7 +35,7 @@ class Tool:
         self.is_mutating = declaration.effect.is_mutating
         self.may_leave = declaration.leaves
         self.leaves = Leaves(declaration)
-        self.layout = Layout(declaration)
+        self.layout = ResultLayout(declaration)
 
 
 class Toolbox:
@@ -47,7 +47,7 @@ class Toolbox:
         """Read the declarations."""
         self.declarations = declarations_of(tools)
         self.words = ToolWords(self.declarations)
-        self.tools = {name: Tool(declaration) for name, declaration in self.declarations.items()}
+        self.tools = {name: GatedTool(declaration) for name, declaration in self.declarations.items()}
         self.canonical = canonical_json(tools)
 
 

@@ -267,7 +267,7 @@ def _is_whole(text: str, start: int, end: int) -> bool:
     )
 
 
-def words_of(prompts: Iterable[str], *, silent: Collection[int] = ()) -> Words:
+def words_of_user(prompts: Iterable[str], *, silent: Collection[int] = ()) -> Words:
     """The words of all messages that the user wrote, one after the other; the silent ones, by number, say nothing."""
     read = [_blank(text) if number in silent else own_words(text) for number, text in enumerate(prompts)]
     own = "\n\n".join(read)[:PROMPT_CHARS_MAX]

@@ -19,7 +19,7 @@ from remit.kernel.results.endings import denied_by
 from remit.kernel.results.grounding import left_by, refused_by
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned
-from remit.observe.views.execution import usage_of
+from remit.observe.views.execution import run_usage
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.fork_run import fork
@@ -43,7 +43,7 @@ TIMER_LATE_MS_MAX = 60_000
 SIGNALS_MAX = 100
 
 
-class Performed(Record):
+class PerformedCall(Record):
     """One tool call that was really performed, in this life of the process."""
 
     run_id: str
@@ -77,7 +77,7 @@ class Hands:
         self._told: dict[str, int] = {}
         self._forks = 0
         self._signals = 0
-        self.performed: list[Performed] = []
+        self.performed: list[PerformedCall] = []
         # What really happened: the text each effect left, by the key of its call.
         self.effects: dict[str, str] = {}
         self._performers: dict[type[Command], Callable[[str, Any], Any]] = {
@@ -109,7 +109,7 @@ class Hands:
         parent = pinned(state).parent
         assert parent is not None
         left = (left_by(state), denied_by(state), refused_by(state))
-        how = (state.end.error, state.end.message, usage_of(state), waited_by(state), observed_by(state), *left)
+        how = (state.end.error, state.end.message, run_usage(state), waited_by(state), observed_by(state), *left)
         report = reports.ChildSaid(
             parent.command_id, state.end.ending, world.text(state.result.answer), spent_by(state), *how
         )
@@ -195,7 +195,7 @@ class Hands:
     def _really_call(self, run_id: str, command: commands.CallTool) -> Report:
         arguments = self._world.text(command.arguments)
         key = (run_id, command.id, command.key, command.tool, arguments)
-        self.performed.append(Performed(*key, self._world.life))
+        self.performed.append(PerformedCall(*key, self._world.life))
         try:
             said = self.tools[command.tool](read_json(arguments))
         except Exception as error:  # noqa: BLE001  # whatever a tool raises is an observation

@@ -20,8 +20,8 @@ from remit.core.work.graph import Ballot, schema_text
 from remit.core.work.plan import RerankInput
 from remit.core.work.values import ValueKind
 from remit.kernel.results.notices import correction
-from remit.kernel.results.votes import answers_of, in_order
-from remit.kernel.state import RunState, compiled, pinned, standing_at
+from remit.kernel.results.votes import in_order, voting_answers
+from remit.kernel.state import RunState, graph_of_run, pinned, standing_at
 from remit.orchestrate.executors.reports import CodeProposed, Report
 from remit.orchestrate.loop.offspring import child_manifest, judge_request, replica_request, step_request
 from remit.orchestrate.patterns.chat_graph import chat_graph
@@ -69,7 +69,8 @@ def said_by_code(state: RunState, command: CallCode, read: Read, chance: Random,
         return CodeReturned(command.id) if ballot is None else _counted(state, command, ballot, read, chance, trouble)
     if command.name.startswith(CALL_MARK):
         arguments = read_json(read(command.input))
-        return CodeProposed(command.id, ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments))
+        call = ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments)
+        return CodeProposed(command.id, (call,))
     return _stepped(command, chance)
 
 
@@ -81,7 +82,7 @@ def _counted(
         return CodeReturned(command.id, election=made_up)
     strategy = STRATEGIES[command.name.removeprefix(VOTE_MARK)]
     replicas = [child for child in state.children.ended if child.node == ballot.source]
-    answers, order = answers_of(replicas), in_order(replicas)
+    answers, order = voting_answers(replicas), in_order(replicas)
     texts, places = [read(child.text) for child in answers], [order.index(child) for child in answers]
     to_come = ballot.replicas - len(replicas)
     is_settled = to_come <= 0 or settled(strategy, texts, to_come, replicas=places)
@@ -111,7 +112,7 @@ def _stepped(command: CallCode, chance: Random) -> CodeReturned:
 
 def manifest_of_child(state: RunState, command: StartChild, read: Read) -> Manifest:
     """What a child is started with: the graph and the request of its node, a judge's, or a chat about its prompt."""
-    parent, graph = pinned(state), compiled(state)
+    parent, graph = pinned(state), graph_of_run(state)
     node = graph.nodes[graph.index[command.node]] if command.node else None
     if command.kind.startswith(JUDGE_MARK):
         asked = ask_of(SemanticCheck("judge", "Is it good?"), read(command.prompt))

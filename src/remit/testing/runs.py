@@ -28,7 +28,7 @@ class SimulatedRun:
         self.run_id = run_id
         self.journal = tuple(journal)
         self.turns: tuple[Turn, ...] = tuple(decode_turn(data) for data in self.journal)
-        self.state = fold(self.journal)
+        self.state = fold_journal(self.journal)
 
     @property
     def ending(self) -> Ending | None:
@@ -51,7 +51,7 @@ class SimulatedRun:
             yield from turn.decisions
 
 
-def fold(journal: Sequence[bytes]) -> RunState:
+def fold_journal(journal: Sequence[bytes]) -> RunState:
     """The state that the turns of a journal add up to."""
     state = RunState()
     for data in journal:

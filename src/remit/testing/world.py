@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.journal.commands import Command
-from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.journal.storage import Barrier, Place, RunListing, Stretch, Warrant
 from remit.core.record import Text
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import RunState
@@ -22,8 +22,8 @@ from remit.orchestrate.executors.reports import PersonSaid, Report
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.recover import recover
 from remit.orchestrate.loop.runner import Runner
-from remit.testing.hands import Hands, Performed
-from remit.testing.runs import LawBroken, SimulatedRun, fold
+from remit.testing.hands import Hands, PerformedCall
+from remit.testing.runs import LawBroken, SimulatedRun, fold_journal
 from remit.testing.scripts import Filter, Model, Reply, Tool
 from remit.testing.trouble import CALM, Faults
 
@@ -63,7 +63,7 @@ class SimulatedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -126,7 +126,7 @@ class SimulatedWorld:
         self.runner = self._new_runner()
 
     @property
-    def tool_calls(self) -> list[Performed]:
+    def tool_calls(self) -> list[PerformedCall]:
         """Every tool call that was really performed, in order."""
         return self.hands.performed
 
@@ -274,7 +274,7 @@ class SimulatedWorld:
 
     def state_of(self, run_id: str) -> RunState:
         """The state that the journal of a run adds up to."""
-        return fold(self._drive(self.journal.kept.read(run_id)))
+        return fold_journal(self._drive(self.journal.kept.read(run_id)))
 
 
 # A law yields what is wrong with a run, in words.

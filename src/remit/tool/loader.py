@@ -21,7 +21,7 @@ from remit.core.limits.tools import ToolDefinition, tool_version
 from remit.core.record import JsonObject, replace
 from remit.core.run.manifest import Source
 from remit.tool.builtin.builtin_tools import BUILTIN_PREFIX, builtin_again, builtin_tools
-from remit.tool.call.outcomes import described
+from remit.tool.call.outcomes import error_text
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 from remit.tool.source import LOADED_DIGEST, file_digest
@@ -257,5 +257,5 @@ def _unreadable(place: str, error: BaseException, kind: _Kind = _TOOLS) -> Reque
     where = ""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         where, details["line"] = f" in line {error.lineno}", error.lineno
-    problem = f"cannot be loaded{where}: {described(error)}; correct it"
+    problem = f"cannot be loaded{where}: {error_text(error)}; correct it"
     return RequestRejected(kind.unreadable, f"{kind.name} {place!r} {problem}", details)

@@ -30,14 +30,14 @@ class Breach(Record):
 
 def breach_text(breach: Breach) -> str:
     """The sentence that a model is told."""
-    where = f"{ANSWER} at {shown(breach.place)}" if breach.place else ANSWER
+    where = f"{ANSWER} at {shown_in_message(breach.place)}" if breach.place else ANSWER
     value = f", found {breach.value}" if breach.value else ""
     limit = f" ({breach.limit})" if breach.limit else ""
     prefix = "warning: " if breach.severity is Severity.WARN else ""
-    return f"{prefix}rule {shown(breach.rule)}: {where} {breach.problem}{limit}{value}"
+    return f"{prefix}rule {shown_in_message(breach.rule)}: {where} {breach.problem}{limit}{value}"
 
 
-def shown(value: object) -> str:
+def shown_in_message(value: object) -> str:
     """A value as it may stand in a message: short, on one line, without control characters."""
     if isinstance(value, int) and value.bit_length() > _BITS_SHOWN_MAX:
         return f"a number of {value.bit_length()} bits"

@@ -14,8 +14,8 @@ from remit.core.journal.canonical import NotCanonical
 from remit.core.record import Record
 from remit.core.run.contract import ConfidenceSource, ValidationResult
 from remit.core.work.candidate import Candidate
-from remit.validate.breach import BREACHES_PER_RULE_MAX, Breach, breach_text, shown
-from remit.validate.json_places import Missing, Stands, Subject, Unread, steps_of
+from remit.validate.breach import BREACHES_PER_RULE_MAX, Breach, breach_text, shown_in_message
+from remit.validate.json_places import CheckedValue, Missing, Stands, Unread, steps_of
 from remit.validate.predicates import Predicate, Said, predicate_of
 from remit.validate.rule_set import Rule, RuleSet, Severity, rules_version
 
@@ -66,7 +66,7 @@ class Rules:
 
     def check(self, value: Any, *, evidence: Sequence[Candidate] = ()) -> Report:
         """Judge a text or a value; the evidence is what its citations may refer to."""
-        subject = Subject(value)
+        subject = CheckedValue(value)
         passed: list[str] = []
         breaches: list[Breach] = []
         for compiled in self._compiled:
@@ -93,7 +93,7 @@ class _Compiled:
         self._steps = steps_of(rule.at)
         self._predicate: Predicate = predicate_of(rule.check)
 
-    def breaches(self, subject: Subject, sources: int) -> tuple[Breach, ...]:
+    def breaches(self, subject: CheckedValue, sources: int) -> tuple[Breach, ...]:
         """Everything that breaks this rule, up to a bound."""
         found: list[Breach] = []
         for stands in self._where(subject):
@@ -103,7 +103,7 @@ class _Compiled:
                 found.append(Breach(self.rule.name, self.rule.severity, place, said.value, said.limit, said.problem))
         return tuple(found)
 
-    def _where(self, subject: Subject) -> Iterable[Stands | Missing | Unread]:
+    def _where(self, subject: CheckedValue) -> Iterable[Stands | Missing | Unread]:
         if len(subject.text) > ANSWER_CHARS_MAX:
             return (Unread(f"it has {len(subject.text)} characters, chars_max={ANSWER_CHARS_MAX}; shorten it"),)
         if self._steps or self._predicate.reads_values:
@@ -118,7 +118,7 @@ class _Compiled:
                 return () if self.rule.optional else ((place, Said("is missing; add it")),)
             case Stands(place, value):
                 if not self._predicate.reads_values and not isinstance(value, str):
-                    return ((place, Said("must be a text", shown(value))),)
+                    return ((place, Said("must be a text", shown_in_message(value))),)
                 return ((place, said) for said in self._predicate.judge(value, sources))
 
 
@@ -134,7 +134,9 @@ def compile_rules(rule_set: RuleSet) -> Rules:
             compiled.append(_Compiled(rule))
         except RequestRejected as error:
             raise RequestRejected(
-                error.code, f"rule {shown(rule.name)} of {shown(rule_set.name)}: {error.message}", {"rule": rule.name}
+                error.code,
+                f"rule {shown_in_message(rule.name)} of {shown_in_message(rule_set.name)}: {error.message}",
+                {"rule": rule.name},
             ) from None
     try:
         return Rules(rule_set, rules_version(rule_set), tuple(compiled))
@@ -163,19 +165,27 @@ def _check_names(rule_set: RuleSet) -> None:
     names = [rule.name for rule in rule_set.rules] + [check.name for check in rule_set.semantic]
     for name in names:
         if not name.strip() or len(name) > NAME_CHARS_MAX:
-            raise _invalid(rule_set.name, f"a rule is named {shown(name)}; give it 1 to {NAME_CHARS_MAX} characters")
+            raise _invalid(
+                rule_set.name, f"a rule is named {shown_in_message(name)}; give it 1 to {NAME_CHARS_MAX} characters"
+            )
         if names.count(name) > 1:
-            raise _invalid(rule_set.name, f"two rules are named {shown(name)}; a breach must say which")
+            raise _invalid(rule_set.name, f"two rules are named {shown_in_message(name)}; a breach must say which")
     for check in rule_set.semantic:
         asked: object = check.question
         if not isinstance(asked, str) or not asked.strip():
-            raise _invalid(rule_set.name, f"check {shown(check.name)} asks {asked!r:.80}; give it a question in words")
+            raise _invalid(
+                rule_set.name, f"check {shown_in_message(check.name)} asks {asked!r:.80}; give it a question in words"
+            )
     if rule_set.retry.reasks_max < 0:
         raise _invalid(rule_set.name, f"reasks_max={rule_set.retry.reasks_max} must be 0 or more")
     for name in rule_set.retry.final_rules:
         if name not in names:
-            raise _invalid(rule_set.name, f"final_rules names {shown(name)}, which is none of {', '.join(names)}")
+            raise _invalid(
+                rule_set.name, f"final_rules names {shown_in_message(name)}, which is none of {', '.join(names)}"
+            )
 
 
 def _invalid(name: str, reason: str) -> RequestRejected:
-    return RequestRejected(RULES_INVALID, f"rule set {shown(name)}: {reason}", {"rules": name[:NAME_CHARS_MAX]})
+    return RequestRejected(
+        RULES_INVALID, f"rule set {shown_in_message(name)}: {reason}", {"rules": name[:NAME_CHARS_MAX]}
+    )

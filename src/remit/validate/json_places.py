@@ -40,14 +40,14 @@ class Unread(NamedTuple):
     reason: str
 
 
-class Subject:
+class CheckedValue:
     """What is judged: a text, or a value. Its JSON is read when the first rule looks into it."""
 
     __slots__ = ("_read", "text", "whole")
 
     def __init__(self, whole: Any) -> None:
         self.whole = whole
-        self.text = text_of(whole)
+        self.text = rule_text(whole)
         self._read: Any = None if isinstance(whole, str) else Stands("", whole)
 
     def value(self) -> Stands | Unread:
@@ -70,7 +70,7 @@ class Subject:
             yield found
 
 
-def text_of(value: Any) -> str:
+def rule_text(value: Any) -> str:
     """A value as the text that rules about text read: a text is itself, made valid Unicode."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()

@@ -47,7 +47,7 @@ _NAME_CHARS_MIN = 3
 _DEPTH_MAX = 32
 
 
-class Heard(NamedTuple):
+class Polarity(NamedTuple):
     """Whether a text affirms a name, and whether it denies it."""
 
     is_affirmed: bool
@@ -80,7 +80,7 @@ def contradicted(answer: str, observed: Sequence[str], said: Sequence[str]) -> I
         yield lead[1]
 
 
-def _heard(text: str, name: str, *, is_prose: bool) -> Heard:
+def _heard(text: str, name: str, *, is_prose: bool) -> Polarity:
     """What a text says of a name; in prose a name of one word counts only behind a form of `be` or `have`."""
     is_affirmed = is_denied = False
     wanted = name.split()
@@ -94,7 +94,7 @@ def _heard(text: str, name: str, *, is_prose: bool) -> Heard:
                 continue
             is_negated = any(word in _NEGATIONS or word.endswith("n't") for word in before)
             is_affirmed, is_denied = is_affirmed or not is_negated, is_denied or is_negated
-    return Heard(is_affirmed, is_denied)
+    return Polarity(is_affirmed, is_denied)
 
 
 def _scalars(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, bool | None]]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from remit.core.failure import RequestRejected
 from remit.core.regex import regex
-from remit.validate.breach import shown
+from remit.validate.breach import shown_in_message
 from remit.validate.leaks import leaks_in
 from remit.validate.rule_set import (
     AllowedValues,
@@ -96,9 +96,13 @@ def _length(check: Length) -> Judge:
 
     def judge(text: str, _: int) -> Iterator[Said]:
         if len(text) < least:
-            yield Said(f"has {len(text)} characters", shown(text), f"chars_min={least}, {least - len(text)} more")
+            yield Said(
+                f"has {len(text)} characters", shown_in_message(text), f"chars_min={least}, {least - len(text)} more"
+            )
         if most and len(text) > most:
-            yield Said(f"has {len(text)} characters", shown(text), f"chars_max={most}, {len(text) - most} fewer")
+            yield Said(
+                f"has {len(text)} characters", shown_in_message(text), f"chars_max={most}, {len(text) - most} fewer"
+            )
 
     return judge
 
@@ -108,7 +112,7 @@ def _must_match(pattern: Pattern) -> Judge:
         if len(text) > pattern.chars_max:
             yield _too_long(text, pattern)
         elif not pattern.occurs_in(text):
-            yield Said("does not match the pattern", shown(text), f"pattern={pattern.source}")
+            yield Said("does not match the pattern", shown_in_message(text), f"pattern={pattern.source}")
 
     return judge
 
@@ -121,7 +125,7 @@ def _must_not_match(pattern: Pattern) -> Judge:
             found = pattern.first_in(text)
             where = f" at character {found.start}" if found else ""
             problem = f"matches the forbidden pattern{where}; leave that out"
-            yield Said(problem, shown(found.text if found else text), f"pattern={pattern.source}")
+            yield Said(problem, shown_in_message(found.text if found else text), f"pattern={pattern.source}")
 
     return judge
 
@@ -136,7 +140,7 @@ def _must_mention(words: tuple[str, ...]) -> Judge:
         folded = _folded(text)
         for word in words:
             if _folded(word) not in folded:
-                yield Said(f"does not mention {shown(word)}; add it")
+                yield Said(f"does not mention {shown_in_message(word)}; add it")
 
     return judge
 
@@ -147,7 +151,7 @@ def _must_not_mention(words: tuple[str, ...]) -> Judge:
         for word in words:
             if (start := folded.find(_folded(word))) >= 0:
                 around = folded[max(0, start - 20) : start + len(word) + 20].strip()
-                yield Said(f"mentions {shown(word)}; leave it out", shown(around))
+                yield Said(f"mentions {shown_in_message(word)}; leave it out", shown_in_message(around))
 
     return judge
 
@@ -163,15 +167,15 @@ _spoken = regex(r"\w+")
 def _required_fields(fields: tuple[str, ...]) -> Judge:
     def judge(value: Any, _: int) -> Iterator[Said]:
         if not isinstance(value, dict):
-            yield Said("must be an object", shown(value), f"fields={', '.join(fields)}")
+            yield Said("must be an object", shown_in_message(value), f"fields={', '.join(fields)}")
             return
         for field in fields:
             if value.get(field) is None:
                 near = get_close_matches(
                     field, [key for key in list(value)[:LIST_ENTRIES_MAX] if isinstance(key, str)], n=1
                 )
-                hint = f"; {shown(near[0])} may be meant" if near else ""
-                yield Said(f"lacks the field {shown(field)}{hint}", "", f"fields={', '.join(fields)}")
+                hint = f"; {shown_in_message(near[0])} may be meant" if near else ""
+                yield Said(f"lacks the field {shown_in_message(field)}{hint}", "", f"fields={', '.join(fields)}")
 
     return judge
 
@@ -185,9 +189,9 @@ def _number_range(check: NumberRange) -> Judge:
 
     def judge(value: Any, _: int) -> Iterator[Said]:
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # NaN
-            yield Said("must be a number", shown(value), limit)
+            yield Said("must be a number", shown_in_message(value), limit)
         elif (least is not None and value < least) or (most is not None and value > most):
-            yield Said("is out of range", shown(value), limit)
+            yield Said("is out of range", shown_in_message(value), limit)
 
     return judge
 
@@ -198,13 +202,13 @@ def _allowed_values(check: AllowedValues) -> Judge:
         raise _refused(f"values has {len(values)} entries; give 1 to {LIST_ENTRIES_MAX}")
     allowed = {_kind_and_value(value) for value in values}
     texts = [value for value in values if isinstance(value, str)]
-    limit = f"values={', '.join(shown(value) for value in values[:10])}{', …' if len(values) > 10 else ''}"
+    limit = f"values={', '.join(shown_in_message(value) for value in values[:10])}{', …' if len(values) > 10 else ''}"
 
     def judge(value: Any, _: int) -> Iterator[Said]:
         if not isinstance(value, str | int | float) or _kind_and_value(value) not in allowed:
             near = get_close_matches(value[:200], texts, n=1) if isinstance(value, str) else []
-            hint = f"; {shown(near[0])} may be meant" if near else ""
-            yield Said(f"is not one of the allowed values{hint}", shown(value), limit)
+            hint = f"; {shown_in_message(near[0])} may be meant" if near else ""
+            yield Said(f"is not one of the allowed values{hint}", shown_in_message(value), limit)
 
     return judge
 

@@ -12,8 +12,17 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import RequestRejected
-from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, parse_yaml, read_yaml, spelled
-from remit.validate.breach import shown
+from remit.core.schema.strict_yaml import (
+    Place,
+    YamlDocument,
+    YamlFault,
+    block_in,
+    list_in,
+    parse_yaml,
+    read_yaml,
+    spelled_place,
+)
+from remit.validate.breach import shown_in_message
 from remit.validate.check import Rules, compile_rules
 from remit.validate.rule_set import CHECKS, RetryPolicy, Rule, RuleSet, SemanticCheck, Severity
 
@@ -33,7 +42,7 @@ def parse_rules(text: str, source_name: str) -> Rules:
     return _rules(parse_yaml(text, source_name))
 
 
-def _rules(document: Document) -> Rules:
+def _rules(document: YamlDocument) -> Rules:
     block = block_in(document, document.value, _SET_KEYS, ())
     rules = list_in(document, block.get("rules", []), ("rules",))
     questions = list_in(document, block.get("semantic", []), ("semantic",))
@@ -57,13 +66,15 @@ def _place_of(rule_set: RuleSet, name: object) -> Place:
     return ("rules", names.index(name)) if isinstance(name, str) and name in names else ()
 
 
-def _rule(document: Document, value: Any, place: Place) -> Rule:
+def _rule(document: YamlDocument, value: Any, place: Place) -> Rule:
     named = value.get("check") if isinstance(value, dict) else None
     if isinstance(value, dict) and not (isinstance(named, str) and named in CHECKS):
         near = get_close_matches(str(named), CHECKS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(CHECKS)}"
         document.reject(
-            YamlFault.VALUE_INVALID, f"{spelled(place)} has the unknown check {shown(named)}; {hint}", place
+            YamlFault.VALUE_INVALID,
+            f"{spelled_place(place)} has the unknown check {shown_in_message(named)}; {hint}",
+            place,
         )
     limits = CHECKS[str(named)].__struct_fields__ if isinstance(value, dict) else ()
     block = block_in(document, value, (*_RULE_KEYS, *limits), place)
@@ -74,26 +85,26 @@ def _rule(document: Document, value: Any, place: Place) -> Rule:
     return Rule(_value(document, block, "name", place), check_type(**read), **rest)
 
 
-def _question(document: Document, value: Any, place: Place) -> SemanticCheck:
+def _question(document: YamlDocument, value: Any, place: Place) -> SemanticCheck:
     block = block_in(document, value, _SEMANTIC_KEYS, place)
     keys = dict.fromkeys(("name", "question", *block))
     return SemanticCheck(**{key: _value(document, block, key, place) for key in keys})
 
 
-def _retry(document: Document, value: Any) -> RetryPolicy:
+def _retry(document: YamlDocument, value: Any) -> RetryPolicy:
     place: Place = ("retry",)
     block = block_in(document, value, _RETRY_KEYS, place)
     return RetryPolicy(**{key: _value(document, block, key, place) for key in block})
 
 
-def _value(document: Document, block: Mapping[str, Any], key: str, place: Place) -> Any:
+def _value(document: YamlDocument, block: Mapping[str, Any], key: str, place: Place) -> Any:
     """One value of a block, as the type its key asks for."""
     if key not in block:
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no {key!r}; add it", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)} has no {key!r}; add it", place)
     kind, wanted = _READERS[key]
     found = kind(block[key])
     if found is None:
-        message = f"{spelled((*place, key))} must be {wanted}, not {shown(block[key])}"
+        message = f"{spelled_place((*place, key))} must be {wanted}, not {shown_in_message(block[key])}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     return found
 

@@ -32,7 +32,7 @@ _ESCAPE = regex(r"\\(?:[pPu]\{[^}]{0,40}\}|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|(?s:.
 _CLASS = regex(r"\[(?:\^|(?!\^))(?:[^\]\[\\]|\\(?s:.))+\]")
 
 
-class Found(NamedTuple):
+class FoundPiece(NamedTuple):
     """A piece of a text that matches, and at which character it begins."""
 
     start: int
@@ -58,7 +58,7 @@ class Pattern:
         """Whether the pattern matches anywhere in a text of at most chars_max characters of valid Unicode."""
         return self._checker.is_valid(text)
 
-    def first_in(self, text: str) -> Found | None:
+    def first_in(self, text: str) -> FoundPiece | None:
         """A short piece that matches by itself; None where only the text as a whole does."""
         for start in range(0, max(1, len(text)), _WINDOW_CHARS // 2):
             window = text[start : start + _WINDOW_CHARS]
@@ -66,7 +66,7 @@ class Pattern:
                 return self._narrowed(window, start)
         return None
 
-    def _narrowed(self, window: str, start: int) -> Found:
+    def _narrowed(self, window: str, start: int) -> FoundPiece:
         """Cut off from behind and then from before what is not needed, by halving."""
         low, high = 0, len(window)
         while low < high:
@@ -78,7 +78,9 @@ class Pattern:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.occurs_in(window[middle:end]) else (low, middle - 1)
         # An anchor can make halving miss; then the window says where.
-        return Found(start + low, window[low:end]) if self.occurs_in(window[low:end]) else Found(start, window)
+        return (
+            FoundPiece(start + low, window[low:end]) if self.occurs_in(window[low:end]) else FoundPiece(start, window)
+        )
 
 
 def compile_pattern(source: str) -> Pattern:

@@ -15,7 +15,7 @@ from remit.core.run.messages import Message, system_message, user_message
 from remit.core.schema.json_schema import Checker, compile_schema
 from remit.core.schema.json_text import NotJson, parse_json
 from remit.core.work.candidate import Candidate
-from remit.validate.breach import Breach, shown
+from remit.validate.breach import Breach, shown_in_message
 from remit.validate.rule_set import SemanticCheck
 
 # What a judge is shown of an answer and of each piece of evidence: some pages, well within a small window.
@@ -72,11 +72,11 @@ def verdict_of(check: SemanticCheck, said: str | None) -> tuple[Breach, ...]:
         return (_breach(check, "was not judged; no judge answered the question"),)
     verdict = _read(said)
     if verdict is None:
-        return (_breach(check, "was judged in words that cannot be read as a verdict", shown(said)),)
+        return (_breach(check, "was judged in words that cannot be read as a verdict", shown_in_message(said)),)
     if verdict["holds"]:
         return ()
     problems = [problem for problem in verdict["problems"] if problem.strip()] or ["does not hold"]
-    return tuple(_breach(check, f"was judged: {shown(problem)}") for problem in problems)
+    return tuple(_breach(check, f"was judged: {shown_in_message(problem)}") for problem in problems)
 
 
 def _read(said: str) -> Any:
@@ -95,7 +95,7 @@ def _verdict_checker() -> Checker:
 
 
 def _breach(check: SemanticCheck, problem: str, value: str = "") -> Breach:
-    return Breach(check.name, check.severity, "", value, f"question={shown(check.question)}", problem)
+    return Breach(check.name, check.severity, "", value, f"question={shown_in_message(check.question)}", problem)
 
 
 def _marked(name: str, text: str) -> str:

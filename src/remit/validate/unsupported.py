@@ -175,7 +175,7 @@ def _days_in(text: str) -> Iterator[tuple[int, int]]:
             yield second, first
 
 
-class Evidence:
+class AnswerEvidence:
     """What was observed and what the user said, ready to be compared with an answer."""
 
     def __init__(self, observed: Sequence[str], said: Sequence[str] = (), enums: Iterable[Sequence[str]] = ()) -> None:

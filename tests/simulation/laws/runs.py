@@ -15,7 +15,7 @@ from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
 from remit.orchestrate.loop.durability import barrier_of
-from remit.testing.runs import SimulatedRun, fold
+from remit.testing.runs import SimulatedRun, fold_journal
 from remit.testing.world import SimulatedWorld
 from tests.simulation.laws.books import HARMLESS, Books
 
@@ -35,7 +35,7 @@ _COUNTED = {
 def folding_gives_the_live_state(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """Folding the turns gives what the process that took them has in memory."""
     live = world.lives.get(run.run_id)
-    if live is not None and live.state != fold(run.journal[: live.state.seq + 1]):
+    if live is not None and live.state != fold_journal(run.journal[: live.state.seq + 1]):
         yield f"the live state differs from the fold of its {live.state.seq + 1} turns"
 
 

@@ -14,7 +14,7 @@ from remit.adapters.cli.inputs import DAYS_MAX, USAGE, InputUnusable
 from remit.adapters.cli.main import main
 from remit.adapters.cli.screen.cost_table import NAME_CHARS_MAX, SHARE_CHARS, report_lines, report_values
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.assemble import Settings, opened
+from remit.assemble import Settings, opened_system
 from remit.backend.embedded.disk.database import DATABASE
 from remit.core.failure import EXIT_FAILED, EXIT_OK
 from remit.core.limits.budget import FIELDS, Dimension
@@ -73,7 +73,7 @@ def of_tenant(desk: Desk, tenant: str) -> str:
     """A run of a tenant; gives its id."""
 
     async def submit() -> str:
-        async with opened(Settings(desk.home)) as system:
+        async with opened_system(Settings(desk.home)) as system:
             kit = kit_of(ScriptedEngine([{"text": "Done.", "usage": USAGE_EACH}]))
             request = SystemRequest((user_message("Hi"),), tenant_id=tenant)
             return (await system.run(request, kit, Terms())).run_id

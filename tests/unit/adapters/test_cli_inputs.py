@@ -44,14 +44,14 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_code_of_its_use(tmp_path
     with pytest.raises(InputUnusable, match="CONFIG_GRAMMAR_NOT_FOUND"):
         inputs.grammar_in(tmp_path / name)
     with pytest.raises(InputUnusable, match="ARGUMENTS_UNREADABLE"):
-        inputs.arguments_in(tmp_path / name)
+        inputs.arguments_from_file(tmp_path / name)
 
 
 def test_a_grammar_is_the_text_of_its_file_and_nothing_without_one(tmp_path: Path) -> None:
     file = tmp_path / "grammar"
     file.write_text('root ::= "a"')
     assert inputs.grammar_in(file) == 'root ::= "a"'
-    assert (inputs.grammar_in(None), inputs.schema_in(None), inputs.arguments_in(None)) == (None, None, None)
+    assert (inputs.grammar_in(None), inputs.schema_in(None), inputs.arguments_from_file(None)) == (None, None, None)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3", '"text"', "[" * 100_000])
@@ -93,10 +93,10 @@ def test_a_cap_that_nothing_charges_is_wrong_usage(cap: str) -> None:
 
 
 def test_a_boundary_is_known_by_name() -> None:
-    assert inputs.boundary_named("standard").name == "standard"
-    assert inputs.boundary_named("incident_sre").name == "incident_sre"
+    assert inputs.boundary_given("standard").name == "standard"
+    assert inputs.boundary_given("incident_sre").name == "incident_sre"
     with pytest.raises(InputUnusable, match="customer_support"):
-        inputs.boundary_named("nobody")
+        inputs.boundary_given("nobody")
 
 
 @pytest.mark.parametrize("digits", [str(inputs.CAP_MAX + 1), "9" * 5000, "0" * 5000 + "9" * 17])

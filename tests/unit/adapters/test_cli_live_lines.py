@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.adapters.cli.screen.live_lines import Below, clear_remains
+from remit.adapters.cli.screen.live_lines import BelowText, clear_remains
 from remit.adapters.cli.screen.terminal import Aside, Terminal
 from tests.unit.adapters.emulator import Emulator
 
@@ -34,10 +34,10 @@ def _a_terminal_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
 
 
-def on(screen: Emulator) -> tuple[Sized, Below]:
+def on(screen: Emulator) -> tuple[Sized, BelowText]:
     """A terminal with that screen, and what hangs below its text."""
     terminal = Sized(screen)
-    below = Below(terminal)
+    below = BelowText(terminal)
     below.open()
     return terminal, below
 
@@ -102,7 +102,7 @@ def test_what_tools_print_and_what_is_logged_makes_it_go_first() -> None:
     logging.getLogger().addHandler(handler)
     try:
         with redirect_stdout(Aside(screen)):
-            below = Below(terminal)
+            below = BelowText(terminal)
             below.open()
             below.show(STATUS)
             sys.stdout.write("printed\n")
@@ -155,7 +155,7 @@ def test_a_terminal_that_cannot_move_is_left_alone(name: str, monkeypatch: pytes
 
 def test_nobody_who_reads_a_file_is_shown_any_of_it() -> None:
     err = io.StringIO()
-    below = Below(Terminal(Emulator(), err))
+    below = BelowText(Terminal(Emulator(), err))
     below.open()
     below.show(STATUS)
     assert err.getvalue() == ""

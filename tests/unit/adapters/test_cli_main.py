@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from remit.adapters.cli.main import build_app, main
-from remit.adapters.cli.table import Entry, entries, overview
+from remit.adapters.cli.table import CommandEntry, command_entries, help_overview
 from tests.unit.adapters.desk import Desk
 from tests.unit.adapters.test_cli_terminal import Full
 
@@ -21,13 +21,13 @@ from tests.unit.adapters.test_cli_terminal import Full
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["--json", "--help"]])
 def test_help_lists_every_command_and_exits_with_0(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
-    assert capsys.readouterr().out == overview() + "\n"
-    assert all(f"  {entry.words} " in overview() for entry in entries())
+    assert capsys.readouterr().out == help_overview() + "\n"
+    assert all(f"  {entry.words} " in help_overview() for entry in command_entries())
 
 
 def test_nothing_at_all_is_wrong_usage_and_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
-    assert capsys.readouterr() == ("", overview() + "\n")
+    assert capsys.readouterr() == ("", help_overview() + "\n")
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["show", "--help"]])
@@ -49,9 +49,9 @@ def test_the_arguments_of_the_process_are_taken_when_none_are_given(
     assert capsys.readouterr().out == f"remit {version('remit')}\n"
 
 
-@pytest.mark.parametrize("entry", list(entries()), ids=lambda entry: entry.words)
+@pytest.mark.parametrize("entry", list(command_entries()), ids=lambda entry: entry.words)
 def test_every_command_is_where_the_table_says_and_says_what_the_table_says(
-    entry: Entry, capsys: pytest.CaptureFixture[str]
+    entry: CommandEntry, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module, _, function = entry.home.partition(":")
     command = getattr(import_module(f"remit.adapters.cli.{module}"), function)
@@ -132,7 +132,7 @@ def test_logging_is_as_before_when_a_command_is_done(desk: Desk) -> None:
 
 def test_the_app_loads_no_command_before_it_is_called() -> None:
     app = build_app()
-    assert {name for name in app if not name.startswith("-")} == {entry.words.split()[0] for entry in entries()}
+    assert {name for name in app if not name.startswith("-")} == {entry.words.split()[0] for entry in command_entries()}
 
 
 def test_the_package_is_the_command_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,4 +166,4 @@ def test_a_word_too_many_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_help_fits_a_hundred_columns() -> None:
-    assert max(map(len, overview().splitlines())) <= 100
+    assert max(map(len, help_overview().splitlines())) <= 100

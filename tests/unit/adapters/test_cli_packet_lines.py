@@ -24,7 +24,7 @@ from remit.adapters.cli.screen.packet_lines import (
 )
 from remit.core.failure import Ending
 from remit.core.limits.authority import ValueOrigin
-from remit.core.limits.escalation import Severity
+from remit.core.limits.escalation import Gravity
 from remit.core.limits.tools import Effect
 from remit.core.record import replace
 from remit.core.run.approval import Approval, What
@@ -58,7 +58,7 @@ HELD = Approval(
     approved_by=("ann",),
     approvals_needed=2,
     queue="user",
-    severity=Severity.MODERATE,
+    severity=Gravity.MODERATE,
     silences=1,
 )
 QUESTION = Approval("r/1.1", "r", What.QUESTION, Ending.MISSING_INFO, 0, question="Which one?", queue="user")

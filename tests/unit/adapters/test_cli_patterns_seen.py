@@ -6,7 +6,7 @@ import pytest
 
 from remit.adapters.cli.main import main
 from remit.adapters.cli.screen.amounts import usage
-from remit.adapters.cli.screen.colours import COLUMNS_DEFAULT, Ink, broken, wrapped
+from remit.adapters.cli.screen.colours import COLUMNS_DEFAULT, Ink, wrapped, wrapped_text
 from remit.adapters.cli.screen.glance import LISTED_MAX
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.tree import BRANCHES, INDENTED, Canvas, tree_lines
@@ -186,11 +186,11 @@ def test_a_narrow_terminal_breaks_lines_between_words(desk: Desk, monkeypatch: p
 def test_a_text_is_broken_between_words_and_within_one_only_where_it_must(
     text: str, columns: int, lines: list[str]
 ) -> None:
-    assert broken(text, columns) == lines
+    assert wrapped_text(text, columns) == lines
 
 
 def test_a_first_line_with_less_room_stays_empty_where_nothing_fits() -> None:
-    assert broken("abcdef gh", 6, 3) == ["", "abcdef", "gh"]
+    assert wrapped_text("abcdef gh", 6, 3) == ["", "abcdef", "gh"]
 
 
 def test_what_is_no_terminal_gets_its_lines_whole() -> None:

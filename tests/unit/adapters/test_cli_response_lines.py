@@ -5,7 +5,7 @@ import io
 import pytest
 
 from remit.adapters.cli import response_lines
-from remit.adapters.cli.response_lines import exit_code_of, moment
+from remit.adapters.cli.response_lines import exit_code_of, time_text
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import ENDINGS, Ending
 from remit.core.run.contract import SystemResponse, WaitingFor
@@ -26,7 +26,7 @@ def test_a_run_that_waits_or_was_paused_exits_with_3_and_one_that_goes_on_elsewh
 
 
 def test_a_moment_is_told_in_utc() -> None:
-    assert moment(0) == "1970-01-01 00:00:00 UTC"
+    assert time_text(0) == "1970-01-01 00:00:00 UTC"
 
 
 def remarks_on(response: SystemResponse, status: str = "") -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from remit import PlanExecutor, Step
 from remit.adapters.cli.commands.run import ModeName, RouterName
-from remit.assemble import opened, settings_of
+from remit.assemble import opened_system, settings_of
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.arrivals import CancelRequested
@@ -70,6 +70,16 @@ def test_a_run_in_json_is_the_response_with_every_field_in_snake_case(desk: Desk
     values = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--json").values
     assert set(values) == set(SystemResponse.__struct_fields__)
     assert (values["terminal_code"], values["waiting_for"], values["content"]) == ("SUCCESS", None, "Hello.")
+
+
+@pytest.mark.req("0.10")
+def test_sampling_is_said_on_the_command_line_and_refused_where_it_is_none(desk: Desk) -> None:
+    sampling = ("--temperature", "0.5", "--top-p", "0.9", "--max-tokens", "77")
+    run_id = desk.say("run", "Hi", "--engine", desk.script("Hello."), *sampling, "--json").values["run_id"]
+    hints = desk.say("trace", run_id, "--json").rows[0]["arrival"]["manifest"]["request"]["hints"]
+    assert (hints["temperature"], hints["top_p"], hints["max_tokens"]) == (0.5, 0.9, 77)
+    refused = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--temperature", "-3")
+    assert (refused.code, "REQUEST_HINT_INVALID" in refused.err) == (2, True)
 
 
 @pytest.mark.req("0.12")
@@ -298,7 +308,7 @@ def test_a_plan_of_functions_is_refused_and_stays_open_while_the_others_go_on(de
             working.set()
             await asyncio.Event().wait()
 
-        async with opened(settings_of(home=desk.home)) as system:
+        async with opened_system(settings_of(home=desk.home)) as system:
             task = asyncio.create_task(PlanExecutor({"think": think}, system=system).execute([Step("a", "think", "x")]))
             await working.wait()
             run_id = next(run.run_id for run in await system.archive.runs() if run.run_id != first)

@@ -18,7 +18,7 @@ from remit.core.record import replace
 from remit.inference.specs import EngineSettings
 from remit.kernel.state import RunState
 from remit.orchestrate.history.custody import Custody
-from remit.orchestrate.setup import kits
+from remit.orchestrate.setup import reloaded_kit
 from remit.orchestrate.setup.kit import Kit
 from tests.unit.adapters.desk import Desk, Screen, calls
 
@@ -134,7 +134,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     async def kit_again(state: RunState, engines: EngineSettings) -> Kit:
         found.append(state.run_id)
-        return await kits.kit_again(state, engines)
+        return await reloaded_kit.kit_again(state, engines)
 
     monkeypatch.setattr(assemble, "kit_again", kit_again)
     return found

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from remit import AgentLoop, PlanExecutor, RedundantLoop, SpecializedLoop
-from remit.assemble import opened, settings_of
+from remit.assemble import opened_system, settings_of
 from remit.core.failure import RemitError
 from remit.core.run.signals import Signal, UserSignal
 from remit.orchestrate.run_handle import approval, rejection
@@ -188,7 +188,7 @@ def test_one_fault_has_one_code_whatever_the_door(desk: Desk, fault: str) -> Non
             for name, door in DOORS[verb].items():
                 if name in PATTERNS and expected[verb] not in OF_PATTERNS:
                     continue
-                async with opened(settings_of(home=desk.home)) as system:
+                async with opened_system(settings_of(home=desk.home)) as system:
                     found[verb, name] = await code_at(door, Met(desk, run_id, f"{run_id}/{NUMBER}", system))
 
     asyncio.run(story())

@@ -11,7 +11,7 @@ import pytest
 from remit import Budget, RedundantLoop, System
 from remit.agents.redundant_loop import RUN_NO_VOTE, RedundantConfig, RedundantResult
 from remit.agents.workplace import LOOP_RUNNING
-from remit.assemble import opened, settings_of, system_in_memory
+from remit.assemble import opened_system, settings_of, system_in_memory
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.failure_families import FailureCategory
 from remit.core.journal.arrivals import ModelFailed
@@ -415,7 +415,7 @@ def test_a_cancel_ends_the_vote() -> None:
 def test_a_call_that_was_left_is_resumed_with_its_own_strategy_and_asks_nobody_twice(tmp_path: Path) -> None:
     async def story() -> None:
         first = Panel(GOOD, SILENT)
-        async with opened(settings_of(home=tmp_path)) as system:
+        async with opened_system(settings_of(home=tmp_path)) as system:
             loop = RedundantLoop(first, schema=Mood, voting=LastWord(), system=system)
             task = asyncio.create_task(loop.call("I love it"))
 
@@ -508,7 +508,7 @@ def test_a_call_is_not_resumed_without_its_voter_or_its_model_and_stays_open(
 ) -> None:
     async def story() -> None:
         first = Panel(GOOD, SILENT)
-        async with opened(settings_of(home=tmp_path)) as system:
+        async with opened_system(settings_of(home=tmp_path)) as system:
             loop = RedundantLoop(first, schema=Mood, voting=LastWord(), system=system)
             task = asyncio.create_task(loop.call("I love it"))
 

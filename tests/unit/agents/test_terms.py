@@ -9,7 +9,7 @@ import pytest
 
 from remit import AgentLoop, SpecializedLoop
 from remit.agents.terms import judging_by, terms_of
-from remit.assemble import opened, settings_of, system_in_memory
+from remit.assemble import opened_system, settings_of, system_in_memory
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -254,7 +254,7 @@ def test_a_run_with_rules_is_not_resumed_without_them_and_goes_on_with_them(tmp_
     desk = RuleSet("desk", (POLITE,))
 
     async def story() -> None:
-        async with opened(settings_of(home=tmp_path)) as system:
+        async with opened_system(settings_of(home=tmp_path)) as system:
             agent = AgentLoop(ScriptedEngine([{**GOOD, "delay_ms": 20_000}]), rules=desk, system=system)
             task = asyncio.create_task(agent.chat("How long?"))
 
@@ -264,7 +264,7 @@ def test_a_run_with_rules_is_not_resumed_without_them_and_goes_on_with_them(tmp_
             await until(is_begun)
             run_id = (await system.archive.runs())[0].run_id
         await asyncio.gather(task, return_exceptions=True)
-        async with opened(settings_of(home=tmp_path)) as system:
+        async with opened_system(settings_of(home=tmp_path)) as system:
             engine = ScriptedEngine([GOOD])
             kit = kit_of(engine)
             with pytest.raises(RequestRejected) as refused:

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from remit.backend.folded.log import Entry
+from remit.backend.folded.log import LogEntry
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.small_ports import MemoryBlobs, MemoryLeases
-from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place, Warrant
+from remit.core.journal.storage import START, AppendConflict, Barrier, Place, RunListing, Warrant
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.core.record import replace
@@ -46,7 +46,7 @@ class SharedLog(PoorLog):
             raise AppendConflict(name)
         return await super().append(name, data, after)
 
-    async def news(self, after: Place) -> list[Entry]:  # type: ignore[explicit-override]
+    async def news(self, after: Place) -> list[LogEntry]:  # type: ignore[explicit-override]
         """What is new; others of the process may ask at the same time."""
         found = await super().news(after)
         await asyncio.sleep(0)
@@ -65,7 +65,7 @@ class Ground:
         """A process that has the store open and has folded nothing yet."""
         return FoldedStore(self.log, self.leases, self.blobs)
 
-    async def cut_off(self, store: FoldedStore, run_id: str, listing: Listing) -> None:
+    async def cut_off(self, store: FoldedStore, run_id: str, listing: RunListing) -> None:
         """Have a process claim all that a run needs, and die before its first turn is written."""
         stop = self.log.stop(f"run:{run_id}")
         token = await self.leases.take(run_id) or 0
@@ -76,14 +76,14 @@ class Ground:
         await self.leases.release(run_id, token)
 
 
-def exchange(ordinal: int = 0) -> Listing:
+def exchange(ordinal: int = 0) -> RunListing:
     """A run that is to have a place of the session."""
-    return Listing(1, session_id="session", ordinal=ordinal)
+    return RunListing(1, session_id="session", ordinal=ordinal)
 
 
-def spending(amount: int) -> Listing:
+def spending(amount: int) -> RunListing:
     """A run that is to reserve so much of what its tenant has."""
-    return Listing(1, tenant_id="acme", reserves=Reservation(1, ((TOKENS, amount),), (LIMIT,)))
+    return RunListing(1, tenant_id="acme", reserves=Reservation(1, ((TOKENS, amount),), (LIMIT,)))
 
 
 def charged(run_id: str, amount: int, *, is_open: bool = False) -> Charge:
@@ -91,7 +91,7 @@ def charged(run_id: str, amount: int, *, is_open: bool = False) -> Charge:
     return Charge(run_id, "acme", 1, ((TOKENS, amount),), is_open)
 
 
-async def begin(store: FoldedStore, run_id: str, listing: Listing) -> Place:
+async def begin(store: FoldedStore, run_id: str, listing: RunListing) -> Place:
     """Write the first turn of a run."""
     return await store.journal.append(run_id, b"first", START, None, listing)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.commands import Command
-from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.journal.storage import Barrier, Place, RunListing, Stretch, Warrant
 from remit.core.record import replace
 from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
 from remit.orchestrate.ports import Journal, Snapshots
@@ -22,7 +22,7 @@ class NumberedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:

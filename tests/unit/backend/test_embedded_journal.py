@@ -13,7 +13,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import is_head_signed
-from remit.core.journal.storage import AppendConflict, Barrier, Listing, SessionConflict, StoreUnusable
+from remit.core.journal.storage import AppendConflict, Barrier, RunListing, SessionConflict, StoreUnusable
 from remit.core.record import digest_of
 from tests.unit.backend.signed import journal_of
 
@@ -146,7 +146,7 @@ def test_a_text_that_no_store_can_hold_is_refused(tmp_path: Path, monkeypatch: p
 
 def test_a_barrier_leaves_a_signed_head_in_the_store_and_in_the_log(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        await journal_of(store).append("run", b"first", after=-1, listing=Listing(1))
+        await journal_of(store).append("run", b"first", after=-1, listing=RunListing(1))
         # The first turn of a run names its code, so somebody vouches for it from the beginning.
         (first,) = await store.catalogue.heads("run")
         assert (first.seq, first.head, is_head_signed(first)) == (0, hash_turn(b"first"), True)
@@ -211,12 +211,12 @@ def test_a_refused_turn_settles_nothing_in_the_inbox(tmp_path: Path) -> None:
 
 def test_a_conflict_of_one_run_leaves_the_others_of_the_batch_alone(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        await journal_of(store).append("taken", b"turn", after=-1, listing=Listing(1, session_id="s"))
+        await journal_of(store).append("taken", b"turn", after=-1, listing=RunListing(1, session_id="s"))
         commits = commits_of(store)
         outcomes = await asyncio.gather(
             journal_of(store).append("one", b"turn", after=-1),
             journal_of(store).append("taken", b"turn", after=-1),
-            journal_of(store).append("rival", b"turn", after=-1, listing=Listing(1, session_id="s")),
+            journal_of(store).append("rival", b"turn", after=-1, listing=RunListing(1, session_id="s")),
             journal_of(store).append("gap", b"turn", after=4),
             journal_of(store).append("two", b"turn", after=-1, barrier=Barrier()),
             return_exceptions=True,
@@ -242,7 +242,7 @@ def test_what_no_store_can_hold_leaves_the_others_of_the_batch_alone(tmp_path: P
         outcomes = await asyncio.gather(
             journal_of(store).append("one", b"turn", after=-1),
             journal_of(store).append("\ud800", b"turn", after=-1),
-            journal_of(store).append("two", b"turn", after=-1, listing=Listing(2**70)),
+            journal_of(store).append("two", b"turn", after=-1, listing=RunListing(2**70)),
             journal_of(store).append("three", b"turn", after=-1),
             return_exceptions=True,
         )
@@ -403,7 +403,7 @@ def test_an_append_gives_up_when_another_connection_never_stops_writing(
 
 def test_a_full_disk_fails_the_batch_and_loses_nothing(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        await journal_of(store).append("run", b"first", after=-1, listing=Listing(1))
+        await journal_of(store).append("run", b"first", after=-1, listing=RunListing(1))
         (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
         store._connection.execute(f"PRAGMA max_page_count = {pages}")
         large = bytes(100_000)

@@ -10,7 +10,7 @@ import pytest
 
 from remit.backend.embedded.disk import tables
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.journal.storage import Barrier, Listing, QuotaConflict
+from remit.core.journal.storage import Barrier, QuotaConflict, RunListing
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
 
@@ -29,7 +29,7 @@ async def opened(home: Path) -> AsyncIterator[EmbeddedStore]:
 
 async def begin(store: EmbeddedStore, run_id: str, amount: int = 30, parent_id: str = "") -> None:
     reserves = None if parent_id else Reservation(1, ((TOKENS, amount),), (LIMIT,))
-    listing = Listing(1, tenant_id="acme", parent_id=parent_id, reserves=reserves)
+    listing = RunListing(1, tenant_id="acme", parent_id=parent_id, reserves=reserves)
     await store.journal.append(run_id, b"first", after=-1, listing=listing)
 
 
@@ -121,7 +121,7 @@ def test_a_refused_reservation_leaves_the_rest_of_its_batch_alone(tmp_path: Path
 def test_a_run_without_a_quota_leaves_no_rows(tmp_path: Path) -> None:
     async def scene() -> None:
         async with opened(tmp_path) as store:
-            await store.journal.append("run", b"first", after=-1, listing=Listing(1, tenant_id="acme"))
+            await store.journal.append("run", b"first", after=-1, listing=RunListing(1, tenant_id="acme"))
             await store.journal.append("run", b"last", after=0, barrier=Barrier("SUCCESS"))
 
     asyncio.run(scene())

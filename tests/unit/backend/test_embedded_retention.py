@@ -20,8 +20,8 @@ from remit.core.journal.storage import (
     TEXT_GRACE_MS,
     Barrier,
     BlobMissing,
-    Listing,
     Removed,
+    RunListing,
     StoreUnusable,
 )
 from remit.core.record import BlobRef, digest_of
@@ -61,7 +61,7 @@ async def run(store: EmbeddedStore, run_id: str, *texts: bytes, ending: str = "S
     """A run of two turns that refers to these texts."""
     for text in texts:
         await store.blobs.put(digest_of(text), text)
-    await journal_of(store).append(run_id, turn(*texts), after=-1, listing=Listing(1))
+    await journal_of(store).append(run_id, turn(*texts), after=-1, listing=RunListing(1))
     await journal_of(store).append(run_id, turn(), after=0, barrier=Barrier(ending))
 
 
@@ -345,7 +345,7 @@ async def family(store: EmbeddedStore, *, parent_ending: str = "", child_ending:
     above = ""
     for run_id, ending in (("a", parent_ending), ("a.1.2", child_ending), ("a.1.2.1.2", child_ending)):
         await store.blobs.put(digest_of(run_id.encode() * 1000), run_id.encode() * 1000)
-        listing = Listing(1, parent_id=above)
+        listing = RunListing(1, parent_id=above)
         await journal_of(store).append(run_id, turn(run_id.encode() * 1000), after=-1, listing=listing)
         await journal_of(store).append(run_id, turn(), after=0, barrier=Barrier(ending))
         above = run_id
@@ -395,7 +395,7 @@ def test_a_child_that_begins_while_its_parent_is_taken_is_deleted_with_it(
 
         def begin_a_child_first(run_id: str) -> bool:
             if run_id == "a":
-                begun = journal_of(store).append("a.1.2", turn(), after=-1, listing=Listing(1, parent_id="a"))
+                begun = journal_of(store).append("a.1.2", turn(), after=-1, listing=RunListing(1, parent_id="a"))
                 asyncio.run_coroutine_threadsafe(begun, loop).result()
             return take(run_id)
 
@@ -426,7 +426,7 @@ def test_the_newest_run_of_a_session_and_what_came_from_it_is_not_collected(tmp_
     async def scene(store: EmbeddedStore, time: Time) -> None:
         runs = [("s", 0, "s0", ()), ("s", 1, "s1", ()), ("t", 0, "t0", ()), ("", 0, "again", ("s1",))]
         for session_id, ordinal, run_id, lineage in runs:
-            listing = Listing(1, session_id=session_id, ordinal=ordinal, lineage=lineage)
+            listing = RunListing(1, session_id=session_id, ordinal=ordinal, lineage=lineage)
             await journal_of(store).append(run_id, turn(), after=-1, listing=listing, barrier=Barrier("TIMEOUT"))
         time.at_ms += 1
         assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 1

@@ -13,7 +13,7 @@ from remit.backend.embedded.disk import tables
 from remit.backend.embedded.owner.keys import KEY
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.signing import Signer, sign_snapshot
-from remit.core.journal.storage import Barrier, Listing, Snapshot, StoreUnusable
+from remit.core.journal.storage import Barrier, RunListing, Snapshot, StoreUnusable
 from remit.core.record import replace
 from tests.unit.backend.signed import journal_of, snapshots_of
 
@@ -34,7 +34,7 @@ def play(home: Path, scene: Callable[[EmbeddedStore], Awaitable[None]]) -> None:
 
 async def run(store: EmbeddedStore, run_id: str = "run", ending: str = "SUCCESS") -> None:
     """A run of two turns with a snapshot after its last."""
-    await journal_of(store).append(run_id, b"one", after=-1, listing=Listing(1))
+    await journal_of(store).append(run_id, b"one", after=-1, listing=RunListing(1))
     await journal_of(store).append(run_id, b"two", after=0, barrier=Barrier(ending))
     await snapshots_of(store).keep(run_id, KEPT.seq, KEPT.head, KEPT.data)
 

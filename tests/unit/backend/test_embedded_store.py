@@ -17,9 +17,9 @@ import pytest
 
 from remit.backend.embedded.disk import checkpoints, database, tables
 from remit.backend.embedded.disk.checkpoints import Checkpointer
-from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.disk_failures import store_unusable
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.journal.storage import Barrier, Listing, StoreUnusable
+from remit.core.journal.storage import Barrier, RunListing, StoreUnusable
 from tests.unit.backend.signed import journal_of
 
 NOBODY = 65534
@@ -52,7 +52,7 @@ except RemitError as error:
 def fill(home: Path) -> None:
     async def scene() -> None:
         store = EmbeddedStore.open(home)
-        await journal_of(store).append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier())
+        await journal_of(store).append("run", b"turn", after=-1, listing=RunListing(1), barrier=Barrier())
         await store.close()
 
     asyncio.run(scene())
@@ -223,7 +223,7 @@ def test_a_schema_that_is_no_text_any_more_is_damaged(tmp_path: Path) -> None:
 def test_a_file_that_cannot_grow_means_a_full_disk(code: int, tmp_path: Path) -> None:
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = code
-    assert unusable(error, tmp_path).code == "STORE_FULL"
+    assert store_unusable(error, tmp_path).code == "STORE_FULL"
 
 
 def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_runs_are_listed_by_standing_and_by_session(tmp_path: Path) -> None:
         store = EmbeddedStore.open(tmp_path)
         standings = {"ended": Barrier("SUCCESS"), "waiting": Barrier(waiting_for="MISSING_INFO"), "going": None}
         for ordinal, (run_id, barrier) in enumerate(standings.items()):
-            listing = Listing(1, session_id="s", ordinal=ordinal)
+            listing = RunListing(1, session_id="s", ordinal=ordinal)
             await journal_of(store).append(run_id, b"turn", after=-1, barrier=barrier, listing=listing)
         await journal_of(store).append("unlisted", b"turn", after=-1)
         listed = store.catalogue
@@ -384,7 +384,7 @@ def test_opening_to_read_makes_nothing(tmp_path: Path) -> None:
 def test_what_is_opened_to_read_can_be_read_beside_a_writer(tmp_path: Path) -> None:
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
-        await journal_of(store).append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier())
+        await journal_of(store).append("run", b"turn", after=-1, listing=RunListing(1), barrier=Barrier())
         reader = EmbeddedStore.open_to_read(tmp_path)
         assert await reader.journal.read("run") == [b"turn"]
         assert await reader.log.heads("run") == await store.catalogue.heads("run")
@@ -401,7 +401,7 @@ def test_what_is_opened_to_read_can_be_read_beside_a_writer(tmp_path: Path) -> N
 def test_nothing_is_removed_from_a_store_that_was_opened_to_read(tmp_path: Path) -> None:
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
-        await journal_of(store).append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier("SUCCESS"))
+        await journal_of(store).append("run", b"turn", after=-1, listing=RunListing(1), barrier=Barrier("SUCCESS"))
         await store.close()
         reader = EmbeddedStore.open_to_read(tmp_path)
         removals: tuple[Coroutine[Any, Any, object], ...] = (
@@ -455,11 +455,11 @@ def test_a_file_that_may_not_grow_is_a_full_store_and_nothing_is_lost(tmp_path: 
 
 
 def test_a_failure_of_the_system_names_the_path_and_a_way_out() -> None:
-    error = unusable(OSError(5, os.strerror(5)), Path("home"))
+    error = store_unusable(OSError(5, os.strerror(5)), Path("home"))
     assert error.code == "STORE_DAMAGED"
     assert error.message.startswith("home: Input/output error; put back a backup")
-    assert unusable(OSError("odd"), Path("home")).message.startswith("home: odd; ")
-    assert unusable(sqlite3.ProgrammingError("odd"), Path("home")).code == "STORE_DAMAGED"
+    assert store_unusable(OSError("odd"), Path("home")).message.startswith("home: odd; ")
+    assert store_unusable(sqlite3.ProgrammingError("odd"), Path("home")).code == "STORE_DAMAGED"
 
 
 def salt_of_wal(home: Path) -> bytes:

@@ -9,7 +9,7 @@ from remit.backend.embedded.catalogue import _BEFORE, _BEGINS, _CHILDREN, _ENTRY
 from remit.backend.embedded.disk import tables
 from remit.backend.embedded.disk.database import connect
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.journal.storage import START, Listing, SessionConflict
+from remit.core.journal.storage import START, RunListing, SessionConflict
 
 BEFORE = tables.MIGRATIONS.index(tables._TENANTS)
 
@@ -40,10 +40,10 @@ def test_a_store_that_is_brought_up_to_date_keeps_its_sessions_and_lets_other_te
     async def scene() -> None:
         store = EmbeddedStore.open(home)
         assert [one.run_id for one in await store.catalogue.session("talk", tenant_id="acme")] == ["old1", "old2"]
-        taken = Listing(1, tenant_id="acme", session_id="talk", ordinal=1)
+        taken = RunListing(1, tenant_id="acme", session_id="talk", ordinal=1)
         with pytest.raises(SessionConflict):
             await store.journal.append("rival", b"turn", START, listing=taken)
-        other = Listing(1, tenant_id="globex", session_id="talk")
+        other = RunListing(1, tenant_id="globex", session_id="talk")
         await store.journal.append("new", b"turn", START, listing=other)
         assert [one.run_id for one in await store.catalogue.session("talk", tenant_id="globex")] == ["new"]
         await store.close()

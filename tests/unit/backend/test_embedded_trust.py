@@ -23,7 +23,7 @@ from remit.backend.embedded.owner.trusted_keys import (
 )
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import RequestRejected
-from remit.core.journal.storage import Barrier, Listing, StoreUnusable
+from remit.core.journal.storage import Barrier, RunListing, StoreUnusable
 from tests.unit.backend.signed import journal_of
 from tests.unit.orchestrate.stage import play
 
@@ -39,7 +39,7 @@ def made(home: Path, *, runs: int = 1) -> EmbeddedStore:
 
     async def fill() -> None:
         for number in range(runs):
-            await journal_of(store).append(f"run{number}", b"turn", after=-1, barrier=Barrier(), listing=Listing(0))
+            await journal_of(store).append(f"run{number}", b"turn", after=-1, barrier=Barrier(), listing=RunListing(0))
         await store.close()
 
     play(fill())

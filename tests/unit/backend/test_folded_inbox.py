@@ -7,7 +7,7 @@ import pytest
 from remit.backend.folded.log import Settled
 from remit.backend.folded.store import FoldedStore
 from remit.core.journal.codec import encode_record
-from remit.core.journal.storage import AppendConflict, Barrier, EntrySettled, InboxEntry, Listing, Warrant
+from remit.core.journal.storage import AppendConflict, Barrier, EntrySettled, InboxEntry, RunListing, Warrant
 from tests.unit.backend.logs import Ground, begin, go_on
 
 REFUSAL = ("SIGNAL_REFUSED", "no")
@@ -26,7 +26,7 @@ class Letter:
     async def left(cls) -> "Letter":
         """Left by a third process."""
         ground = Ground()
-        await begin(ground.process(), "run", Listing(1))
+        await begin(ground.process(), "run", RunListing(1))
         return cls(ground, await ground.process().inbox.put("run", b"word"), await ground.leases.take("run") or 0)
 
     async def answer(self, store: FoldedStore, answer: str = "heard") -> None:

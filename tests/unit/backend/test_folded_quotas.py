@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, QuotaConflict, SessionConflict
+from remit.core.journal.storage import START, AppendConflict, Barrier, QuotaConflict, RunListing, SessionConflict
 from remit.core.limits.quota import Committed
 from remit.core.record import replace
 from tests.unit.backend.logs import Ground, begin, charged, committed, end, go_on, spending
@@ -92,7 +92,7 @@ def test_a_run_that_lost_its_place_gives_back_what_it_reserved_too() -> None:
         ground = Ground()
         await ground.cut_off(ground.process(), "dead", replace(spending(60), session_id="session"))
         store = ground.process()
-        await begin(store, "next", Listing(1, session_id="session"))
+        await begin(store, "next", RunListing(1, session_id="session"))
         assert await committed(store) == Committed(0, 60)
         await begin(store, "large", spending(100))
         assert await committed(store) == Committed(0, 100)

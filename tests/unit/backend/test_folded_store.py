@@ -13,8 +13,8 @@ from remit.core.journal.storage import (
     AppendConflict,
     Barrier,
     Derived,
-    Listing,
     Losses,
+    RunListing,
     SignedHead,
     StoreUnusable,
     Warrant,
@@ -84,7 +84,7 @@ def test_a_process_that_writes_a_turn_knows_the_halts_before_it() -> None:
         ground = Ground()
         store = ground.process()
         await ground.process().halts.append(b"halt", after=0)
-        await begin(store, "run", Listing(1))
+        await begin(store, "run", RunListing(1))
         assert list(store.halts.news(0)) == [b"halt"]
 
     asyncio.run(scene())
@@ -95,7 +95,7 @@ def test_heads_that_came_with_turns_are_known_to_every_process() -> None:
         ground = Ground()
         store, other = ground.process(), ground.process()
         heads = [head_of("run", seq, data) for seq, data in enumerate((b"first", b"next"))]
-        await store.journal.append("run", b"first", START, Barrier(), Listing(1), Warrant(head=heads[0]))
+        await store.journal.append("run", b"first", START, Barrier(), RunListing(1), Warrant(head=heads[0]))
         await go_on(other, "run", Barrier(), Warrant(head=heads[1]))
         for process in (store, other, ground.process()):
             assert list(await process.catalogue.heads("run")) == list(await process.log.heads("run")) == heads
@@ -111,7 +111,7 @@ def test_a_head_that_was_altered_is_doubted_in_a_process_that_has_just_begun() -
     async def scene() -> None:
         ground = Ground()
         altered = replace(head_of("run", 0, b"first"), head=b"other")
-        await ground.process().journal.append("run", b"first", START, None, Listing(1), Warrant(head=altered))
+        await ground.process().journal.append("run", b"first", START, None, RunListing(1), Warrant(head=altered))
         assert "not as it was signed" in await ground.process().log.doubt("run", 0)
 
     asyncio.run(scene())
@@ -120,7 +120,7 @@ def test_a_head_that_was_altered_is_doubted_in_a_process_that_has_just_begun() -
 def test_the_catalogue_of_one_process_lists_the_runs_of_all() -> None:
     async def scene() -> None:
         ground = Ground()
-        await begin(ground.process(), "ended", Listing(1, likeness="alike"))
+        await begin(ground.process(), "ended", RunListing(1, likeness="alike"))
         await go_on(ground.process(), "ended", Barrier("SUCCESS"))
         await begin(ground.process(), "waiting", replace(exchange(), likeness="alike"))
         await go_on(ground.process(), "waiting", Barrier(waiting_for="REVIEW_REQUIRED"))
@@ -147,12 +147,12 @@ def test_the_catalogue_of_one_process_lists_the_runs_of_all() -> None:
 def test_an_index_names_every_run_and_renews_those_that_have_not_gone_on() -> None:
     async def scene() -> None:
         ground = Ground()
-        await begin(ground.process(), "b", Listing(1))
+        await begin(ground.process(), "b", RunListing(1))
         await ground.process().journal.append("a", b"unlisted", START)
         await go_on(ground.process(), "b", Barrier())
         index = ground.process().index
         assert await index.names() == ["b", "a"]
-        made = [Derived("b", turns, Listing(1), Barrier()) for turns in (1, 2)]
+        made = [Derived("b", turns, RunListing(1), Barrier()) for turns in (1, 2)]
         assert len(await ground.process().index.renew(made)) == 1
 
     asyncio.run(scene())
@@ -161,7 +161,7 @@ def test_an_index_names_every_run_and_renews_those_that_have_not_gone_on() -> No
 def test_nothing_is_removed_from_logs_and_the_refusal_names_the_way_out() -> None:
     async def scene() -> None:
         store = Ground().process()
-        await begin(store, "run", Listing(1))
+        await begin(store, "run", RunListing(1))
         for refused in (
             store.retention.delete("run"),
             store.retention.gc(ended_before_ms=9),
@@ -179,7 +179,7 @@ def test_nothing_is_removed_from_logs_and_the_refusal_names_the_way_out() -> Non
 def test_a_process_that_has_just_begun_looks_at_all_that_there_is() -> None:
     async def scene() -> None:
         ground = Ground()
-        await begin(ground.process(), "run", Listing(1))
+        await begin(ground.process(), "run", RunListing(1))
         store, log, key = await ground.process().checkup.look()
         assert store.seen == "in logs: 1 runs, 1 open, 0 wait for a person; they keep every entry"
         assert log.seen == "the log of heads and the journals know the same turns"
@@ -191,7 +191,7 @@ def test_a_process_that_has_just_begun_looks_at_all_that_there_is() -> None:
 def test_readers_of_one_process_fold_every_entry_once() -> None:
     async def scene() -> None:
         ground = Ground()
-        await begin(ground.process(), "run", Listing(1))
+        await begin(ground.process(), "run", RunListing(1))
         store = ground.process()
         found = await asyncio.gather(*(store.journal.read("run") for _ in range(3)))
         assert [list(turns) for turns in found] == [[b"first"]] * 3

@@ -9,11 +9,11 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.journal.storage import START, Barrier, Derived, LeaseLost, Listing, SessionConflict, Warrant
+from remit.core.journal.storage import START, Barrier, Derived, LeaseLost, RunListing, SessionConflict, Warrant
 
 Opened = Callable[[], AbstractAsyncContextManager[MemoryStore | EmbeddedStore]]
 
-LISTING = Listing(5, "chat", "acme", "session", 0, likeness="alike", lineage=("first",))
+LISTING = RunListing(5, "chat", "acme", "session", 0, likeness="alike", lineage=("first",))
 
 
 @pytest.fixture(params=["memory", "embedded"])

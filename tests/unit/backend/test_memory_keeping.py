@@ -10,7 +10,7 @@ from remit.backend.memory.retention import MemoryRetention
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import Signer, sign_head
-from remit.core.journal.storage import Barrier, Listing, Removed, Warrant
+from remit.core.journal.storage import Barrier, Removed, RunListing, Warrant
 from remit.observe.checkup import CheckState
 from tests.e2e.house import asking, says, scripted
 
@@ -43,7 +43,7 @@ def test_a_run_of_a_system_in_memory_is_deleted_like_any_other(signer: Signer | 
 
 def test_a_run_that_another_has_collected_meanwhile_is_not_collected_twice() -> None:
     async def scene(store: MemoryStore) -> None:
-        await store.journal.append("run", b"turn", -1, Barrier("SUCCESS"), Listing(1))
+        await store.journal.append("run", b"turn", -1, Barrier("SUCCESS"), RunListing(1))
 
         class Late:
             """Whoever takes a run finds that it was deleted while they asked."""
@@ -65,7 +65,7 @@ def test_a_run_that_another_has_collected_meanwhile_is_not_collected_twice() -> 
 
 def test_an_ended_run_that_goes_on_is_open_again() -> None:
     async def scene(store: MemoryStore) -> None:
-        await store.journal.append("run", b"0", -1, Barrier("SUCCESS"), Listing(1))
+        await store.journal.append("run", b"0", -1, Barrier("SUCCESS"), RunListing(1))
         await store.journal.append("run", b"1", 0, Barrier())
         assert (await store.retention.gc(ended_before_ms=1 << 60)).runs == 0
 

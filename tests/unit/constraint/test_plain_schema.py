@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.constraint.grammar.plain_schema import Plain, Plainer, both, is_same, joined
+from remit.constraint.grammar.plain_schema import Plain, Plainer, both, is_same_value, joined_schemas
 
 
 def plain(schema: dict[str, Any]) -> tuple[Plain, list[str]]:
@@ -70,8 +70,8 @@ def test_what_is_lost_is_told(schema: dict[str, Any], lost: list[str]) -> None:
 
 
 def test_nothing_fits_what_nothing_fits_and_anything_adds_nothing() -> None:
-    assert joined(False, {}, print) is False
-    assert joined(True, {"minLength": 1}, print) == {"minLength": 1}
+    assert joined_schemas(False, {}, print) is False
+    assert joined_schemas(True, {"minLength": 1}, print) == {"minLength": 1}
     assert both(True, {"minLength": 1}) == both({"minLength": 1}, True) == {"minLength": 1}
     assert both({}, False) is False
 
@@ -88,7 +88,7 @@ def test_nothing_fits_what_nothing_fits_and_anything_adds_nothing() -> None:
     ],
 )
 def test_values_are_equal_as_a_schema_sees_them(one: Any, other: Any, expected: bool) -> None:
-    assert is_same(one, other) is expected
+    assert is_same_value(one, other) is expected
 
 
 def test_a_reference_by_another_name_is_not_followed() -> None:

@@ -20,8 +20,8 @@ from remit.context.fts import (
     check_chunking,
     chunks_of,
     expression_of,
+    meaningful_words,
     quoted,
-    words_of,
 )
 from remit.core.failure import RequestRejected
 from remit.core.work.candidate import ScoreMaker
@@ -283,29 +283,29 @@ def test_the_usual_sizes_are_allowed() -> None:
 
 
 def test_words_are_found_once_each_in_their_order_without_case() -> None:
-    assert words_of("Refund, REFUND? shipping_cost!") == ("refund", "shipping", "cost")
+    assert meaningful_words("Refund, REFUND? shipping_cost!") == ("refund", "shipping", "cost")
 
 
 def test_words_that_every_question_has_are_left_out() -> None:
-    assert words_of("What is the price of the book?") == ("price", "book")
+    assert meaningful_words("What is the price of the book?") == ("price", "book")
 
 
 def test_words_that_say_nothing_are_kept_when_there_are_no_others() -> None:
-    assert words_of("Who are you?") == ("who", "are", "you")
+    assert meaningful_words("Who are you?") == ("who", "are", "you")
 
 
 @pytest.mark.parametrize("text", ["", "?!*()", '"""', "\x00\ud800", "x" * 65])
 def test_a_text_without_words_has_none(text: str) -> None:
-    assert words_of(text) == ()
+    assert meaningful_words(text) == ()
 
 
 def test_a_query_is_bounded_in_characters_and_in_words() -> None:
-    assert len(words_of(" ".join(f"w{n}" for n in range(100)))) == QUERY_WORDS_MAX
-    assert words_of(" " * QUERY_CHARS_MAX + "late") == ()
+    assert len(meaningful_words(" ".join(f"w{n}" for n in range(100)))) == QUERY_WORDS_MAX
+    assert meaningful_words(" " * QUERY_CHARS_MAX + "late") == ()
 
 
 def test_marks_belong_to_their_letters() -> None:
-    assert words_of("हिन्दी भाषा") == ("हिन्दी", "भाषा")
+    assert meaningful_words("हिन्दी भाषा") == ("हिन्दी", "भाषा")
 
 
 def test_every_word_is_quoted() -> None:

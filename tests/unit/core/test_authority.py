@@ -9,8 +9,8 @@ from remit.core.limits.authority import (
     AUTHORITY_INVALID,
     Authority,
     Inference,
+    OptionReach,
     PlanSource,
-    Reach,
     Stakes,
     authority_json,
     authority_of,
@@ -34,13 +34,19 @@ def test_true_and_false_stand_for_the_usual_ends() -> None:
     wide = authority_of(
         {"infer_fields": True, "closed_set": True, "named_source": True, "derive": False, "plan": False}
     )
-    assert (wide.infer_fields, wide.closed_set, wide.named_source) == (Inference.IDENTITY, Reach.ON, Reach.ON)
-    assert (wide.derive, wide.plan) == (Reach.OFF, PlanSource.OFF)
+    assert (wide.infer_fields, wide.closed_set, wide.named_source) == (
+        Inference.IDENTITY,
+        OptionReach.ON,
+        OptionReach.ON,
+    )
+    assert (wide.derive, wide.plan) == (OptionReach.OFF, PlanSource.OFF)
     assert authority_of({"infer_fields": False}).infer_fields is Inference.OFF
 
 
 def test_options_survive_being_written_and_read() -> None:
-    wide = Authority(Inference.TYPED, Reach.ALL, Reach.ON, Reach.OFF, tripwire=False, plan=PlanSource.MODEL)
+    wide = Authority(
+        Inference.TYPED, OptionReach.ALL, OptionReach.ON, OptionReach.OFF, tripwire=False, plan=PlanSource.MODEL
+    )
     assert authority_of(authority_json(wide)) == wide
 
 
@@ -64,9 +70,9 @@ def test_an_option_that_does_not_exist_is_refused_by_name(options: Any, key: str
 
 
 def test_on_leaves_out_money_rights_deletion_and_what_nobody_declared() -> None:
-    assert [stakes for stakes in Stakes if reaches(Reach.ON, stakes)] == [Stakes.NONE]
-    assert [stakes for stakes in Stakes if reaches(Reach.ALL, stakes)] == list(Stakes)
-    assert not any(reaches(Reach.OFF, stakes) for stakes in Stakes)
+    assert [stakes for stakes in Stakes if reaches(OptionReach.ON, stakes)] == [Stakes.NONE]
+    assert [stakes for stakes in Stakes if reaches(OptionReach.ALL, stakes)] == list(Stakes)
+    assert not any(reaches(OptionReach.OFF, stakes) for stakes in Stakes)
 
 
 def test_a_plan_comes_from_the_words_unless_somebody_says_otherwise() -> None:

@@ -23,7 +23,7 @@ from remit.core.journal.codec import (
 )
 from remit.core.journal.commands import CancelCommand
 from remit.core.journal.rulings import RunEnded
-from remit.core.journal.storage import Barrier, Listing
+from remit.core.journal.storage import Barrier, RunListing
 from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef, JsonObject, Record
 
@@ -113,7 +113,11 @@ def test_a_text_that_is_no_json_is_a_value_error() -> None:
 
 @pytest.mark.parametrize(
     "record",
-    [Listing(5, session_id="session", lineage=("a", "b")), Barrier("SUCCESS", heard=2), RunEnded(Ending.USER_CANCEL)],
+    [
+        RunListing(5, session_id="session", lineage=("a", "b")),
+        Barrier("SUCCESS", heard=2),
+        RunEnded(Ending.USER_CANCEL),
+    ],
 )
 def test_a_record_comes_back_from_its_bytes(record: Record) -> None:
     assert decode_record(encode_record(record), type(record)) == record
@@ -130,7 +134,7 @@ def test_one_of_several_kinds_of_records_comes_back_as_what_it_was() -> None:
 )
 def test_bytes_that_are_no_record_are_an_unreadable_entry(data: bytes) -> None:
     with pytest.raises(InvariantBroken, match=f"ENTRY_UNREADABLE: entry of {len(data)} bytes does not decode"):
-        decode_record(data, Listing)
+        decode_record(data, RunListing)
 
 
 def test_arguments_are_an_object_wherever_they_live() -> None:

@@ -9,7 +9,7 @@ from remit.core.limits.escalation import (
     SEVERITY_RANK,
     TRIGGER_OF,
     TRIGGERS,
-    Severity,
+    Gravity,
     Trigger,
     escalation_of,
     trigger_of_call,
@@ -18,9 +18,9 @@ from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.limits.trust import Reads, Trust
 from remit.core.record import replace
 
-REACHES = [Severity, Trigger, EscalationRoute]
+REACHES = [Gravity, Trigger, EscalationRoute]
 
-LOW, MODERATE, HIGH = Severity.LOW, Severity.MODERATE, Severity.HIGH
+LOW, MODERATE, HIGH = Gravity.LOW, Gravity.MODERATE, Gravity.HIGH
 
 # Severity and receiver; of a range the doctrine gives, the row takes an end.
 ROWS = {
@@ -71,7 +71,7 @@ def test_the_queues_are_those_of_the_table_each_once() -> None:
 
 
 def test_severities_are_ranked_from_low_to_high() -> None:
-    assert sorted(Severity, key=SEVERITY_RANK.__getitem__) == [LOW, MODERATE, HIGH]
+    assert sorted(Gravity, key=SEVERITY_RANK.__getitem__) == [LOW, MODERATE, HIGH]
 
 
 @pytest.mark.parametrize("ending", list(Ending))

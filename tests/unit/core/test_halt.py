@@ -11,7 +11,7 @@ from remit.core.run.halt import (
     HaltKind,
     HaltScope,
     encode_halt,
-    folded,
+    halts_after,
     halts_in,
 )
 
@@ -30,10 +30,10 @@ def written(*steps: tuple[HaltScope, bool]) -> list[bytes]:
 
 def test_what_is_halted_is_what_was_halted_and_not_lifted() -> None:
     data = written((HaltScope(), False), (TOOL, False), (HaltScope(), True))
-    standing = folded(NOTHING_HALTED, data)
+    standing = halts_after(NOTHING_HALTED, data)
     assert [str(scope) for scope in standing.halts] == ["tool pay"]
     assert (standing.number, standing.head, standing.lifted_by) == (3, hash_turn(data[-1]), "ada")
-    assert folded(folded(NOTHING_HALTED, data[:1]), data[1:]) == standing
+    assert halts_after(halts_after(NOTHING_HALTED, data[:1]), data[1:]) == standing
 
 
 def test_entries_read_back_as_they_were_written() -> None:
@@ -51,7 +51,7 @@ def test_entries_read_back_as_they_were_written() -> None:
 )
 def test_entries_that_do_not_add_up_are_an_error(data: list[bytes]) -> None:
     with pytest.raises(InvariantBroken) as raised:
-        folded(NOTHING_HALTED, data)
+        halts_after(NOTHING_HALTED, data)
     assert raised.value.code == HALTS_DAMAGED
 
 

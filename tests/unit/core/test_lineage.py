@@ -7,7 +7,7 @@ from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.record import replace
 from remit.core.run.lineage import ID_CHARS_MAX, ID_LETTERS, derived_id, is_safe_id, letters, lifted
-from remit.core.run.manifest import Origin, family_of, lineage_of, make_manifest
+from remit.core.run.manifest import Origin, lineage_of, lineage_root, make_manifest
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from tests.simulation.scenarios import MODEL
 from tests.unit.kernel.builders import QUESTION, manifest_of
@@ -54,12 +54,12 @@ def test_the_lineage_of_a_run_that_was_named_after_it_is_lifted(run_id: str, lin
 
 def test_a_pinned_lineage_is_taken_as_it_is() -> None:
     child = replace(manifest_of(), parent=Origin("mother", "1.2"), lineage=("first", "mother"))
-    assert (lineage_of(child), family_of(child)) == (("first", "mother"), "first")
+    assert (lineage_of(child), lineage_root(child)) == (("first", "mother"), "first")
 
 
 def test_a_run_that_nobody_ordered_has_no_lineage_whatever_its_id() -> None:
     root = replace(manifest_of(), run_id="a.1.2")
-    assert (lineage_of(root), family_of(root)) == ((), "a.1.2")
+    assert (lineage_of(root), lineage_root(root)) == ((), "a.1.2")
 
 
 def test_an_old_child_and_an_old_retry_came_from_the_run_that_they_name() -> None:
@@ -67,9 +67,9 @@ def test_an_old_child_and_an_old_retry_came_from_the_run_that_they_name() -> Non
     child = replace(old, parent=Origin("a.1.2", "3.4"))
     retried = replace(old, forked_from=Origin("a.1.2", "3.4", 5))
     assert lineage_of(child) == lineage_of(retried) == ("a", "a.1.2")
-    assert family_of(child) == "a"
+    assert lineage_root(child) == "a"
 
 
 def test_a_fork_that_no_retry_ordered_begins_a_family() -> None:
     fork = replace(manifest_of(), run_id="other", forked_from=Origin("a.1.2", "", 5))
-    assert (lineage_of(fork), family_of(fork)) == ((), "other")
+    assert (lineage_of(fork), lineage_root(fork)) == ((), "other")

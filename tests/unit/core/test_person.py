@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.run.person import PERSON_CHARS_MAX, check_person, is_among, is_same, look_alike
+from remit.core.run.person import PERSON_CHARS_MAX, check_person, is_among, is_same_person, look_alike
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from remit.core.run.person import PERSON_CHARS_MAX, check_person, is_among, is_s
     ],
 )
 def test_two_spellings_of_one_name_are_one_person(one: str, other: str) -> None:
-    assert is_same(one, other)
+    assert is_same_person(one, other)
     assert is_among(other, ("bob", one))
     assert not is_among("carl", ("bob", one))
     assert look_alike(one, (other,)) == ""
@@ -97,7 +97,7 @@ def test_a_name_that_hides_something_or_mixes_scripts_is_refused_with_a_code(nam
 def test_a_name_that_is_read_for_a_known_one_is_found_out(name: str, known: str) -> None:
     assert look_alike(name, ("somebody", known)) == known
     assert look_alike(known, (name,)) == name
-    assert not is_same(name, known)
+    assert not is_same_person(name, known)
 
 
 def test_names_with_and_without_an_accent_are_two_people() -> None:

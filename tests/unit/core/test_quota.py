@@ -17,13 +17,13 @@ from remit.core.limits.quota import (
     Quota,
     caps_under,
     check_quotas,
-    counted,
-    exhausted,
+    counted_by_quota,
     has_room,
     left_of,
-    limits_of,
     period_end_ms,
     period_start_ms,
+    quota_caps,
+    quota_exhausted,
     standing,
 )
 
@@ -70,7 +70,7 @@ def test_periods_follow_each_other_without_a_gap(at_ms: int, period: Period) -> 
 
 def test_every_cap_of_a_quota_is_a_limit_and_nothing_else_is() -> None:
     quotas = [Quota("a", Period.DAY, Budget(output_tokens=5, steps=0)), Quota("a", Period.TOTAL, Budget(tool_calls=7))]
-    assert limits_of(quotas, AT) == (
+    assert quota_caps(quotas, AT) == (
         Limit(Period.DAY, TOKENS, 5, ms(2024, 2, 29), ms(2024, 3, 1)),
         Limit(Period.DAY, int(Dimension.STEPS), 0, ms(2024, 2, 29), ms(2024, 3, 1)),
         Limit(Period.TOTAL, int(Dimension.TOOL_CALLS), 7, 0, NEVER_MS),
@@ -104,14 +104,14 @@ def test_caps_are_lowered_to_what_the_narrowest_limit_leaves_and_never_raised() 
 def test_only_counters_are_counted_and_no_amount_is_larger_than_any_quota() -> None:
     caps = [5] * len(Dimension)
     caps[TOKENS], caps[Dimension.STEPS], caps[Dimension.TOOL_CALLS] = AMOUNT_MAX + 1, 0, -3
-    amounts = dict(counted(caps))
+    amounts = dict(counted_by_quota(caps))
     assert amounts[TOKENS] == AMOUNT_MAX
     assert set(amounts) == {int(d) for d in COUNTERS} - {int(Dimension.STEPS), int(Dimension.TOOL_CALLS)}
 
 
 def test_a_refusal_names_tenant_dimension_quota_spent_reserved_and_when_it_renews() -> None:
     limit = Limit(Period.DAY, TOKENS, 100, ms(2024, 2, 29), ms(2024, 3, 1))
-    error = exhausted(standing("acme", limit, Committed(60, 40)), 1)
+    error = quota_exhausted(standing("acme", limit, Committed(60, 40)), 1)
     assert error.code == "QUOTA_EXHAUSTED"
     assert error.details == {
         "tenant": "acme",
@@ -129,7 +129,7 @@ def test_a_refusal_names_tenant_dimension_quota_spent_reserved_and_when_it_renew
 
 
 def test_a_quota_without_an_end_never_renews_and_spent_is_not_given_back() -> None:
-    error = exhausted(standing("", LIMIT, Committed(100)), 1)
+    error = quota_exhausted(standing("", LIMIT, Committed(100)), 1)
     assert error.details["renews_at"] is None
     assert error.message.startswith("requests without a tenant may spend output_tokens=100 in all")
     assert error.message.endswith("; raise the quota")

@@ -7,9 +7,9 @@ import pytest
 from remit.core.record import JsonObject
 from remit.core.schema.schema_work import (
     NAMESAKES_MAX,
-    Listing,
     ReferenceLost,
     References,
+    ViolationListing,
     is_deeper,
     pointer,
     visits_of,
@@ -23,7 +23,7 @@ def targets_of(schema: JsonObject, node: JsonObject, registry: dict[str, JsonObj
 
 
 def visits(schema: JsonObject, value: Any, most: int = MANY, levels: int = 200) -> int:
-    return Listing(References(schema, {}), most).visits(schema, value, levels)
+    return ViolationListing(References(schema, {}), most).visits(schema, value, levels)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.record import replace
-from remit.core.secrets.seal import Sealed, opened, reference_to, sealed
+from remit.core.secrets.seal import Sealed, reference_to, sealed, unsealed
 from remit.core.secrets.secret_search import HANDLE
 
 KEY, OTHER = b"k" * 32, b"o" * 32
@@ -20,10 +20,10 @@ def test_a_handle_follows_from_the_value_and_the_key_and_tells_neither() -> None
 @pytest.mark.parametrize("value", ["hunter22", "é\ud800 half a pair", ""])
 def test_a_sealed_value_is_opened_with_its_key_scope_and_handle_alone(value: str) -> None:
     one = sealed(KEY, "run", "secret:x#1", value)
-    assert opened(KEY, "run", one) == value
+    assert unsealed(KEY, "run", one) == value
     assert value == "" or value.encode(errors="surrogatepass") not in one.data
-    assert opened(OTHER, "run", one) is None
-    assert opened(KEY, "other", one) is None
-    assert opened(KEY, "run", replace(one, handle="secret:x#2")) is None
-    assert opened(KEY, "run", Sealed(one.handle, one.data[:-1] + b"\0")) is None
-    assert opened(KEY, "run", Sealed(one.handle, b"")) is None
+    assert unsealed(OTHER, "run", one) is None
+    assert unsealed(KEY, "other", one) is None
+    assert unsealed(KEY, "run", replace(one, handle="secret:x#2")) is None
+    assert unsealed(KEY, "run", Sealed(one.handle, one.data[:-1] + b"\0")) is None
+    assert unsealed(KEY, "run", Sealed(one.handle, b"")) is None

@@ -6,7 +6,7 @@ from remit.core.limits.tool_policy import (
     ASKING_CATEGORIES,
     POLICY,
     Asking,
-    Demand,
+    RequiredDeclaration,
     Risk,
     StateWrite,
     asks_by_category,
@@ -18,7 +18,7 @@ from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.limits.trust import Trust
 from remit.core.record import replace
 
-REACHES = [Asking, Demand, Risk, StateWrite, ToolCategory]
+REACHES = [Asking, RequiredDeclaration, Risk, StateWrite, ToolCategory]
 
 # Of each category: the risk of reading and of changing as the doctrine has them; whether changes ask a person always,
 # never, or only where they destroy something; and what they write.
@@ -111,18 +111,18 @@ def test_a_tool_that_declares_everything_leaves_no_gap_in_any_category() -> None
 @pytest.mark.parametrize(
     ("demand", "change"),
     [
-        (Demand.RESULT_SCHEMA, {"result": {"type": "integer"}}),
-        (Demand.VERIFIER, {"verifier": "confirms"}),
-        (Demand.VERIFIER, {"result": {"type": "integer"}}),
-        (Demand.CONTROL_ARGS, {"control_args": (("target", "id"),)}),
-        (Demand.CONTROL_ARGS, {"parameters": {"type": "object"}}),
-        (Demand.TRUSTED_FIELDS, {"trust": Trust(fields=(("id", "id"),))}),
-        (Demand.TRUSTED_FIELDS, {"result": {"type": "integer"}}),
-        (Demand.ROLLBACK, {"rollback": "restore the backup"}),
-        (Demand.PERMISSIONS, {"permissions": ("vault.open",)}),
+        (RequiredDeclaration.RESULT_SCHEMA, {"result": {"type": "integer"}}),
+        (RequiredDeclaration.VERIFIER, {"verifier": "confirms"}),
+        (RequiredDeclaration.VERIFIER, {"result": {"type": "integer"}}),
+        (RequiredDeclaration.CONTROL_ARGS, {"control_args": (("target", "id"),)}),
+        (RequiredDeclaration.CONTROL_ARGS, {"parameters": {"type": "object"}}),
+        (RequiredDeclaration.TRUSTED_FIELDS, {"trust": Trust(fields=(("id", "id"),))}),
+        (RequiredDeclaration.TRUSTED_FIELDS, {"result": {"type": "integer"}}),
+        (RequiredDeclaration.ROLLBACK, {"rollback": "restore the backup"}),
+        (RequiredDeclaration.PERMISSIONS, {"permissions": ("vault.open",)}),
     ],
 )
-def test_a_demand_is_met_by_what_it_asks_for(demand: Demand, change: dict[str, object]) -> None:
+def test_a_demand_is_met_by_what_it_asks_for(demand: RequiredDeclaration, change: dict[str, object]) -> None:
     asking = [
         tool(category, effect)
         for category, row in POLICY.items()

@@ -15,7 +15,7 @@ from remit.inference.answers import streamed_answer
 from remit.inference.answers.speech import mixed_speech
 from remit.inference.answers.streamed_answer import OVERHEAD_TOKENS, ServerFailed
 from remit.inference.anthropic.answer import MessagesAnswer, usage_of
-from remit.inference.endpoint.faults import BLOT, Place
+from remit.inference.endpoint.faults import BLOT, EndpointPlace
 from remit.inference.engine import EngineFault, StreamChunk
 
 KEY = "sk-ant-very-secret-0123456789"
@@ -43,7 +43,7 @@ def text(said: str) -> dict[str, Any]:
 
 
 def heard(*events: Any, request: ModelRequest = HELLO) -> tuple[ModelResult, list[StreamChunk]]:
-    answer = MessagesAnswer(request, INFO, Place("tiny", "http://host", KEY))
+    answer = MessagesAnswer(request, INFO, EndpointPlace("tiny", "http://host", KEY))
     chunks = [answer.take(json.dumps(event).encode()) for event in events]
     return answer.result(5), [chunk for chunk in chunks if chunk is not None]
 
@@ -204,7 +204,7 @@ def test_an_event_that_nobody_can_read_gives_the_answer_up_at_an_unknown_cost(ev
 def test_bytes_that_are_no_json_are_counted_and_not_repeated() -> None:
     for event in (b"<secret>", b"[" * 100_000):
         with pytest.raises(EngineFault, match=f"a piece of {len(event)} bytes is no JSON"):
-            MessagesAnswer(HELLO, INFO, Place("tiny", "http://host")).take(event)
+            MessagesAnswer(HELLO, INFO, EndpointPlace("tiny", "http://host")).take(event)
 
 
 def test_what_nobody_knows_is_passed_over() -> None:
@@ -232,7 +232,7 @@ def test_a_failure_that_the_server_announces_is_passed_to_whoever_knows_it() -> 
 
 
 def test_an_answer_is_over_when_the_server_says_so() -> None:
-    answer = MessagesAnswer(HELLO, INFO, Place("tiny", "http://host"))
+    answer = MessagesAnswer(HELLO, INFO, EndpointPlace("tiny", "http://host"))
     assert not answer.is_over
     answer.take(json.dumps(STOP).encode())
     assert answer.is_over
@@ -281,7 +281,7 @@ OFFERING = replace(HELLO, tools=(ToolDefinition("look_up", "", {"type": "object"
 
 def aloud(*events: Any) -> tuple[ModelResult, str]:
     """What is heard of a server whose model writes thoughts and calls into its text."""
-    answer = MessagesAnswer(OFFERING, INFO, Place("tiny", "http://host"), mixed_speech(OFFERING, str))
+    answer = MessagesAnswer(OFFERING, INFO, EndpointPlace("tiny", "http://host"), mixed_speech(OFFERING, str))
     chunks = [answer.take(json.dumps(event).encode()) for event in events]
     return answer.result(5), "".join(chunk.text for chunk in chunks if chunk is not None)
 

@@ -11,7 +11,7 @@ from remit.inference.endpoint.faults import (
     MESSAGES,
     RETRY_AFTER_S_MAX,
     SAID_CHARS_MAX,
-    Place,
+    EndpointPlace,
     fault_of_event,
     fault_of_status,
     retry_after_s,
@@ -19,7 +19,7 @@ from remit.inference.endpoint.faults import (
 from remit.inference.engine import EngineFault
 
 KEY = "sk-ant-very-secret-0123456789"
-PLACE = Place("tiny", "http://host", KEY, MESSAGES)
+PLACE = EndpointPlace("tiny", "http://host", KEY, MESSAGES)
 
 UNAVAILABLE, BROKEN = ErrorCode.INFERENCE_MODEL_UNAVAILABLE, ErrorCode.INFERENCE_ENGINE_ERROR
 EXCEEDED = ErrorCode.INFERENCE_CONTEXT_EXCEEDED

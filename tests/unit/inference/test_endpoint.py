@@ -14,7 +14,7 @@ from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.messages import user_message
 from remit.inference.endpoint import endpoint
 from remit.inference.endpoint.breaker import Breaker
-from remit.inference.endpoint.endpoint import Endpoints, Gate, LimitedEngine
+from remit.inference.endpoint.endpoint import CallLimiter, Endpoints, LimitedEngine
 from remit.inference.endpoint.limits import EndpointLimits
 from remit.inference.engine import EngineFault, StreamHandler
 from remit.inference.scripted.engine import ScriptedEngine
@@ -140,7 +140,7 @@ def test_who_waits_in_line_can_be_cancelled_and_leaves_no_gap() -> None:
 
 def test_nobody_waits_in_line_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        gate = Gate("http://h", wait_s=0.01)
+        gate = CallLimiter("http://h", wait_s=0.01)
         gate.tighten(EndpointLimits(concurrency=1))
         async with gate.passing():
             with pytest.raises(EngineFault) as raised:
@@ -161,7 +161,7 @@ def test_nobody_waits_in_line_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_place_passes_from_one_loop_to_another_and_over_those_that_are_gone() -> None:
-    gate = Gate("http://h")
+    gate = CallLimiter("http://h")
     gate.tighten(EndpointLimits(concurrency=1))
     passed: list[str] = []
 
@@ -194,7 +194,7 @@ def test_a_place_passes_from_one_loop_to_another_and_over_those_that_are_gone() 
 def test_calls_are_spread_over_the_minute() -> None:
     async def scenario() -> None:
         clock = Time()
-        gate = Gate("http://h", clock, clock.wait)
+        gate = CallLimiter("http://h", clock, clock.wait)
         gate.tighten(EndpointLimits(rpm=30))
         began_s = clock.now_s
         for _ in range(4):
@@ -208,7 +208,7 @@ def test_calls_are_spread_over_the_minute() -> None:
 def test_a_second_s_worth_may_pass_at_once_and_no_more_is_saved_up() -> None:
     async def scenario() -> None:
         clock = Time()
-        gate = Gate("http://h", clock, clock.wait)
+        gate = CallLimiter("http://h", clock, clock.wait)
         gate.tighten(EndpointLimits(rpm=180))
         clock.now_s += 3600
         for _ in range(5):
@@ -222,7 +222,7 @@ def test_a_second_s_worth_may_pass_at_once_and_no_more_is_saved_up() -> None:
 def test_who_would_wait_too_long_is_told_when_to_come_back_and_takes_nothing() -> None:
     async def scenario() -> None:
         clock = Time()
-        gate = Gate("http://h", clock, clock.wait, wait_s=5)
+        gate = CallLimiter("http://h", clock, clock.wait, wait_s=5)
         gate.tighten(EndpointLimits(rpm=6))
         async with gate.passing():
             pass
@@ -246,7 +246,7 @@ def test_a_cancelled_wait_gives_its_token_back() -> None:
         async def never(seconds: float) -> None:
             await asyncio.Event().wait()
 
-        gate = Gate("http://h", clock, never)
+        gate = CallLimiter("http://h", clock, never)
         gate.tighten(EndpointLimits(rpm=60))
         async with gate.passing():
             pass
@@ -270,7 +270,7 @@ def test_a_cancelled_wait_gives_its_token_back() -> None:
 def test_of_several_limits_for_one_url_the_strictest_holds() -> None:
     async def scenario() -> None:
         clock = Time()
-        gate = Gate("http://h", clock, clock.wait)
+        gate = CallLimiter("http://h", clock, clock.wait)
         for limits in (
             EndpointLimits(2),
             EndpointLimits(0, 600),
@@ -314,7 +314,7 @@ def test_who_waits_while_the_server_asks_for_quiet_waits_for_that_too() -> None:
             if len(clock.slept) == 1:
                 gate.hold(20)
 
-        gate = Gate("http://h", clock, sleep)
+        gate = CallLimiter("http://h", clock, sleep)
         gate.hold(5)
         async with gate.passing():
             pass
@@ -399,7 +399,7 @@ def test_engines_of_one_url_share_its_gate_and_models_have_breakers_of_their_own
 def test_the_endpoint_that_was_not_asked_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(endpoint, "ENDPOINTS_MAX", 2)
     endpoints = Endpoints(Time())
-    find: Callable[[str, EndpointLimits], Gate | Breaker] = getattr(endpoints, kind)
+    find: Callable[[str, EndpointLimits], CallLimiter | Breaker] = getattr(endpoints, kind)
     a, b = find("a", EndpointLimits()), find("b", EndpointLimits())
     assert find("a", EndpointLimits()) is a
     find("c", EndpointLimits())

@@ -13,7 +13,7 @@ from remit.inference.endpoint.faults import (
     CAUSES_MAX,
     RETRY_AFTER_CHARS_MAX,
     SAID_CHARS_MAX,
-    Place,
+    EndpointPlace,
     fault_of_event,
     fault_of_exception,
     fault_of_status,
@@ -21,7 +21,7 @@ from remit.inference.endpoint.faults import (
 from remit.inference.engine import EngineFault
 
 KEY = "sk-very-secret-0123456789"
-PLACE = Place("tiny", "http://host/v1", KEY)
+PLACE = EndpointPlace("tiny", "http://host/v1", KEY)
 
 UNAVAILABLE, BROKEN = ErrorCode.INFERENCE_MODEL_UNAVAILABLE, ErrorCode.INFERENCE_ENGINE_ERROR
 EXCEEDED = ErrorCode.INFERENCE_CONTEXT_EXCEEDED
@@ -127,7 +127,7 @@ def test_what_a_server_says_is_one_short_line_without_the_key() -> None:
 def test_a_key_is_blotted_out_before_anything_is_cut() -> None:
     for padding in range(SAID_CHARS_MAX - len(KEY), SAID_CHARS_MAX + 1):
         assert "sk-very" not in PLACE.said("." * padding + KEY)
-    assert Place("tiny", "http://host/v1").said("as it is") == "as it is"
+    assert EndpointPlace("tiny", "http://host/v1").said("as it is") == "as it is"
     assert KEY not in repr(PLACE)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.inference.local import gguf
-from remit.inference.local.gguf import LAYERS_MAX, MODEL_FILE_UNREADABLE, Header, read_header
+from remit.inference.local.gguf import LAYERS_MAX, MODEL_FILE_UNREADABLE, ModelHeader, read_header
 from tests.unit.inference.tiny_model import END, START, gguf_bytes, text_bytes, write_tiny_model
 
 NAMED = {"general.architecture": "llama"}
@@ -29,7 +29,7 @@ def written(path: Path, raw: bytes) -> Path:
 
 def test_a_header_says_what_the_model_is(tmp_path: Path) -> None:
     path = write_tiny_model(tmp_path / "tiny.gguf", general__size_label="26K")
-    assert read_header(path) == Header(
+    assert read_header(path) == ModelHeader(
         architecture="llama",
         name="Tiny",
         size_label="26K",

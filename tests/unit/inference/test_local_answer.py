@@ -9,7 +9,7 @@ from remit.core.run.inference import FinishReason, ModelRequest, ModelResult
 from remit.core.run.messages import user_message
 from remit.core.run.usage import TokenUsage
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.local.answer import AnswerLimits, LocalAnswer, fault_of, limits_of
+from remit.inference.local.answer import AnswerLimits, LocalAnswer, answer_limits, server_fault
 
 PROGRESS = {"prompt_progress": {"total": 5, "cache": 0, "processed": 0, "time_ms": 0}}
 OPENING = {"choices": [{"delta": {"role": "assistant", "content": None}, "finish_reason": None}]}
@@ -119,7 +119,7 @@ def test_a_prompt_that_leaves_too_little_room_exceeds_the_context() -> None:
     ],
 )
 def test_an_error_of_the_server_has_a_code(kind: str | None, code: ErrorCode) -> None:
-    fault = fault_of({"code": 400, "message": "so it is", "type": kind})
+    fault = server_fault({"code": 400, "message": "so it is", "type": kind})
     assert fault.code is code
     assert "so it is" in fault.message
 
@@ -133,7 +133,7 @@ def test_an_error_ends_the_call_and_its_words_are_cut() -> None:
 
 
 def test_an_error_without_words_says_so() -> None:
-    assert "it does not say why" in fault_of({}).message
+    assert "it does not say why" in server_fault({}).message
 
 
 @pytest.mark.parametrize(
@@ -178,6 +178,6 @@ def test_what_was_stopped_passes_nothing_on_and_ends_with_the_next_event() -> No
 
 def test_the_limits_of_a_request_know_whether_it_has_a_shape() -> None:
     messages = (user_message("hi"),)
-    assert limits_of(ModelRequest(messages, max_tokens=3), 20) == AnswerLimits(20, 3, is_constrained=False)
-    assert limits_of(ModelRequest(messages, schema={}), 20) == AnswerLimits(20, 0, is_constrained=True)
-    assert limits_of(ModelRequest(messages, grammar="root ::= x"), 20) == AnswerLimits(20, 0, is_constrained=True)
+    assert answer_limits(ModelRequest(messages, max_tokens=3), 20) == AnswerLimits(20, 3, is_constrained=False)
+    assert answer_limits(ModelRequest(messages, schema={}), 20) == AnswerLimits(20, 0, is_constrained=True)
+    assert answer_limits(ModelRequest(messages, grammar="root ::= x"), 20) == AnswerLimits(20, 0, is_constrained=True)

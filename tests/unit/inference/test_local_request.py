@@ -19,9 +19,9 @@ from remit.inference.local.request import (
     TEMPERATURE_DEFAULT,
     TOKENS_DEFAULT,
     TOP_P_DEFAULT,
+    answer_grammar,
     body_of,
-    grammar_of,
-    rendered,
+    rendered_chat,
 )
 
 HELLO = (user_message("hello"),)
@@ -67,17 +67,17 @@ def test_tools_are_ignored_because_whoever_offers_them_gives_a_grammar() -> None
 
 
 def test_a_system_message_stays_the_first() -> None:
-    turns = rendered((system_message("Be brief."), *HELLO))
+    turns = rendered_chat((system_message("Be brief."), *HELLO))
     assert turns == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
 
 
 def test_a_conversation_without_messages_has_only_an_operator_who_says_nothing() -> None:
-    assert rendered(()) == [NOBODY]
+    assert rendered_chat(()) == [NOBODY]
 
 
 def test_calls_are_the_json_they_were_and_results_are_told_by_the_user() -> None:
     calls = (ToolCall("1", "look_up", {"word": "é"}), ToolCall("2", "look_up", {}))
-    turns = rendered(
+    turns = rendered_chat(
         (
             *HELLO,
             assistant_message("Let me see.", calls, "hm"),
@@ -113,7 +113,7 @@ def test_calls_are_the_json_they_were_and_results_are_told_by_the_user() -> None
 def test_a_text_that_would_steer_the_model_is_broken_up(text: str, shown: str) -> None:
     tokens = ("<|im_start|>", "<|im_end|>", "<s>", "<s><s>", "x")
     messages = (system_message(text), user_message(text), tool_message("1", "t", text))
-    contents = [turn["content"] for turn in rendered(messages, tokens)]
+    contents = [turn["content"] for turn in rendered_chat(messages, tokens)]
     assert contents == [shown, shown, f"Result of t: {shown}"]
 
 
@@ -125,7 +125,7 @@ def test_a_grammar_is_passed_on_and_thinking_is_turned_off() -> None:
 
 def test_a_schema_becomes_a_grammar_without_free_whitespace() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "x-guidance": {"whitespace_flexible": True}}
-    first, second = grammar_of(ModelRequest(HELLO, schema=schema)).splitlines()
+    first, second = answer_grammar(ModelRequest(HELLO, schema=schema)).splitlines()
     assert first == "%llguidance {}"
     head, _, text = second.partition("%json ")
     assert head == "start: "
@@ -136,7 +136,7 @@ def test_the_grammar_of_a_schema_is_one_that_the_decoder_takes() -> None:
     import llguidance
 
     schema = {"type": "object", "properties": {"a": {"type": "string", "not": {"const": "x"}}}, "required": ["a"]}
-    grammar = grammar_of(ModelRequest(HELLO, schema=schema)).removeprefix("%llguidance {}\n")
+    grammar = answer_grammar(ModelRequest(HELLO, schema=schema)).removeprefix("%llguidance {}\n")
     is_wrong, messages = llguidance.LLMatcher.validate_grammar_with_warnings(
         llguidance.LLMatcher.grammar_from_lark(grammar)
     )
@@ -144,7 +144,7 @@ def test_the_grammar_of_a_schema_is_one_that_the_decoder_takes() -> None:
 
 
 def test_a_request_without_a_shape_has_no_grammar() -> None:
-    assert grammar_of(ModelRequest(HELLO)) == ""
+    assert answer_grammar(ModelRequest(HELLO)) == ""
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_an_option_that_the_server_would_ignore_is_refused(options: dict[str, An
 def test_thousands_of_steering_texts_cost_little() -> None:
     tokens = [f"<unused{number}>" for number in range(6000)] + ["[@BOS@]"]
     began_s = time.monotonic()
-    [_, turn] = rendered((user_message("<|r " * 200_000 + "<unused5999>[@BOS@]"),), tokens)
+    [_, turn] = rendered_chat((user_message("<|r " * 200_000 + "<unused5999>[@BOS@]"),), tokens)
     assert turn["content"].endswith("<\u200bunused5999>[\u200b@BOS@]")
     # It takes a hundredth of a second; each letter compared with each of them would take half a minute.
     assert time.monotonic() - began_s < 5

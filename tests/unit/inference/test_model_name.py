@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.inference.model_name import model_named, names_of
+from remit.inference.model_name import model_named, model_names
 from remit.inference.specs import EngineSettings, engine_spec, open_engine
 
 KEYS = EngineSettings(openai_api_key="sk-none", anthropic_api_key="sk-none", openai_base_url="https://proxy.example/v1")
@@ -38,7 +38,7 @@ def test_a_model_is_meant_by_every_spelling_of_what_would_run_it(engine: str, sa
     (tmp_path / "sub").mkdir()
     (tmp_path / "s.json").write_text('{"replies": [{"text": "Hi"}]}')
     opened = open_engine(engine, base=tmp_path, settings=KEYS)
-    names = names_of(opened.model_info().name, engine_spec(opened))
+    names = model_names(opened.model_info().name, engine_spec(opened))
     assert model_named(said, base=tmp_path, settings=KEYS) in names
 
 
@@ -47,7 +47,7 @@ def test_a_model_is_meant_by_every_spelling_of_what_would_run_it(engine: str, sa
 )
 def test_another_model_is_not_meant(said: str, tmp_path: Path) -> None:
     opened = open_engine(f"openai:m?url={URL}", base=tmp_path, settings=KEYS)
-    names = names_of(opened.model_info().name, engine_spec(opened))
+    names = model_names(opened.model_info().name, engine_spec(opened))
     assert model_named(said, base=tmp_path, settings=KEYS) not in names
 
 

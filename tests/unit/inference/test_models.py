@@ -13,7 +13,7 @@ from remit.inference.local.models import (
     DEFAULT_NAME,
     KnownModel,
     ModelDescription,
-    Origin,
+    ModelOrigin,
     describe_model,
     find_model,
     known_models,
@@ -41,7 +41,7 @@ def test_models_of_the_folder_are_known_by_their_names(folder: Path) -> None:
     tiny = write_tiny_model(folder / "tiny.gguf")
     (folder / "notes.txt").write_text("not a model")
     (folder / "folder.gguf").mkdir()
-    assert known_models(folder) == (KnownModel("tiny", tiny, tiny.stat().st_size, Origin.FOLDER),)
+    assert known_models(folder) == (KnownModel("tiny", tiny, tiny.stat().st_size, ModelOrigin.FOLDER),)
 
 
 def test_weights_of_the_package_are_found_without_importing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_weights_of_the_package_are_found_without_importing_it(tmp_path: Path, m
     shipped = write_tiny_model(package / "shipped.gguf")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(models, "WEIGHTS_MODULE", "some_weights")
-    assert known_models(None) == (KnownModel("shipped", shipped, shipped.stat().st_size, Origin.PACKAGE),)
+    assert known_models(None) == (KnownModel("shipped", shipped, shipped.stat().st_size, ModelOrigin.PACKAGE),)
     assert "some_weights" not in sys.modules
 
 

@@ -15,7 +15,7 @@ from remit.core.run.usage import TokenUsage
 from remit.inference.answers import streamed_answer
 from remit.inference.answers.speech import Speech, mixed_speech
 from remit.inference.answers.streamed_answer import FIGURE_MAX, OVERHEAD_TOKENS, ServerFailed
-from remit.inference.endpoint.faults import BLOT, SECRET_CHARS_MIN, Place
+from remit.inference.endpoint.faults import BLOT, SECRET_CHARS_MIN, EndpointPlace
 from remit.inference.engine import EngineFault, StreamChunk
 from remit.inference.openai.answer import ChatAnswer, usage_of
 
@@ -24,8 +24,8 @@ REACHES = [FinishReason]
 PLAIN = ModelRequest((user_message("hello"),))
 INFO = ModelInfo("openai:tiny", 1000)
 KEY = "sk-very-secret-0123456789"
-PLACE = Place("tiny", "http://127.0.0.1:1/v1")
-SECRETIVE = Place("tiny", "http://127.0.0.1:1/v1", KEY)
+PLACE = EndpointPlace("tiny", "http://127.0.0.1:1/v1")
+SECRETIVE = EndpointPlace("tiny", "http://127.0.0.1:1/v1", KEY)
 USAGE = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
 USED = TokenUsage(5, 0, 2, 7, 1000, 9)
 
@@ -35,7 +35,7 @@ def delta(value: Any, reason: str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def answer(
-    *events: Any, request: ModelRequest = PLAIN, place: Place = PLACE, speech: Speech | None = None
+    *events: Any, request: ModelRequest = PLAIN, place: EndpointPlace = PLACE, speech: Speech | None = None
 ) -> tuple[ModelResult, list[StreamChunk]]:
     taking = ChatAnswer(request, INFO, place, speech)
     chunks = [taking.take(json.dumps(event).encode()) for event in events]
@@ -166,7 +166,7 @@ def test_a_server_that_repeats_the_key_is_not_quoted_in_the_answer() -> None:
 
 
 def test_a_key_that_is_no_secret_leaves_answers_as_they_are() -> None:
-    place = Place("tiny", "http://127.0.0.1:1/v1", "x" * (SECRET_CHARS_MIN - 1))
+    place = EndpointPlace("tiny", "http://127.0.0.1:1/v1", "x" * (SECRET_CHARS_MIN - 1))
     assert answer(delta({"content": "x" * 99}, "stop"), place=place)[0].content == "x" * 99
 
 

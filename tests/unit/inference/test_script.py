@@ -22,8 +22,8 @@ from remit.inference.scripted.script import (
     SCRIPT_NOT_FOUND,
     SCRIPT_UNREADABLE,
     WHEN_CHARS_MAX,
-    Reply,
     Script,
+    ScriptedReply,
     read_script,
     script_of,
 )
@@ -33,7 +33,7 @@ def script(*replies: Any) -> Script:
     return script_of(replies, context_window=100, price=FREE)
 
 
-def reply(**fields: Any) -> Reply:
+def reply(**fields: Any) -> ScriptedReply:
     return script(fields).replies[0]
 
 
@@ -63,14 +63,14 @@ replies:
   - error: INFERENCE_MODEL_UNAVAILABLE
 """
 REPLIES = (
-    Reply(
+    ScriptedReply(
         reasoning="they ask about an order",
         calls=(ToolCall("a1", "lookup_order", {"order_id": "42", "options": {"deep": [1, [2, [3, {"four": 5}]]]}}),),
         usage=TokenUsage(9, 0, 2),
         said_bytes=71,
     ),
-    Reply(text="It is on its way.", pieces=("It is on", " its way."), delay_ms=5, said_bytes=17),
-    Reply(error=ErrorCode.INFERENCE_MODEL_UNAVAILABLE),
+    ScriptedReply(text="It is on its way.", pieces=("It is on", " its way."), delay_ms=5, said_bytes=17),
+    ScriptedReply(error=ErrorCode.INFERENCE_MODEL_UNAVAILABLE),
 )
 
 
@@ -89,7 +89,7 @@ def test_what_a_file_does_not_say_has_a_default(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text("replies: [{text: hi}]")
     assert read_script(path).info == ModelInfo("scripted:small", 8192, Price(0, 0))
-    assert read_script(path).replies == (Reply(text="hi", pieces=("hi",), said_bytes=2),)
+    assert read_script(path).replies == (ScriptedReply(text="hi", pieces=("hi",), said_bytes=2),)
 
 
 def test_a_price_of_null_is_unknown_and_not_free(tmp_path: Path) -> None:

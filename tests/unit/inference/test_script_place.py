@@ -8,7 +8,7 @@ from remit.core.failure import ErrorCode
 from remit.core.limits.tools import ToolCall
 from remit.core.run.messages import Message, assistant_message, system_message, tool_message, user_message
 from remit.inference.engine import EngineFault
-from remit.inference.scripted.script import FREE, Reply, script_of
+from remit.inference.scripted.script import FREE, ScriptedReply, script_of
 from remit.inference.scripted.script_place import LONG_MESSAGES, REMEMBERED_MAX, WHEN_SEES_CHARS_MAX, Bookmark, Playbook
 
 CALL = {"tool_calls": [{"name": "look", "arguments": {"n": 1}}]}
@@ -29,7 +29,7 @@ def said(book: Playbook, *messages: Message, attempt: int = 1) -> str:
     return word(book.reply_to(messages, attempt)[0])
 
 
-def word(reply: Reply) -> str:
+def word(reply: ScriptedReply) -> str:
     if reply.error is not None:
         return "error"
     return reply.text or f"call {reply.calls[0].arguments['n']}"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from remit.core.limits.tools import ToolCall, ToolDefinition
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import user_message
-from remit.inference.answers.speech import Speech, joined, mixed_speech, plain_speech
+from remit.inference.answers.speech import Speech, joined_pieces, mixed_speech, plain_speech
 from remit.inference.engine import StreamChunk
 
 OFFERING = ModelRequest((user_message("hello"),), (ToolDefinition("look_up", "", {"type": "object"}),))
@@ -60,7 +60,7 @@ def test_calls_that_are_left_to_the_server_are_words() -> None:
     ],
 )
 def test_two_pieces_are_one(first: StreamChunk | None, second: StreamChunk | None, both: StreamChunk | None) -> None:
-    assert joined(first, second) == both
+    assert joined_pieces(first, second) == both
 
 
 @given(st.lists(st.one_of(st.sampled_from(["<think>", "</think>", WRITTEN, "<tool", "\n", "{"]), st.text(max_size=4))))

@@ -18,7 +18,7 @@ from remit.inference.answers.text_calls import (
     PROBE_CHARS,
     SPACES_MAX,
     CallFilter,
-    Written,
+    SplitText,
     WrittenCall,
     begins_a_call,
     call_filter,
@@ -38,10 +38,10 @@ JSON = '{"name": "look_up", "arguments": {"word": "tea"}}'
 SHOWERS = '{"name": "weather", "parameters": {}}'
 
 
-def written(*pieces: str) -> Written:
+def written(*pieces: str) -> SplitText:
     reading = CallFilter(NAMES, (read_marked, read_bare))
     words = [*(reading.take(piece) for piece in pieces), reading.end()]
-    return Written("".join(words), reading.calls)
+    return SplitText("".join(words), reading.calls)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def written(*pieces: str) -> Written:
     ],
 )
 def test_every_notation_is_read_however_the_text_is_cut(text: str, words: str, calls: tuple[WrittenCall, ...]) -> None:
-    assert written(text) == written(*text) == written_in(text, NAMES) == Written(words, calls)
+    assert written(text) == written(*text) == written_in(text, NAMES) == SplitText(words, calls)
 
 
 @pytest.mark.parametrize(
@@ -137,16 +137,16 @@ def test_every_notation_is_read_however_the_text_is_cut(text: str, words: str, c
     ],
 )
 def test_whatever_else_is_said_stays_what_it_is(text: str) -> None:
-    assert written(text) == Written(text)
+    assert written(text) == SplitText(text)
     if len(text) < 1000:
-        assert written(*text) == Written(text)
+        assert written(*text) == SplitText(text)
 
 
 def test_more_calls_than_one_answer_may_propose_are_words() -> None:
     most = f"[TOOL_CALLS][{','.join([JSON] * CALLS_MAX)}]"
     assert len(written(most).calls) == CALLS_MAX
     over = f"[TOOL_CALLS][{','.join([JSON] * (CALLS_MAX + 1))}]"
-    assert written(over) == Written(over)
+    assert written(over) == SplitText(over)
 
 
 def test_words_are_not_held_back_longer_than_they_may_become_calls() -> None:
@@ -249,7 +249,7 @@ def test_calls_come_back_as_they_were_written(names: list[str], data: st.DataObj
         "<|python_tag|>" + "; ".join(texts),
         f"```json\n[{','.join(texts)}]\n```",
     ):
-        assert written(text) == Written("", tuple(calls))
+        assert written(text) == SplitText("", tuple(calls))
 
 
 MEGABYTE = 1_000_000

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.inference.answers.think import SPACES_MAX, Heard, ThinkFilter
+from remit.inference.answers.think import SPACES_MAX, SaidAndThought, ThinkFilter
 
 
-def heard(*pieces: str) -> Heard:
+def heard(*pieces: str) -> SaidAndThought:
     thinking = ThinkFilter()
     told = [*(thinking.take(piece) for piece in pieces), thinking.end()]
-    return Heard("".join(each.text for each in told), "".join(each.thought for each in told))
+    return SaidAndThought("".join(each.text for each in told), "".join(each.thought for each in told))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def heard(*pieces: str) -> Heard:
     ],
 )
 def test_a_thought_at_the_beginning_is_told_from_what_is_said(text: str, said: str, thought: str) -> None:
-    assert heard(text) == heard(*text) == Heard(said, thought)
+    assert heard(text) == heard(*text) == SaidAndThought(said, thought)
 
 
 @given(
@@ -66,12 +66,12 @@ def test_how_a_text_is_cut_changes_nothing(parts: list[str], cuts: list[int]) ->
 
 def test_no_more_is_held_back_than_may_become_a_tag() -> None:
     thinking = ThinkFilter()
-    assert thinking.take("<think>so") == Heard("", "so")
-    assert thinking.take("</") == Heard()
-    assert thinking.take("b>") == Heard("", "</b>")
-    assert thinking.take("</think>") == Heard()
-    assert thinking.take("Hi <th") == Heard("Hi <th")
-    assert thinking.end() == Heard()
+    assert thinking.take("<think>so") == SaidAndThought("", "so")
+    assert thinking.take("</") == SaidAndThought()
+    assert thinking.take("b>") == SaidAndThought("", "</b>")
+    assert thinking.take("</think>") == SaidAndThought()
+    assert thinking.take("Hi <th") == SaidAndThought("Hi <th")
+    assert thinking.end() == SaidAndThought()
 
 
 @pytest.mark.parametrize("part", ["<think>", "<think></think>", "<think>x</think> ", "</think>", "<", " "])

@@ -10,7 +10,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelInfo, ModelRequest
 from remit.core.run.messages import Message, assistant_message, system_message, tool_message, user_message
 from remit.core.run.usage import TokenUsage
-from remit.inference.answers.streamed_answer import OVERHEAD_TOKENS, Generated, counted, prompt_bound
+from remit.inference.answers.streamed_answer import OVERHEAD_TOKENS, Generated, bounded_usage, prompt_bound
 from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate.facts.first_arrival import started
 from tests.unit.kernel.builders import manifest_of
@@ -25,14 +25,18 @@ def test_the_overhead_is_the_one_that_runs_reserve() -> None:
 
 def test_what_was_reported_stands() -> None:
     usage = TokenUsage(5, 1, 2, 8, 1000)
-    assert counted(usage, ASKED, INFO, Generated(99, 99)) is usage
+    assert bounded_usage(usage, ASKED, INFO, Generated(99, 99)) is usage
 
 
 def test_a_figure_that_is_missing_becomes_its_bound() -> None:
     prompt, said = 7 + 5 + OVERHEAD_TOKENS, 4 + OVERHEAD_TOKENS
-    assert counted(TokenUsage(), ASKED, INFO, Generated(3, 4)) == TokenUsage(prompt, 3, said, prompt + 3 + said, 1000)
-    assert counted(TokenUsage(9), ASKED, INFO, Generated(0, 4)) == TokenUsage(9, 0, said, 9 + said, 1000)
-    assert counted(TokenUsage(0, 1, 2), ASKED, INFO, Generated(0, 4)) == TokenUsage(prompt, 1, 2, prompt + 3, 1000)
+    assert bounded_usage(TokenUsage(), ASKED, INFO, Generated(3, 4)) == TokenUsage(
+        prompt, 3, said, prompt + 3 + said, 1000
+    )
+    assert bounded_usage(TokenUsage(9), ASKED, INFO, Generated(0, 4)) == TokenUsage(9, 0, said, 9 + said, 1000)
+    assert bounded_usage(TokenUsage(0, 1, 2), ASKED, INFO, Generated(0, 4)) == TokenUsage(
+        prompt, 1, 2, prompt + 3, 1000
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,12 +51,12 @@ def test_a_figure_that_is_missing_becomes_its_bound() -> None:
     ],
 )
 def test_no_more_output_is_counted_than_was_allowed(generated: Generated, thought: int, said: int) -> None:
-    usage = counted(TokenUsage(), ASKED, INFO, generated)
+    usage = bounded_usage(TokenUsage(), ASKED, INFO, generated)
     assert (usage.reasoning_tokens, usage.output_tokens) == (thought, said)
 
 
 def test_without_a_limit_every_byte_counts_and_every_call_costs_its_overhead() -> None:
-    usage = counted(TokenUsage(), replace(ASKED, max_tokens=0), INFO, Generated(500, 600, calls=2))
+    usage = bounded_usage(TokenUsage(), replace(ASKED, max_tokens=0), INFO, Generated(500, 600, calls=2))
     assert (usage.reasoning_tokens, usage.output_tokens) == (500, 600 + 3 * OVERHEAD_TOKENS)
 
 

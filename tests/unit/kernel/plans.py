@@ -9,7 +9,7 @@ from remit.core.journal.commands import CallCode, StartChild
 from remit.core.journal.turn import Turn
 from remit.core.run.manifest import Manifest
 from remit.core.run.usage import TokenUsage
-from remit.core.work.graph import STANDARD_RULES, Edge, Feed, Graph, Node, NodeKind, NodeOutcome
+from remit.core.work.graph import STANDARD_RULES, Edge, Graph, Node, NodeKind, NodeOutcome, StepInput
 from remit.core.work.values import ValueKind
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
@@ -17,31 +17,37 @@ from tests.unit.kernel.builders import Run, in_line, manifest_of
 
 INNER = chat_graph(tool_rounds_max=2)
 SCHEMA = '{"type":"object"}'
-GIVEN = Feed(kind="text", value="the words of the plan")
+GIVEN = StepInput(kind="text", value="the words of the plan")
 
 
 def code_step(name: str, source: str = "", *, takes: str = "", visits_max: int = 1, timeout_ms: int = 0) -> Node:
     """A step of the user's own code."""
-    feed = Feed(takes, source=source) if source else Feed(takes, kind=GIVEN.kind, value=GIVEN.value)
+    feed = StepInput(takes, source=source) if source else StepInput(takes, kind=GIVEN.kind, value=GIVEN.value)
     return Node(name, NodeKind.DECIDE, code="step:custom", visits_max=visits_max, timeout_ms=timeout_ms, feed=feed)
 
 
 def child_step(name: str, source: str = "", *, visits_max: int = 1, timeout_ms: int = 0) -> Node:
     """A step that a model works on, in a run of its own."""
-    feed = Feed("messages", "text", source=source) if source else Feed("messages", "text", GIVEN.kind, GIVEN.value)
+    feed = (
+        StepInput("messages", "text", source=source)
+        if source
+        else StepInput("messages", "text", GIVEN.kind, GIVEN.value)
+    )
     return Node(name, NodeKind.CHILD, inner=INNER, visits_max=visits_max, timeout_ms=timeout_ms, feed=feed)
 
 
 def validate_step(name: str, source: str, *, visits_max: int = 1) -> Node:
     """A step that looks at what another gave."""
-    return Node(name, NodeKind.VALIDATE, code="step:validate", visits_max=visits_max, feed=Feed("text", source=source))
+    return Node(
+        name, NodeKind.VALIDATE, code="step:validate", visits_max=visits_max, feed=StepInput("text", source=source)
+    )
 
 
 def tool_step(name: str, *, visits_max: int = 1) -> tuple[Node, Node]:
     """A step that calls a tool: what makes the call of its arguments, and the call itself."""
-    arguments = Feed("object", kind="object", value='{"n":1}')
+    arguments = StepInput("object", kind="object", value='{"n":1}')
     entrance = Node(f"{name}:arguments", NodeKind.DECIDE, code="call:look", visits_max=visits_max, feed=arguments)
-    given = Feed(gives="result")
+    given = StepInput(gives="result")
     return entrance, Node(name, NodeKind.TOOL, rules=STANDARD_RULES, visits_max=visits_max, feed=given)
 
 

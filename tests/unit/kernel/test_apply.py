@@ -10,9 +10,9 @@ from remit.core.run.messages import Role
 from remit.core.run.usage import TokenUsage
 from remit.core.work.graph import Node, NodeKind
 from remit.kernel.decide import RULES
-from remit.kernel.fold.apply import HEARD, opened
+from remit.kernel.fold.apply import HEARD, opened_state
 from remit.kernel.state import CONTEXT_FAILED
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import (
     BEGINS_AT_MS,
     MESSAGES_TOKENS,
@@ -31,7 +31,7 @@ def test_only_kinds_of_arrivals_are_heard() -> None:
 
 def test_a_started_run_has_its_caps_its_messages_and_nothing_spent() -> None:
     manifest = manifest_of(budget=Budget(tool_calls=3))
-    state = opened(arrivals.RunStarted(manifest, 11, 22), BEGINS_AT_MS)
+    state = opened_state(arrivals.RunStarted(manifest, 11, 22), BEGINS_AT_MS)
     assert state.spending.caps[Dimension.TOOL_CALLS] == 3
     assert state.used == state.reserved == [0] * len(state.spending.caps)
     assert state.talk.context == list(manifest.request.messages)
@@ -42,7 +42,7 @@ def test_a_started_run_has_its_caps_its_messages_and_nothing_spent() -> None:
 @pytest.mark.parametrize(("from_above", "deadline"), [(0, 600_000), (5_000, 5_000), (900_000, 600_000)])
 def test_the_earlier_of_its_own_deadline_and_the_one_from_above_counts(from_above: int, deadline: int) -> None:
     manifest = with_deadline(manifest_of(), BEGINS_AT_MS + from_above if from_above else 0)
-    assert opened(arrivals.RunStarted(manifest, 0), BEGINS_AT_MS).clock.deadline_at_ms == BEGINS_AT_MS + deadline
+    assert opened_state(arrivals.RunStarted(manifest, 0), BEGINS_AT_MS).clock.deadline_at_ms == BEGINS_AT_MS + deadline
 
 
 def test_folding_the_turns_gives_the_live_state() -> None:
@@ -52,7 +52,7 @@ def test_folding_the_turns_gives_the_live_state() -> None:
     run.approves()
     run.fails("pay")
     run.says("sorry")
-    assert fold(run.journal) == run.state
+    assert fold_journal(run.journal) == run.state
 
 
 def test_an_answer_leaves_its_words_its_proposals_and_its_usage() -> None:

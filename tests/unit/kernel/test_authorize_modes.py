@@ -27,9 +27,9 @@ from remit.kernel.authority.authorize import (
     needs_no_approval,
     passes_filters,
 )
-from remit.kernel.authority.verdict import ALLOWED, Judgement, ask, refuse
+from remit.kernel.authority.verdict import ALLOWED, Judgement, ask_person, refuse
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.simulation.scenarios import PARAMETERS, TOOLS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 
@@ -61,7 +61,7 @@ def test_a_verdict_is_allow_refuse_or_ask() -> None:
     assert ALLOWED.judgement is Judgement.ALLOW
     assert refuse(Refusal.UNSAFE, "why").judgement is Judgement.REFUSE
     assert refuse(ErrorCode.TOOL_NOT_FOUND, "why").code == "TOOL_NOT_FOUND"
-    asked = ask("why", "REPEAT")
+    asked = ask_person("why", "REPEAT")
     assert (asked.judgement, asked.code, asked.reason) == (Judgement.ASK, "REPEAT", "why")
 
 
@@ -260,7 +260,7 @@ def test_what_a_person_would_have_lifted_is_lifted_and_noted_where_nobody_is_ask
     released = [noted.releases for noted in run.all(rulings.CallNoted) if noted.releases]
     assert released == [((int(Dimension.SIDE_EFFECTS), 1),)] * 2
     assert (run.state.spending.caps[Dimension.SIDE_EFFECTS], run.state.spending.left[Dimension.SIDE_EFFECTS]) == (2, 0)
-    assert fold(run.journal) == run.state
+    assert fold_journal(run.journal) == run.state
 
 
 def test_only_checks_of_the_boundary_are_audited() -> None:

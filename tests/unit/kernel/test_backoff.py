@@ -10,7 +10,7 @@ from remit.kernel.budget.backoff import BACKOFF_MS_FIRST, backoff_ms, cooled_at_
 from remit.kernel.results.doubt import LOST
 from remit.kernel.state import Streak
 from remit.kernel.tally import Tally
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import Run, known, manifest_of, wants
 
 
@@ -36,7 +36,7 @@ def test_each_call_after_a_failure_waits_longer_than_the_one_before() -> None:
     assert [(one.command_id, one.attempt, one.code) for one in run.all(RetryPlanned)] == [
         (calls[at].id, at + 2, ErrorCode.TOOL_UNAVAILABLE) for at in range(3)
     ]
-    assert run.state == fold(run.journal)
+    assert run.state == fold_journal(run.journal)
 
 
 def test_the_retries_are_capped_and_the_cap_ends_the_run() -> None:

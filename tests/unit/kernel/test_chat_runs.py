@@ -17,7 +17,7 @@ from remit.core.run.lifecycle import LifecycleState, is_lifecycle_move
 from remit.core.schema.json_schema import Violation
 from remit.core.work.goal import Criterion, Goal, RequiredAction
 from remit.core.work.graph import Node, NodeKind
-from remit.kernel.state import compiled, lifecycle
+from remit.kernel.state import graph_of_run, lifecycle
 from remit.observe.views.execution import error_of, response_of
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from tests.simulation.laws.every_law import keep_the_law
@@ -33,7 +33,7 @@ NO_JSON = (Violation("", "json", "expected value"),)
 
 def stations(run: Run) -> list[LifecycleState]:
     """The stations a run has passed, each once where it stood still."""
-    labels = {node.name: node.lifecycle for node in compiled(run.state).nodes}
+    labels = {node.name: node.lifecycle for node in graph_of_run(run.state).nodes}
     passed = [LifecycleState.INIT, *(labels[name] for name in run.path())]
     return [after for before, after in pairwise([None, *passed]) if before is not after and after is not None]
 

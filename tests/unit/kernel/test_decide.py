@@ -15,9 +15,9 @@ from remit.core.limits.budget import Budget, Dimension
 from remit.core.run.lifecycle import LifecycleState, is_lifecycle_move
 from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.kernel.decide import ANSWERS, ENTRIES, RULES, decide, take_turn
-from remit.kernel.state import RunState, compiled
+from remit.kernel.state import RunState, graph_of_run
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, in_line, manifest_of, wants
 
 REACHES = [ArrivalFault]
@@ -45,7 +45,7 @@ def test_deciding_changes_nothing_in_the_state() -> None:
     run = Run()
     answer = arrivals.ModelAnswered(run.open(CallModel)[0].id, "hello")
     assert take_turn(run.state, answer, run.now_ms) == take_turn(run.state, answer, run.now_ms)
-    assert run.state == fold(run.journal)
+    assert run.state == fold_journal(run.journal)
 
 
 # What is let through.
@@ -175,7 +175,7 @@ def test_an_addendum_that_says_nothing_of_a_call_in_doubt_keeps_nothing() -> Non
         arrivals.ToolOutcomeLost(command.id),
         (rulings.AddendumNoted(command.id),),
     )
-    state = fold([*run.journal, encode_turn(turn)])
+    state = fold_journal([*run.journal, encode_turn(turn)])
     assert (state.end.late, state.commands.doubted) == ({}, {})
 
 
@@ -195,7 +195,8 @@ def test_every_transition_is_a_checkpoint_from_which_the_run_can_be_taken_up() -
     run.returns()
     run.says("done")
     stations = [
-        compiled(run.state).nodes[fold(run.journal[:n]).place.node].name for n in range(1, len(run.journal) + 1)
+        graph_of_run(run.state).nodes[fold_journal(run.journal[:n]).place.node].name
+        for n in range(1, len(run.journal) + 1)
     ]
     assert stations == ["think", "act", "think", "done"]
     assert run.path() == ["prepare", "think", "act", "think", "check", "done"]
@@ -374,7 +375,7 @@ def test_a_success_that_was_not_earned_never_shows_as_complete() -> None:
     run.proposes(wants("pay"))
     run.rejects()
     run.says("paid")
-    nodes = {node.name: node.lifecycle for node in compiled(run.state).nodes}
+    nodes = {node.name: node.lifecycle for node in graph_of_run(run.state).nodes}
     stations = [LifecycleState.INIT, *(nodes[name] for name in run.path())]
     moves = [(before, after) for before, after in pairwise(stations) if before is not after]
     assert all(is_lifecycle_move(before, after) for before, after in moves)

@@ -16,7 +16,7 @@ from remit.core.run.inference import ModelInfo, Price
 from remit.core.run.messages import Message, Role
 from remit.core.run.usage import TokenUsage
 from remit.kernel.budget.exhaustion import EXHAUSTION_INVALID, WAYS_OUT, asked_when_spent, check_exhaustion, policy_of
-from remit.kernel.results.notices import SHORTENED_BYTES_MAX, WRAP_UP, shortened, tokens_bound, whole_bound
+from remit.kernel.results.notices import SHORTENED_BYTES_MAX, WRAP_UP, compressed_notice, tokens_bound, whole_bound
 from tests.simulation.scenarios import MODEL
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 
@@ -118,7 +118,7 @@ def test_under_pressure_earlier_results_are_shown_by_their_digest_and_the_last_t
     digest = sha256(LONG.encode()).hexdigest()
     assert results(run) == [f"(an earlier result of 600 bytes, kept as sha256:{digest})"] * 2 + [LONG] * 2
     assert [type(run.state.talk.context[place]) for place in compressed.messages] == [Message] * 2
-    saved = 2 * (whole_bound(LONG) - tokens_bound(shortened(LONG)))
+    saved = 2 * (whole_bound(LONG) - tokens_bound(compressed_notice(LONG)))
     assert compressed.tokens_saved == saved
     assert run.state.talk.context_tokens == before + 40 + whole_bound(LONG) - saved
     assert (run.state.talk.compressions, run.state.end.ending) == (1, None)
@@ -158,7 +158,7 @@ def test_a_second_compression_takes_the_next_results_and_no_result_twice() -> No
 
 
 def test_nothing_that_was_shortened_is_long_enough_to_be_shortened_again() -> None:
-    longest = shortened(BlobRef(b"\xff" * 32, 10**20))
+    longest = compressed_notice(BlobRef(b"\xff" * 32, 10**20))
     assert len(longest.encode()) <= SHORTENED_BYTES_MAX
 
 

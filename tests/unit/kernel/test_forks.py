@@ -13,7 +13,7 @@ from remit.core.record import replace
 from remit.core.run.manifest import EarlierEffect, Origin
 from remit.kernel.decide import weigh
 from remit.kernel.fold.apply import apply
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.simulation.scenarios import PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 
@@ -46,7 +46,7 @@ def test_a_fork_takes_back_what_was_asked_of_the_model_and_asks_it_anew_with_the
     assert fork.messages()[-1] == "the second page is missing"
     fork.says("Here it is.")
     assert fork.state.end.ending is Ending.SUCCESS
-    assert fork.state == fold(fork.journal)
+    assert fork.state == fold_journal(fork.journal)
 
 
 def test_a_fork_stands_still_by_nobody_s_wish_until_somebody_has_one() -> None:
@@ -59,7 +59,7 @@ def test_a_fork_stands_still_by_nobody_s_wish_until_somebody_has_one() -> None:
     assert fork.fault_of(arrivals.PauseRequested("cy")) is ArrivalFault.ALREADY_PAUSED
     resumed(fork)
     assert (fork.state.place.paused, fork.state.place.paused_by, fork.state.place.is_copy) == (False, "", False)
-    assert fork.state == fold(fork.journal)
+    assert fork.state == fold_journal(fork.journal)
 
 
 def test_what_a_fork_copied_open_is_sent_when_it_goes_on() -> None:
@@ -157,7 +157,7 @@ def test_what_people_were_asked_they_are_asked_again_with_what_the_origin_did_si
     assert asked.packet is not None
     assert asked.packet.reasons[0].startswith("run origin called write with the same arguments")
     assert fork.state.spending.left == run.state.spending.left
-    assert fork.state == fold(fork.journal)
+    assert fork.state == fold_journal(fork.journal)
 
 
 def test_a_question_of_the_model_is_asked_again_and_is_one_call() -> None:
@@ -169,7 +169,7 @@ def test_a_question_of_the_model_is_asked_again_and_is_one_call() -> None:
     fork.tells("Berlin")
     (trace,) = fork.state.calls.made.values()
     assert trace.content == "Berlin"
-    assert fork.state == fold(fork.journal)
+    assert fork.state == fold_journal(fork.journal)
 
 
 def test_what_the_origin_knows_of_a_call_under_way_is_told_with_the_question_about_it() -> None:
@@ -206,7 +206,7 @@ def test_the_child_that_an_origin_waits_with_is_not_the_fork_s() -> None:
     fork.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED))
     assert (was_standing, fork.state.clock.is_standing) == (False, True)
     fork.heard_from_child()
-    assert fork.state == fold(fork.journal)
+    assert fork.state == fold_journal(fork.journal)
 
 
 def test_a_child_of_a_fork_has_waited_for_nobody_before_the_fork_went_on() -> None:

@@ -10,7 +10,7 @@ from remit.core.limits.budget import Budget, Dimension
 from remit.core.record import replace
 from remit.core.run.manifest import EarlierEffect, Origin
 from remit.core.work.goal import Goal, RequiredAction
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 STEPS, CLOCK = int(Dimension.STEPS), int(Dimension.WALL_CLOCK_MS)
@@ -38,7 +38,7 @@ def out_of_time(*, reviews: int = 20) -> Run:
 
 
 def agrees(run: Run) -> None:
-    assert run.state == fold(run.journal)
+    assert run.state == fold_journal(run.journal)
 
 
 @pytest.mark.req("4.29")

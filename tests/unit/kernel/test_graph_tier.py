@@ -9,7 +9,7 @@ from remit.core.limits.profiles import GUARDED, PROFILES, STANDARD
 from remit.core.limits.tier import Tier
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.record import replace
-from remit.core.work.graph import EXITS, STANDARD_RULES, TERMINALS, Edge, Feed, Graph, Node, NodeKind, NodeOutcome
+from remit.core.work.graph import EXITS, STANDARD_RULES, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome, StepInput
 from remit.kernel.authority.graph_tier import DEPTH_BOUNDED, TIER_EXCEEDED, check_tier, tier_of
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from tests.simulation.scenarios import PARAMETERS, hasty_graph, review_graph
@@ -75,7 +75,7 @@ def test_a_tool_node_that_no_run_without_tools_comes_to_makes_no_workflow() -> N
 
 
 def test_a_call_that_is_a_step_of_a_plan_is_nobodys_choice() -> None:
-    step = replace(ACT, feed=Feed("text"))
+    step = replace(ACT, feed=StepInput("text"))
     assert tier_of(in_line(step), ()) is Tier.DETERMINISTIC_WORKFLOW
     assert tier_of(looping(step), CHANGES, FREE) is Tier.CONDITIONAL_GRAPH
 

@@ -15,7 +15,7 @@ from remit.kernel.graph.expressions import (
     GuardRefused,
     GuardType,
     Program,
-    holds,
+    condition_holds,
 )
 from remit.kernel.graph.guards import GUARD_NAMES, GUARD_NAMES_MAX, GUARD_VIEW, parse_guard
 
@@ -48,13 +48,13 @@ def refusal_of(source: str) -> GuardRefused:
     ],
 )
 def test_a_condition_is_judged_by_the_view(source: str, expected: bool) -> None:
-    assert holds(parse_guard(source), VIEW) is expected
+    assert condition_holds(parse_guard(source), VIEW) is expected
 
 
 @pytest.mark.parametrize("name", GUARD_VIEW)
 def test_every_name_of_the_view_can_be_used_with_its_type(name: str) -> None:
     comparison = {GuardType.STRING: f'{name} == "text"', GuardType.INT: f"{name} == 5", GuardType.BOOL: name}
-    assert holds(parse_guard(comparison[GUARD_VIEW[name]]), VIEW) is True
+    assert condition_holds(parse_guard(comparison[GUARD_VIEW[name]]), VIEW) is True
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_every_name_of_the_view_can_be_used_with_its_type(name: str) -> None:
 def test_a_program_knows_every_name_that_stands_in_its_text(source: str, names: tuple[str, ...]) -> None:
     program = parse_guard(source)
     assert program.names == names
-    assert holds(program, {name: VIEW[name] for name in names}) is holds(program, VIEW)
+    assert condition_holds(program, {name: VIEW[name] for name in names}) is condition_holds(program, VIEW)
 
 
 def test_the_view_is_small_and_shows_what_is_left_of_every_dimension() -> None:
@@ -155,7 +155,7 @@ def test_no_text_of_the_library_is_kept() -> None:
     ],
 )
 def test_a_condition_without_a_value_is_neither_true_nor_false(source: str, view: dict[str, object]) -> None:
-    assert holds(parse_guard(source), view) is None
+    assert condition_holds(parse_guard(source), view) is None
 
 
 def test_a_limit_of_the_library_leaves_the_condition_undecided() -> None:
@@ -163,16 +163,16 @@ def test_a_limit_of_the_library_leaves_the_condition_undecided() -> None:
 
     ones = "[" + ",".join(["1"] * 200) + "]"
     program = Program("", cel.NewEnv(variables={}).compile(f"{ones}.all(a, {ones}.all(b, a == b))"), ())
-    assert holds(program, {}) is None
+    assert condition_holds(program, {}) is None
 
 
 def test_an_error_that_does_not_matter_does_not_matter() -> None:
-    assert holds(parse_guard("repaired || visits / 0 == 1"), VIEW) is True
+    assert condition_holds(parse_guard("repaired || visits / 0 == 1"), VIEW) is True
 
 
 def test_the_longest_condition_is_still_read() -> None:
     source = "repaired" + " " * (GUARD_CHARS_MAX - len("repaired"))
-    assert holds(parse_guard(source), VIEW) is True
+    assert condition_holds(parse_guard(source), VIEW) is True
 
 
 def test_the_same_condition_is_compiled_once() -> None:

@@ -10,7 +10,7 @@ from remit.core.limits.budget import Budget, Dimension
 from remit.core.work.goal import Criterion, Goal
 from remit.core.work.graph import Node, NodeKind
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import Run, in_line, manifest_of
 
 KIND = Criterion("kind", judge="Is it kind?")
@@ -55,7 +55,7 @@ def test_an_objection_goes_back_to_the_model_as_a_correction_and_no_other_word_o
     assert run.last(CheckFailed).problems == ("it is curt",)
     assert len(run.state.talk.context) == before + 1
     assert len(run.open(CallModel)) == 1
-    assert run.state == fold(run.journal)
+    assert run.state == fold_journal(run.journal)
 
 
 def test_objections_of_the_last_attempt_fail_the_run_as_a_question_of_meaning() -> None:

@@ -11,13 +11,13 @@ def test_a_bound_is_the_bytes_of_the_text_and_a_fixed_overhead() -> None:
 
 
 def test_a_refusal_names_its_code_and_reason_to_the_call_it_answers() -> None:
-    message = notices.refusal("call_7", "pay", "PERMISSION_DENIED", "not yours")
+    message = notices.refusal_notice("call_7", "pay", "PERMISSION_DENIED", "not yours")
     assert (message.role, message.tool_call_id, message.name) == (Role.TOOL, "call_7", "pay")
     assert message.content == "Not called. PERMISSION_DENIED: not yours"
 
 
 def test_a_failure_is_told_in_the_tools_own_words() -> None:
-    assert notices.failure("call_7", "pay", "TOOL_TIMEOUT", "it hangs").content == "TOOL_TIMEOUT: it hangs"
+    assert notices.failure_notice("call_7", "pay", "TOOL_TIMEOUT", "it hangs").content == "TOOL_TIMEOUT: it hangs"
 
 
 def test_a_correction_lists_every_problem() -> None:
@@ -29,8 +29,8 @@ def test_a_correction_lists_every_problem() -> None:
 @pytest.mark.parametrize(
     ("bound", "text"),
     [
-        (notices.refusal_bound("CODE", "why"), notices.refusal("", "", "CODE", "why").content),
-        (notices.failure_bound("CODE", "why"), notices.failure("", "", "CODE", "why").content),
+        (notices.refusal_bound("CODE", "why"), notices.refusal_notice("", "", "CODE", "why").content),
+        (notices.failure_bound("CODE", "why"), notices.failure_notice("", "", "CODE", "why").content),
         (notices.correction_bound(("one", "two")), notices.correction(("one", "two")).content),
     ],
 )

@@ -12,11 +12,11 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.tools import Effect, ToolChoice, ToolChoiceMode
 from remit.core.record import replace
 from remit.core.schema.json_schema import Violation
-from remit.core.work.graph import Edge, Feed, Node, NodeKind, NodeOutcome
+from remit.core.work.graph import Edge, Node, NodeKind, NodeOutcome, StepInput
 from remit.core.work.values import Output, ValueKind
 from remit.kernel.authority.authorize import IDENTICAL_CALLS_MAX
 from remit.kernel.results import notices
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import QUESTION, manifest_of, wants
 from tests.unit.kernel.plans import (
     GIVEN,
@@ -74,7 +74,7 @@ class TestFeeding:
         assert run.open(CallCode) == []
 
     def test_a_child_is_not_started_on_a_value_it_cannot_work_on(self) -> None:
-        picky = replace(child_step("b", "a"), feed=Feed("object", "text", source="a"))
+        picky = replace(child_step("b", "a"), feed=StepInput("object", "text", source="a"))
         run = started(code_step("a"), picky)
         run.gives("words")
         assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, MISMATCH)
@@ -85,7 +85,7 @@ class TestFeeding:
         assert run.state.end.message == "step a takes candidates and the plan gives it text"
 
     def test_a_step_that_is_fed_nothing_at_all_does_not_run(self) -> None:
-        run = started(replace(code_step("a"), feed=Feed()))
+        run = started(replace(code_step("a"), feed=StepInput()))
         assert (run.state.end.ending, run.state.end.error) == (Ending.IMPOSSIBLE, MISMATCH)
         assert run.state.end.message == "step a takes any kind of value and the plan gives it none"
 
@@ -161,7 +161,7 @@ class TestFinishing:
         run.gives("of a")
         run.raises()
         assert list(run.state.result.outputs) == ["a"]
-        assert run.state == fold(run.journal)
+        assert run.state == fold_journal(run.journal)
 
 
 class TestValidating:
@@ -395,7 +395,7 @@ class TestDoubting:
         run = self.doubted("write")
         run.judges(Happened.YES)
         assert (run.state.end.ending, run.state.result.outputs["act"].text) == (Ending.SUCCESS, notices.HAPPENED)
-        assert run.state == fold(run.journal)
+        assert run.state == fold_journal(run.journal)
 
     def test_a_person_who_says_no_fails_the_step(self) -> None:
         run = self.doubted("write")

@@ -16,7 +16,7 @@ from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.messages import user_message
 from remit.kernel.authority.authorize import authorize
-from remit.kernel.authority.policy import ANY_TOOL, may_decide, may_write, needs_a_person, rates_of
+from remit.kernel.authority.policy import ANY_TOOL, may_write, model_may_decide, needs_a_person, rates_of
 from remit.kernel.authority.verdict import ALLOWED
 from tests.simulation.scenarios import LEASE, PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
@@ -48,11 +48,11 @@ def refusals(run: Run) -> list[str]:
     ],
 )
 def test_a_call_takes_the_rights_it_needs_and_no_other(tool: ToolDefinition, rights: set[DecisionRight]) -> None:
-    assert may_decide(tool, manifest_of()) is ALLOWED
-    assert may_decide(tool, manifest_of(boundary=Boundary(decisions=tuple(rights)))) is ALLOWED
+    assert model_may_decide(tool, manifest_of()) is ALLOWED
+    assert model_may_decide(tool, manifest_of(boundary=Boundary(decisions=tuple(rights)))) is ALLOWED
     for missing in DecisionRight:
         granted = tuple(right for right in DecisionRight if right is not missing)
-        verdict = may_decide(tool, manifest_of(boundary=Boundary("few", decisions=granted)))
+        verdict = model_may_decide(tool, manifest_of(boundary=Boundary("few", decisions=granted)))
         if missing in rights:
             reason = f"{tool.name} takes the right to {missing}, which boundary few does not grant"
             assert (verdict.code, verdict.reason) == (Refusal.PERMISSION_DENIED, reason)

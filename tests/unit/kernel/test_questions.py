@@ -6,7 +6,7 @@ from remit.core.journal.commands import AskHuman, AskPurpose, SetTimer, TimerPur
 from remit.core.journal.rulings import Answer
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Dimension
-from remit.kernel.people.questions import REVIEW, ask, settle_question
+from remit.kernel.people.questions import REVIEW, open_question, settle_question
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, manifest_of, wants
 
 REACHES = [Answer]
@@ -14,7 +14,7 @@ REACHES = [Answer]
 
 def test_a_question_sets_the_timer_that_takes_silence_for_a_no() -> None:
     tally = Run(manifest_of(boundary=Boundary(approval_wait_ms_max=5_000))).tally()
-    ask(tally, AskPurpose.QUESTION, Ending.MISSING_INFO, question="Where?")
+    open_question(tally, AskPurpose.QUESTION, Ending.MISSING_INFO, question="Where?")
     question, timer = tally.decisions
     assert isinstance(question, AskHuman)
     assert isinstance(timer, SetTimer)
@@ -24,7 +24,7 @@ def test_a_question_sets_the_timer_that_takes_silence_for_a_no() -> None:
 
 def test_a_question_stops_the_clock_and_reserves_one_review() -> None:
     tally = Run().tally()
-    ask(tally, AskPurpose.QUESTION, Ending.MISSING_INFO)
+    open_question(tally, AskPurpose.QUESTION, Ending.MISSING_INFO)
     assert tally.is_standing
     assert tally.left[Dimension.HUMAN_REVIEWS] == tally.state.spending.left[Dimension.HUMAN_REVIEWS] - 1
     assert ((int(Dimension.HUMAN_REVIEWS), 1),) == REVIEW

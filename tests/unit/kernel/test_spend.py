@@ -1,24 +1,30 @@
 """Spending: the worst case is reserved, what it cost is settled, and no cap is overshot."""
 
+from typing import Any
+
 import pytest
 
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.commands import CallModel
+from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tools import Effect, ToolDefinition
+from remit.core.record import replace
 from remit.core.run.inference import ModelInfo, Price
 from remit.core.run.usage import TokenUsage
 from remit.core.work.graph import Node, NodeKind
 from remit.kernel.budget.spend import (
     at_least,
-    exhausted,
+    end_exhausted,
     iterations_exhausted,
     lacking,
     model_charges,
     tool_charges,
     usage_charges,
 )
+from remit.kernel.state import pinned
 from tests.unit.kernel.builders import MESSAGES_TOKENS, OFFER_TOKENS, Run, in_line, manifest_of
 
 PRICED = ModelInfo("priced", price=Price(1_000_000, 3_000_000))
@@ -147,8 +153,24 @@ def test_a_run_stops_when_a_dimension_it_needs_cannot_be_reserved(budget: Budget
     assert run.all(CallModel) == []
 
 
-def test_a_model_without_a_known_price_is_never_called() -> None:
+def test_a_model_without_a_price_is_asked_where_nobody_caps_money_and_its_tokens_are_charged() -> None:
     run = Run(manifest_of(model=ModelInfo("unknown")))
+    assert [dimension for dimension, _ in run.last(CallModel).reserved] == [0, 1]
+    assert pinned(run.state).notes[0].startswith("the price of model 'unknown' is unknown")
+    usage = TokenUsage(prompt_tokens=1, output_tokens=3)
+    assert usage_charges(ModelInfo("unknown"), usage, run.last(CallModel)) == ((0, 1), (1, 3))
+
+
+@pytest.mark.parametrize(
+    "caps",
+    [
+        {"budget": Budget(inference_cost_microusd=5)},
+        {"boundary": Boundary("mine", budget=Budget(inference_cost_microusd=5))},
+        {"boundary": replace(STANDARD, budget=Budget(inference_cost_microusd=5))},
+    ],
+)
+def test_a_model_without_a_known_price_is_never_called_where_somebody_caps_money(caps: dict[str, Any]) -> None:
+    run = Run(manifest_of(model=ModelInfo("unknown"), **caps))
     assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
     assert "the price of model unknown is unknown" in run.state.end.message
 
@@ -156,7 +178,7 @@ def test_a_model_without_a_known_price_is_never_called() -> None:
 def test_exhaustion_names_the_dimension_what_is_spent_and_the_cap() -> None:
     tally = Run(manifest_of(budget=Budget(tool_calls=2))).tally()
     tally.left[CALLS] -= 1
-    assert exhausted(tally, Dimension.TOOL_CALLS, 5) == "exhausted"
+    assert end_exhausted(tally, Dimension.TOOL_CALLS, 5) == "exhausted"
     assert tally.message == "tool_calls: 1 spent or reserved and 5 wanted exceed tool_calls_max=2"
 
 

@@ -10,12 +10,12 @@ from remit.core.schema.json_schema import Violation
 from remit.core.work.graph import Node, NodeKind
 from remit.kernel.state import (
     RunState,
-    beneath,
-    compiled,
+    graph_of_run,
     inquiries,
     is_safe_to_repeat,
     lifecycle,
     loop_state,
+    loop_state_under,
     pinned,
     questions,
     standing_at,
@@ -29,7 +29,7 @@ def test_a_run_that_has_not_started_has_no_manifest_and_no_graph() -> None:
     with pytest.raises(AssertionError, match="pins the manifest"):
         pinned(RunState())
     with pytest.raises(AssertionError, match="pins the graph"):
-        compiled(RunState())
+        graph_of_run(RunState())
 
 
 @pytest.mark.req("0.15")
@@ -50,7 +50,7 @@ def test_a_run_that_stands_nowhere_yet_is_in_init() -> None:
 )
 def test_a_run_shows_the_labels_of_the_node_it_stands_at(node: str, station: LifecycleState, state: LoopState) -> None:
     run = Run()
-    run.state.place.node = compiled(run.state).index[node]
+    run.state.place.node = graph_of_run(run.state).index[node]
     assert (lifecycle(run.state), loop_state(run.state), standing_at(run.state).name) == (station, state, node)
 
 
@@ -79,7 +79,7 @@ def test_an_ended_run_shows_the_labels_of_its_ending(
 def test_a_pause_lies_over_the_state_beneath() -> None:
     run = Run()
     run.take(arrivals.PauseRequested("ada"))
-    assert (loop_state(run.state), beneath(run.state)) == (LoopState.PAUSED, LoopState.EXECUTING)
+    assert (loop_state(run.state), loop_state_under(run.state)) == (LoopState.PAUSED, LoopState.EXECUTING)
     assert lifecycle(run.state) is LifecycleState.EXECUTE
 
 
@@ -87,7 +87,7 @@ def test_a_pause_lies_over_the_state_beneath() -> None:
 def test_a_run_that_waits_for_a_decision_awaits_approval() -> None:
     run = Run()
     run.proposes(wants("write"))
-    assert (loop_state(run.state), beneath(run.state)) == (LoopState.AWAITING_APPROVAL, LoopState.EXECUTING)
+    assert (loop_state(run.state), loop_state_under(run.state)) == (LoopState.AWAITING_APPROVAL, LoopState.EXECUTING)
 
 
 @pytest.mark.req("3.5")

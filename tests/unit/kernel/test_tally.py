@@ -16,7 +16,7 @@ from remit.core.journal.commands import (
 )
 from remit.core.journal.rulings import FeedbackTaken
 from remit.core.limits.budget import Dimension
-from remit.kernel.budget.spend import settle
+from remit.kernel.budget.spend import settle_command
 from remit.kernel.tally import blocks
 from tests.unit.kernel.builders import Run, wants
 
@@ -67,7 +67,7 @@ def test_an_order_promises_what_it_reserves_and_a_settlement_gives_it_back() -> 
     blocking, left = tally.blocking, tally.left[Dimension.TOOL_CALLS]
     tally.order(CODE)
     assert (left - tally.left[Dimension.TOOL_CALLS], tally.blocking) == (2, blocking + 1)
-    assert settle(tally, CODE, ()) is None
+    assert settle_command(tally, CODE, ()) is None
     assert (tally.left[Dimension.TOOL_CALLS], tally.blocking) == (left, blocking)
 
 

@@ -11,10 +11,10 @@ from remit.core.limits.budget import Budget, Dimension
 from remit.core.record import replace
 from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.core.work.graph import NodeOutcome
-from remit.kernel.results.votes import answers_of, in_order
+from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.state import ChildTrace
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import manifest_of
 from tests.unit.kernel.plans import SCHEMA, PlanRun, vote_of
 
@@ -46,7 +46,7 @@ class TestCounting:
             "b",
             666_667,
         )
-        assert run.state == fold(run.journal)
+        assert run.state == fold_journal(run.journal)
 
     def test_a_replica_that_failed_has_no_vote_and_does_not_fail_the_others(self) -> None:
         run = PlanRun(vote_of())
@@ -88,7 +88,7 @@ class TestCounting:
         for place in (2, 1, 0):
             run.answers("abc"[place], place=place)
         assert [child.command_id for child in run.state.children.ended] == ids[::-1]
-        assert [child.text for child in answers_of(run.state.children.ended)] == ["a", "b", "c"]
+        assert [child.text for child in voting_answers(run.state.children.ended)] == ["a", "b", "c"]
         run.elects(0, 1, 333_333)
         assert (run.state.result.answer, run.last(VoteCounted).winner) == ("a", ids[0])
 

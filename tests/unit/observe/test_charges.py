@@ -24,7 +24,7 @@ from remit.core.run.manifest import Origin
 from remit.core.run.usage import TokenUsage
 from remit.observe.cost.charges import Expense, RunCost, own_amounts, run_cost, totalled
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
-from remit.observe.reading import read
+from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -170,7 +170,9 @@ def test_what_a_child_worked_after_it_had_waited_costs_the_time_of_its_parent() 
     before = run_cost(run.turns).used[Dimension.WALL_CLOCK_MS]
     run.take(ChildEnded(started.id, Ending.SUCCESS, "done", stood_ms=60_000), after_ms=75_000)
     assert run_cost(run.turns).used[Dimension.WALL_CLOCK_MS] == before + 15_000
-    (clock,) = [spent.used for spent in explain(run.state, read(run.turns)).spent if spent.dimension == "wall_clock_ms"]
+    (clock,) = [
+        spent.used for spent in explain(run.state, reading_of(run.turns)).spent if spent.dimension == "wall_clock_ms"
+    ]
     assert clock == before + 15_000
 
 

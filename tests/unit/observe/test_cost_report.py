@@ -5,7 +5,7 @@ import pytest
 from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.arrivals import ChildEnded
 from remit.core.journal.commands import StartChild
-from remit.core.journal.storage import Listing, RunEntry
+from remit.core.journal.storage import RunEntry, RunListing
 from remit.core.limits.budget import Dimension
 from remit.core.record import replace
 from remit.core.run.lineage import derived_id
@@ -26,7 +26,7 @@ from tests.unit.kernel.builders import QUESTION, Run, manifest_of, wants
 
 
 def entry(run_id: str, parent_id: str = "", ending: str = "", at_ms: int = 0) -> RunEntry:
-    return RunEntry(run_id, Listing(at_ms, parent_id=parent_id), 1, ending)
+    return RunEntry(run_id, RunListing(at_ms, parent_id=parent_id), 1, ending)
 
 
 def ids(trees: list[list[RunEntry]]) -> list[list[str]]:

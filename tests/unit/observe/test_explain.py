@@ -14,7 +14,7 @@ from remit.core.run.manifest import Manifest
 from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.reading import read
+from remit.observe.reading import reading_of
 from remit.observe.views.explain import Explanation, Spent, explain
 from remit.observe.views.sentence import NAMED_MAX, PATH_NODES_MAX, sentence
 from remit.orchestrate.facts.first_arrival import started
@@ -26,7 +26,7 @@ from tests.simulation.scenarios import TOOLS, scenario
 
 
 def explained(run: SimulatedRun) -> Explanation:
-    return explain(run.state, read(run.turns))
+    return explain(run.state, reading_of(run.turns))
 
 
 def played(model: Model, reply: Reply = Reply.APPROVE, **changes: Any) -> SimulatedRun:
@@ -96,7 +96,7 @@ def test_a_run_whose_child_waits_for_a_person_names_the_child() -> None:
             turns.append(take_turn(state, ChildSuspended(children[0], Ending.CONFIRM_REQUIRED), turn.at_ms))
             apply(state, turns[-1], b"head")
             break
-    explanation = explain(state, read(turns))
+    explanation = explain(state, reading_of(turns))
     assert explanation.standing.status == "waiting"
     assert explanation.standing.children[0] in sentence(explanation)
 
@@ -106,7 +106,7 @@ def test_a_cancelled_run_says_who_cancelled_it() -> None:
     state, turns = folded_to_the_question(run)
     turns.append(take_turn(state, CancelRequested("ada", "\x1b[2Jenough"), state.at_ms + 10))
     apply(state, turns[-1], b"head")
-    explanation = explain(state, read(turns))
+    explanation = explain(state, reading_of(turns))
     assert (explanation.standing.code, explanation.standing.by) == ("USER_CANCEL", "ada")
     assert "cancelled by ada" in sentence(explanation)
     assert sentence(explanation).isprintable()
@@ -128,7 +128,7 @@ def test_a_run_that_has_only_begun_is_under_way() -> None:
     state = RunState()
     turn = take_turn(state, started(demo_manifest(), []), 5)
     apply(state, turn, b"head")
-    assert sentence(explain(state, read([turn]))).endswith("and has not ended: it is under way at think.")
+    assert sentence(explain(state, reading_of([turn]))).endswith("and has not ended: it is under way at think.")
 
 
 def test_a_paused_run_says_where_it_stands() -> None:
@@ -182,12 +182,12 @@ def test_a_call_that_is_under_way_or_in_doubt_is_shown_as_such() -> None:
         turns.append(turn)
         if state.calls.made:
             break
-    assert "called refund once [1 under way]" in sentence(explain(state, read(turns)))
+    assert "called refund once [1 under way]" in sentence(explain(state, reading_of(turns)))
     timeout = ToolFailed(next(iter(state.calls.made)), ErrorCode.TOOL_TIMEOUT)
     turns.append(take_turn(state, timeout, state.at_ms))
     apply(state, turns[-1], b"head")
-    assert "called refund once [1 outcome unknown]" in sentence(explain(state, read(turns)))
-    assert explain(state, read(turns)).calls[0].in_doubt == 1
+    assert "called refund once [1 outcome unknown]" in sentence(explain(state, reading_of(turns)))
+    assert explain(state, reading_of(turns)).calls[0].in_doubt == 1
 
 
 def test_a_read_that_the_ending_cut_off_is_shown_with_an_unknown_outcome() -> None:
@@ -200,7 +200,7 @@ def test_a_read_that_the_ending_cut_off_is_shown_with_an_unknown_outcome() -> No
             break
     turns.append(take_turn(state, CancelRequested("ada"), state.at_ms))
     apply(state, turns[-1], b"head")
-    assert "called lookup_order once [1 outcome unknown]" in sentence(explain(state, read(turns)))
+    assert "called lookup_order once [1 outcome unknown]" in sentence(explain(state, reading_of(turns)))
 
 
 def test_a_sentence_counts_what_it_does_not_name() -> None:
@@ -230,7 +230,7 @@ def folded_to_the_question(run: SimulatedRun) -> tuple[RunState, list[Turn]]:
 
 def up_to_the_question(run: SimulatedRun) -> Explanation:
     state, turns = folded_to_the_question(run)
-    return explain(state, read(turns))
+    return explain(state, reading_of(turns))
 
 
 def runs_of(seed: int) -> list[SimulatedRun]:

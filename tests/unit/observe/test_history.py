@@ -6,7 +6,7 @@ from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import NO_HASH, hash_turn
 from remit.core.journal.turn import Turn
 from remit.core.record import BlobRef
-from remit.observe.history import JOURNAL_CHAIN_BROKEN, fold, linked, read_history, references, states
+from remit.observe.history import JOURNAL_CHAIN_BROKEN, fold, linked_turns, read_history, references, states
 from remit.testing import runs
 from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.observe.sealed import simulated
@@ -31,14 +31,14 @@ def test_each_turn_comes_with_the_state_after_it() -> None:
 
 
 def test_turns_that_follow_one_already_read_are_linked_to_it() -> None:
-    steps = linked("demo", DEMO.journal[3:], after=2, head=hash_turn(DEMO.journal[2]))
+    steps = linked_turns("demo", DEMO.journal[3:], after=2, head=hash_turn(DEMO.journal[2]))
     assert [step.turn.seq for step in steps] == [3, 4, 5, 6]
 
 
 def test_a_run_nobody_started_has_no_history() -> None:
     history = read_history("none", [])
     assert (history.turns, history.head) == ((), NO_HASH)
-    assert fold(history) == runs.fold([])
+    assert fold(history) == runs.fold_journal([])
 
 
 @pytest.mark.parametrize("order", [(0, 2), (1, 0), (0, 0), (1,)])

@@ -29,14 +29,14 @@ from remit.observe.cost.like_runs import (
     Need,
     Stopped,
     course_of,
+    early_stop,
     foresight_of,
     likeness_of,
     needs_of,
     shortfall_in,
-    stopped_by,
 )
 from remit.observe.history import History, read_history, states
-from remit.observe.reading import read
+from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from remit.observe.views.sentence import said_needs, said_stopped, sentence
 from remit.orchestrate.patterns.chat_graph import chat_graph
@@ -254,7 +254,7 @@ def test_an_open_run_says_what_it_still_needs() -> None:
     assert needs_of(state) == (Need("output_tokens", 4, 90), Need("tool_calls", 0, 3))
     told = "4 to 90 output_tokens and 0 to 3 tool_calls more, as runs like it did"
     assert said_needs(needs_of(state)) == told
-    assert f", needs {told}, and has not ended" in sentence(explain(state, read(())))
+    assert f", needs {told}, and has not ended" in sentence(explain(state, reading_of(())))
     state.counts.iterations = 1
     assert needs_of(state) == ()
 
@@ -276,17 +276,17 @@ def test_a_run_that_was_stopped_early_says_of_what_and_what_that_saved() -> None
     turn = TWO_LOOKS.turns[-1]
     ruling = StoppedEarly(CALLS, 1, 2, ((OUTPUT, 812), (CALLS, 1)))
     turns = (*TWO_LOOKS.turns[:-1], replace(turn, decisions=(ruling, *turn.decisions)))
-    stopped = stopped_by(read(turns).stopped)
+    stopped = early_stop(reading_of(turns).stopped)
     assert stopped == Stopped("tool_calls", 1, 2, (("output_tokens", 812), ("tool_calls", 1)))
     told = "1 tool_calls were left and at least 2 needed, which saved at most 812 output_tokens and 1 tool_calls"
     assert said_stopped(stopped) == told
-    assert f", was stopped early, since {told}, and ended as" in sentence(explain(TWO_LOOKS.state, read(turns)))
+    assert f", was stopped early, since {told}, and ended as" in sentence(explain(TWO_LOOKS.state, reading_of(turns)))
     assert said_stopped(replace(stopped, saved=())) == "1 tool_calls were left and at least 2 needed"
 
 
 def test_a_run_that_was_not_stopped_early_says_nothing_of_it() -> None:
-    assert stopped_by(read(TWO_LOOKS.turns).stopped) is None
-    explained = explain(TWO_LOOKS.state, read(TWO_LOOKS.turns))
+    assert early_stop(reading_of(TWO_LOOKS.turns).stopped) is None
+    explained = explain(TWO_LOOKS.state, reading_of(TWO_LOOKS.turns))
     assert (explained.stopped, explained.needs) == (None, ())
 
 

@@ -70,7 +70,7 @@ from remit.core.work.plan import Step as PlanStep
 from remit.core.work.values import ValueKind
 from remit.kernel.state import label_of, loop_state, pinned
 from remit.observe.reading import Reading
-from remit.observe.steps import Step, StepKind
+from remit.observe.steps import PerformedStep, StepKind
 from remit.observe.views.outline import Outline, loop_states, outline, steps_in
 from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -95,7 +95,7 @@ def told(*turns: tuple[int, Arrival, tuple[Decision, ...]]) -> Outline:
     return outline(run_of(*turns))
 
 
-def only_step(*turns: tuple[int, Arrival, tuple[Decision, ...]]) -> Step:
+def only_step(*turns: tuple[int, Arrival, tuple[Decision, ...]]) -> PerformedStep:
     (step,) = steps_in(told(*turns))
     return step
 
@@ -148,7 +148,7 @@ def test_a_time_that_was_reported_counts_more_than_the_clock_between_turns() -> 
     assert next(step for step in steps_in(steps) if step.kind is StepKind.MODEL).duration_ms == 9
 
 
-def only_call(at_ms: int, arrival: Arrival, *decisions: Decision) -> Step:
+def only_call(at_ms: int, arrival: Arrival, *decisions: Decision) -> PerformedStep:
     """What a call has become after an arrival."""
     steps = steps_in(told(CALLED, (at_ms, arrival, decisions)))
     return next(step for step in steps if step.kind is StepKind.TOOL)

@@ -16,13 +16,13 @@ from remit.core.run.approval import Approval, What
 from remit.core.run.signals import Signal, UserSignal
 from remit.observe.people.packets import (
     QUESTION_SETTLED,
+    asked_version,
     changes,
     group_of,
     grouped,
     is_named,
     origins_of,
     too_late,
-    version_of,
 )
 from tests.unit.kernel.builders import Run, wants
 from tests.unit.orchestrate.house import approval, calls, in_memory, keep, request, scripted, signal
@@ -43,11 +43,11 @@ def test_calls_of_one_group_are_one_packet_where_the_first_of_them_stands() -> N
 
 def test_the_version_of_a_packet_covers_every_call_in_it() -> None:
     one, other = held("1.2", "1.2", "a"), held("1.4", "1.2", "b")
-    assert version_of([one]) == "a"
-    together = version_of([one, other])
+    assert asked_version([one]) == "a"
+    together = asked_version([one, other])
     assert len(together) == 64
-    assert version_of([one, held("1.4", "1.2", "c")]) != together
-    assert version_of([held("1.2", "1.2", "b"), held("1.4", "1.2", "a")]) != together
+    assert asked_version([one, held("1.4", "1.2", "c")]) != together
+    assert asked_version([held("1.2", "1.2", "b"), held("1.4", "1.2", "a")]) != together
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from remit.core.journal.rulings import VoteCounted
 from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, schema_text
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
 from remit.observe.places import percent, places_of, vote_words
-from remit.observe.reading import read
+from remit.observe.reading import reading_of
 from remit.observe.steps import CUT_OFF, FAILED, LOST, UNDER_WAY
 from remit.observe.views.explain import explain
 from remit.observe.views.plans_and_votes import (
@@ -104,13 +104,13 @@ def test_a_mismatch_is_told_as_one() -> None:
 def test_a_plan_that_stops_in_the_middle_says_what_is_under_way_sent_back_and_cut_off() -> None:
     steps = (Step("answer", "infer", input="x"), Step("judge", "validate", retries=1))
     run = Run(manifest_of(graph=plan_graph(ExecutionPlan(steps), PlanPolicy(), handlers(["x"], says_good))))
-    told = steps_told(read(run.turns))
+    told = steps_told(reading_of(run.turns))
     assert [(step.status, step.begun) for step in told] == [(UNDER_WAY, 1), (NOT_BEGUN, 0)]
     assert "finished no step (answer is under way and judge was not begun)" in sentence(
-        explain(run.state, read(run.turns))
+        explain(run.state, reading_of(run.turns))
     )
     run.take(CancelRequested("ada"))
-    assert [step.status for step in steps_told(read(run.turns))] == [CUT_OFF, NOT_BEGUN]
+    assert [step.status for step in steps_told(reading_of(run.turns))] == [CUT_OFF, NOT_BEGUN]
 
 
 def test_a_step_that_sent_back_and_waits_for_the_new_answer_is_not_finished() -> None:
@@ -126,9 +126,9 @@ def test_a_step_that_sent_back_and_waits_for_the_new_answer_is_not_finished() ->
 
 def test_a_run_that_is_no_plan_has_no_steps_and_one_without_a_ballot_no_vote() -> None:
     run = Run()
-    assert steps_told(read(run.turns)) == ()
-    assert vote_told(read(run.turns)) is None
-    assert children_told(read(run.turns)) == ()
+    assert steps_told(reading_of(run.turns)) == ()
+    assert vote_told(reading_of(run.turns)) is None
+    assert children_told(reading_of(run.turns)) == ()
 
 
 # Votes.
@@ -172,13 +172,13 @@ def test_a_vote_that_ended_early_says_how_many_were_asked() -> None:
 def test_a_replica_that_was_lost_has_no_vote_and_no_code() -> None:
     run = Run(manifest_of(graph=redundant_graph(schema_text(SCHEMA), "", Redundancy())))
     (child,) = run.open(StartChild)
-    assert vote_told(read(run.turns)) == vote_told(read(run.turns[:1]))
+    assert vote_told(reading_of(run.turns)) == vote_told(reading_of(run.turns[:1]))
     run.take(ChildLost(child.id))
-    vote = vote_told(read(run.turns))
+    vote = vote_told(reading_of(run.turns))
     assert vote is not None
     assert vote.replicas[0] == ReplicaTold(1, child.run_id, LOST)
     assert "asked 2 of 3 replicas (replica 1 was lost) and counted no winner" in sentence(
-        explain(run.state, read(run.turns))
+        explain(run.state, reading_of(run.turns))
     )
 
 

@@ -8,7 +8,7 @@ from remit.core.journal.commands import AskHuman, AskPurpose
 from remit.core.journal.rulings import RunEnded
 from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.limits.boundary import Boundary
-from remit.core.limits.escalation import QUEUES, Escalation, Severity, Trigger, escalation_of
+from remit.core.limits.escalation import QUEUES, Escalation, Gravity, Trigger, escalation_of
 from remit.core.limits.queue import QueueLimits
 from remit.core.record import BlobRef, replace
 from remit.core.run.approval import What
@@ -21,14 +21,14 @@ from remit.observe.people.queue_items import (
     escalation_asked,
     item_ended,
     items_asked,
-    overview,
+    queue_overview,
 )
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
-REACHES = [What, Severity]
+REACHES = [What, Gravity]
 
 
-def item(name: str, severity: Severity = Severity.LOW, since_ms: int = 0, queue: str = "user") -> QueueItem:
+def item(name: str, severity: Gravity = Gravity.LOW, since_ms: int = 0, queue: str = "user") -> QueueItem:
     """An item that waits."""
     row = escalation_of(Trigger.MISSING_INPUT)
     return QueueItem(name, name, queue, What.QUESTION, severity, row.trigger, row.route, since_ms, "?")
@@ -45,7 +45,7 @@ def test_a_held_call_is_an_item_of_the_queue_that_may_allow_it() -> None:
     run.proposes(wants("write", 7))
     (found,) = items_asked(run.state, run.turns)
     assert (found.id, found.run_id, found.queue) == ("run/1.2", "run", "operator")
-    assert (found.what, found.severity, found.trigger) == (What.APPROVAL, Severity.HIGH, Trigger.HIGH_IMPACT_MUTATION)
+    assert (found.what, found.severity, found.trigger) == (What.APPROVAL, Gravity.HIGH, Trigger.HIGH_IMPACT_MUTATION)
     assert found.summary == 'write {"n":7}'
     assert found.since_ms == run.turns[1].at_ms
     assert found.expires_at_ms == run.question().expires_at_ms
@@ -61,7 +61,7 @@ def test_calls_that_were_held_together_name_the_first_of_them() -> None:
 def test_a_question_of_a_graph_goes_to_the_user() -> None:
     run = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Which\x1b[2J city?"))))
     (found,) = items_asked(run.state, run.turns)
-    assert (found.queue, found.what, found.severity) == ("user", What.QUESTION, Severity.LOW)
+    assert (found.queue, found.what, found.severity) == ("user", What.QUESTION, Gravity.LOW)
     assert found.summary == "Which\\x1b[2J city?"
 
 
@@ -137,10 +137,10 @@ def test_a_boundary_may_name_other_queues() -> None:
 
 def test_what_is_overdue_stands_first_then_what_is_graver_then_what_is_older() -> None:
     items = [
-        item("new", Severity.HIGH, 90),
-        item("old", Severity.LOW, 10),
-        item("grave", Severity.HIGH, 50),
-        item("late", Severity.MODERATE, 10, "review"),
+        item("new", Gravity.HIGH, 90),
+        item("old", Gravity.LOW, 10),
+        item("grave", Gravity.HIGH, 50),
+        item("late", Gravity.MODERATE, 10, "review"),
     ]
     shown = aged(items, [QueueLimits("review", age_ms_max=80), QueueLimits("user")], 100)
     assert [one.id for one in shown] == ["late", "grave", "new", "old"]
@@ -154,8 +154,8 @@ def test_an_item_from_a_clock_that_is_ahead_has_no_age() -> None:
 
 def test_every_queue_of_the_table_is_shown_and_those_that_hold_something_or_are_limited() -> None:
     limits = [QueueLimits("desk", load_max=1, age_ms_max=10), QueueLimits("user", load_max=3)]
-    items = aged([item("a", Severity.HIGH, 0, "desk"), item("b", Severity.LOW, 80, "far"), item("c")], limits, 100)
-    shown = {queue.name: queue for queue in overview(items, limits)}
+    items = aged([item("a", Gravity.HIGH, 0, "desk"), item("b", Gravity.LOW, 80, "far"), item("c")], limits, 100)
+    shown = {queue.name: queue for queue in queue_overview(items, limits)}
     assert set(shown) == {*QUEUES, "desk", "far"}
     desk = shown["desk"]
     assert (desk.items, desk.high, desk.oldest_ms, desk.overdue, desk.overdue_high) == (1, 1, 100, 1, 1)
@@ -166,11 +166,11 @@ def test_every_queue_of_the_table_is_shown_and_those_that_hold_something_or_are_
 
 def test_a_full_queue_holds_the_gravest_and_then_the_oldest_and_the_rest_waits_outside() -> None:
     items = [
-        item("low", Severity.LOW, 1),
-        item("old", Severity.MODERATE, 2),
-        item("new", Severity.MODERATE, 3),
-        item("grave", Severity.HIGH, 9),
-        item("far", Severity.LOW, 0, "sre"),
+        item("low", Gravity.LOW, 1),
+        item("old", Gravity.MODERATE, 2),
+        item("new", Gravity.MODERATE, 3),
+        item("grave", Gravity.HIGH, 9),
+        item("far", Gravity.LOW, 0, "sre"),
     ]
     for load_max, outside in ((0, []), (1, ["old", "new", "low"]), (2, ["new", "low"]), (3, ["low"]), (4, [])):
         shown = aged(items, [QueueLimits("user", load_max=load_max)], 10)
@@ -178,18 +178,18 @@ def test_a_full_queue_holds_the_gravest_and_then_the_oldest_and_the_rest_waits_o
 
 
 def test_calls_held_together_enter_together_and_an_ending_is_always_inside() -> None:
-    both = [replace(item(name, Severity.LOW, 5), group="a") for name in ("a", "b")]
-    ended = replace(item("z", Severity.LOW, 9), what=What.ENDING)
-    shown = aged([*both, ended, item("c", Severity.LOW, 6)], [QueueLimits("user", load_max=2)], 10)
+    both = [replace(item(name, Gravity.LOW, 5), group="a") for name in ("a", "b")]
+    ended = replace(item("z", Gravity.LOW, 9), what=What.ENDING)
+    shown = aged([*both, ended, item("c", Gravity.LOW, 6)], [QueueLimits("user", load_max=2)], 10)
     assert [one.id for one in shown if one.is_outside] == ["c"]
 
 
 @pytest.mark.req("4.46")
 def test_what_lies_too_long_gets_graver_until_it_is_let_in() -> None:
-    items = [item("old", Severity.LOW, 0), item("new", Severity.MODERATE, 95)]
+    items = [item("old", Gravity.LOW, 0), item("new", Gravity.MODERATE, 95)]
     limits = [QueueLimits("user", load_max=1, age_ms_max=40)]
     (before,) = [one for one in aged(items, limits, 39) if one.id == "old"]
-    assert (before.severity, before.is_overdue, before.is_outside) == (Severity.LOW, False, True)
-    for now_ms, severity in ((41, Severity.MODERATE), (81, Severity.HIGH), (900, Severity.HIGH)):
+    assert (before.severity, before.is_overdue, before.is_outside) == (Gravity.LOW, False, True)
+    for now_ms, severity in ((41, Gravity.MODERATE), (81, Gravity.HIGH), (900, Gravity.HIGH)):
         (old,) = [one for one in aged(items, limits, now_ms) if one.id == "old"]
         assert (old.severity, old.is_overdue, old.is_outside) == (severity, True, False)

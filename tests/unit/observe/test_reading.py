@@ -4,12 +4,12 @@ import msgspec
 
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.arrivals import ModelFailed, PauseRequested, ResumeRequested, ToolReturned
-from remit.core.journal.codec import decode_turn, plain
+from remit.core.journal.codec import decode_turn, plain_value
 from remit.core.journal.rulings import ApprovalCounted, ChildHeld, CommandSettled, OutcomeDoubted, RetryPlanned
 from remit.core.journal.turn import Decision, Turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.reading import UNREAD, Fact, FactKind, Reading, read
+from remit.observe.reading import UNREAD, Fact, FactKind, Reading, reading_of
 from remit.observe.steps import StepKind
 from scripts.make_golden import GOLDEN, read_journal
 from tests.simulation.play import demo_manifest, demo_world
@@ -42,11 +42,11 @@ def test_a_run_is_drawn_from_facts_alone() -> None:
 
 def test_a_fact_is_plain_data_that_can_be_sent_elsewhere() -> None:
     for fact in told(DEMO.turns):
-        assert msgspec.json.decode(msgspec.json.encode(plain(fact)))["kind"] == fact.kind.value
+        assert msgspec.json.decode(msgspec.json.encode(plain_value(fact)))["kind"] == fact.kind.value
 
 
 def test_a_step_says_what_was_asked_answered_reserved_and_charged_where_and_how_far_it_got() -> None:
-    (looked,) = [step for step in read(DEMO.turns).steps.values() if step.kind is StepKind.TOOL and not step.by]
+    (looked,) = [step for step in reading_of(DEMO.turns).steps.values() if step.kind is StepKind.TOOL and not step.by]
     assert (looked.tool, looked.node, looked.rung, looked.status) == ("lookup_order", "act", "committed", "committed")
     assert looked.asked == '{"order_id":"42"}'
     assert looked.answered == looked.content
@@ -96,6 +96,6 @@ def test_an_outcome_whose_order_was_not_read_is_of_the_kind_that_it_says() -> No
 
 
 def test_of_a_run_that_was_read_from_its_start_only_what_it_ordered_is_a_step() -> None:
-    reading = read(DEMO.turns[:1])
+    reading = reading_of(DEMO.turns[:1])
     assert reading.take(Turn(1, 0, b"", 3, ToolReturned("9.9", "x", b""))) == []
     assert [fact.kind for fact in reading.take(Turn(2, 0, b"", 3, ResumeRequested("ann")))] == [FactKind.NOTED]

@@ -22,7 +22,7 @@ from remit.core.work.graph import Graph, schema_text
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.reading import read
+from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from remit.observe.watcher import Meter, metered
 from remit.orchestrate.patterns.plan_graph import plan_graph
@@ -54,7 +54,7 @@ def test_a_run_is_measured_after_every_turn() -> None:
 def test_what_is_used_in_the_end_is_what_an_explanation_says() -> None:
     last = {spent.dimension: spent.used for spent in meters()[-1].spent}
     assert tuple(last) == FIELDS
-    said = {spent.dimension: spent.used for spent in explain(RUN.state, read(RUN.turns)).spent}
+    said = {spent.dimension: spent.used for spent in explain(RUN.state, reading_of(RUN.turns)).spent}
     assert {name: used for name, used in last.items() if used} == said
 
 

@@ -11,7 +11,7 @@ from remit.core.failure import ErrorCode
 from remit.core.journal import arrivals, commands
 from remit.core.journal.codec import read_json
 from remit.core.journal.commands import CallModel, CallTool, Command
-from remit.core.journal.storage import Barrier, Listing, Place, Stretch, Warrant
+from remit.core.journal.storage import Barrier, Place, RunListing, Stretch, Warrant
 from remit.core.limits.tools import ToolResult
 from remit.core.record import JsonObject
 from remit.orchestrate.executors.reports import ModelSaid, Report, ToolBroke, ToolSaid
@@ -74,7 +74,7 @@ class WatchedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:

@@ -11,7 +11,7 @@ from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import InvariantBroken, RequestRejected
-from remit.core.journal.storage import Barrier, Listing
+from remit.core.journal.storage import Barrier, RunListing
 from remit.core.journal.turn import KERNEL_VERSION
 from remit.core.run.halt import HALTED
 from remit.core.run.lineage import lifted
@@ -27,7 +27,7 @@ async def store_of(*runs: tuple[str, str]) -> MemoryStore:
     store = MemoryStore()
     for run_id, parent_id in runs:
         await store.journal.append(
-            run_id, b"", after=-1, listing=Listing(0, parent_id=parent_id, lineage=_lineage(parent_id))
+            run_id, b"", after=-1, listing=RunListing(0, parent_id=parent_id, lineage=_lineage(parent_id))
         )
     return store
 
@@ -96,7 +96,7 @@ def test_children_are_listed_only_on_request() -> None:
 def test_what_other_runs_ask_is_not_asked_by_this_one() -> None:
     async def asked() -> int:
         store = await store_of(("abc", ""))
-        await store.journal.append("waits", b"", after=-1, listing=Listing(0), barrier=Barrier(waiting_for="REVIEW"))
+        await store.journal.append("waits", b"", after=-1, listing=RunListing(0), barrier=Barrier(waiting_for="REVIEW"))
         return len(await Archive(store).approvals("abc"))
 
     assert play(asked()) == 0
@@ -121,7 +121,7 @@ def test_a_run_that_was_deleted_is_told_from_one_that_somebody_took_out_of_the_s
     async def fill() -> None:
         store = EmbeddedStore.open(tmp_path)
         for run_id in ("deleted", "taken", "kept"):
-            await journal_of(store).append(run_id, b"turn", after=-1, barrier=Barrier("SUCCESS"), listing=Listing(0))
+            await journal_of(store).append(run_id, b"turn", after=-1, barrier=Barrier("SUCCESS"), listing=RunListing(0))
         await store.retention.delete("deleted")
         await store.close()
 
@@ -181,7 +181,7 @@ def test_a_run_of_an_earlier_version_may_be_listed_under_the_code_of_its_first_q
 def test_a_run_that_is_listed_and_has_no_turn_is_missing(tmp_path: Path) -> None:
     async def look() -> None:
         store = EmbeddedStore.open(tmp_path)
-        await store.journal.append("run", b"turn", after=-1, listing=Listing(0))
+        await store.journal.append("run", b"turn", after=-1, listing=RunListing(0))
         with closing(sqlite3.connect(tmp_path / DATABASE)) as connection, connection:
             connection.execute("DELETE FROM turns")
         entry = await store.catalogue.entry("run")

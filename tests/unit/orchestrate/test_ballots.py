@@ -4,7 +4,7 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import DEPTH_MAX
-from remit.orchestrate.patterns.ballots import CANDIDATES_MAX, VOTING_INVALID, groups_of, is_beyond_reach, keys_of
+from remit.orchestrate.patterns.ballots import CANDIDATES_MAX, VOTING_INVALID, equal_groups, is_beyond_reach, keys_of
 
 # Beyond what a double holds exactly: the two differ by one.
 ACCOUNT, NEIGHBOUR = 9007199254740993, 9007199254740992
@@ -75,8 +75,8 @@ def test_too_many_candidates_are_refused_with_the_limit() -> None:
 
 
 def test_groups_stand_in_the_order_in_which_they_were_seen() -> None:
-    assert groups_of(["b", "a", "b", "c", "a"]) == [[0, 2], [1, 4], [3]]
-    assert groups_of([]) == []
+    assert equal_groups(["b", "a", "b", "c", "a"]) == [[0, 2], [1, 4], [3]]
+    assert equal_groups([]) == []
 
 
 @pytest.mark.parametrize(

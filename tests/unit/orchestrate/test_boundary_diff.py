@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.limits.authority import Authority, Inference, PlanSource, Reach
+from remit.core.limits.authority import Authority, Inference, OptionReach, PlanSource
 from remit.core.limits.boundary import (
     Boundary,
     BoundaryMode,
@@ -18,7 +18,7 @@ from remit.core.limits.boundary import (
     Then,
     Unverified,
 )
-from remit.core.limits.boundary_reports import Difference
+from remit.core.limits.boundary_views import Difference
 from remit.core.limits.budget import FIELDS, Budget
 from remit.core.limits.profiles import KNOWN, STANDARD
 from remit.core.limits.tool_policy import StateWrite
@@ -27,7 +27,7 @@ from remit.core.limits.trust import Reads
 from remit.core.record import replace
 from remit.core.work.goal import TaskClass
 from remit.orchestrate.boundaries.boundary_diff import differences
-from remit.orchestrate.boundaries.boundary_shape import SHAPE, Key
+from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
 
 GATE = replace(STANDARD, authority=Authority())
 HELD, WIDER = Condition("c", "changes", Then.STOP), Condition("c", "changes", Then.ASK)
@@ -91,7 +91,7 @@ def test_a_boundary_does_not_differ_from_itself(boundary: Boundary) -> None:
         ),
         (STANDARD, {"authority": Authority()}, "authority", "off -> on"),
         (GATE, {"authority": Authority(infer_fields=Inference.IDENTITY)}, "authority.infer_fields", "off -> identity"),
-        (GATE, {"authority": Authority(closed_set=Reach.ALL)}, "authority.closed_set", "off -> all"),
+        (GATE, {"authority": Authority(closed_set=OptionReach.ALL)}, "authority.closed_set", "off -> all"),
         (GATE, {"authority": Authority(tripwire=False)}, "authority.tripwire", "true -> false"),
         (GATE, {"authority": Authority(plan=PlanSource.OFF)}, "authority.plan", "words -> off"),
         (replace(STANDARD, conditions=(HELD,)), {"conditions": ()}, "conditions", "- c"),
@@ -195,13 +195,17 @@ def test_every_key_of_a_file_is_compared() -> None:
         demands=Demanding.ENFORCE,
     )
     keys = {one.key for one in differences(STANDARD, other)}
-    files = {name if isinstance(entry, Key) else f"{name}.{key}" for name, entry in SHAPE.items() for key in _of(entry)}
+    files = {
+        name if isinstance(entry, BoundaryKey) else f"{name}.{key}"
+        for name, entry in SHAPE.items()
+        for key in _of(entry)
+    }
     twins = {"budget.wall_clock", "budget.inference_cost_usd"}
     assert keys == files - twins
 
 
-def _of(entry: Key | Mapping[str, Key]) -> Iterable[str]:
-    return ("",) if isinstance(entry, Key) else entry
+def _of(entry: BoundaryKey | Mapping[str, BoundaryKey]) -> Iterable[str]:
+    return ("",) if isinstance(entry, BoundaryKey) else entry
 
 
 def test_rules_for_tasks_are_compared_by_their_names() -> None:

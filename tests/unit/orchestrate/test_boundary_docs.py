@@ -16,7 +16,7 @@ from remit.core.limits.tool_policy import StateWrite
 from remit.kernel.authority.conditions import CONDITION_NAMES
 from remit.kernel.authority.intake import INTAKE_NAMES
 from remit.orchestrate.boundaries.boundary_file import parse_boundary, read_boundary
-from remit.orchestrate.boundaries.boundary_shape import SHAPE, Key
+from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
 from remit.orchestrate.boundaries.boundary_values import said_cap
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -82,7 +82,7 @@ def cap_rows() -> Iterator[Sequence[str]]:
 def keys() -> list[str]:
     found: list[str] = []
     for name, entry in SHAPE.items():
-        found += [name] if isinstance(entry, Key) else [f"{name}.{key}" for key in entry]
+        found += [name] if isinstance(entry, BoundaryKey) else [f"{name}.{key}" for key in entry]
     return found
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from remit.core.durations import said_duration
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
-from remit.core.limits.authority import Authority, Inference, PlanSource, Reach
+from remit.core.limits.authority import Authority, Inference, OptionReach, PlanSource
 from remit.core.limits.boundary import (
     CONDITIONS_MAX,
     TIER_MAX,
@@ -377,9 +377,9 @@ _CONDITIONS = st.builds(
 _AUTHORITIES = st.builds(
     Authority,
     st.sampled_from(Inference),
-    st.sampled_from(Reach),
-    st.sampled_from(Reach),
-    st.sampled_from(Reach),
+    st.sampled_from(OptionReach),
+    st.sampled_from(OptionReach),
+    st.sampled_from(OptionReach),
     st.booleans(),
     st.sampled_from(PlanSource),
 )

@@ -7,7 +7,7 @@ import pytest
 from remit.core.journal.arrivals import Provenance
 from remit.core.limits.authority import Stakes
 from remit.core.limits.boundary import Boundary, BoundaryMode, DecisionRight, Rate, boundary_version
-from remit.core.limits.boundary_reports import Stance, ToolReport
+from remit.core.limits.boundary_views import Stance, ToolReport
 from remit.core.limits.budget import FIELDS, Budget
 from remit.core.limits.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, GUARDED, INCIDENT_SRE, KNOWN, STANDARD
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
@@ -16,7 +16,7 @@ from remit.core.record import replace
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.verdict import Judgement
 from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
-from remit.orchestrate.boundaries.boundary_report import checked, described
+from remit.orchestrate.boundaries.boundary_report import checked, described_boundary
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -165,7 +165,7 @@ def test_tools_that_a_boundary_names_and_that_are_not_there_are_told() -> None:
 
 
 def test_a_boundary_is_told_by_its_dimensions() -> None:
-    shown = described(INCIDENT_SRE)
+    shown = described_boundary(INCIDENT_SRE)
     said = {(line.dimension, line.key): line.says for line in shown.lines}
     assert list(dict.fromkeys(line.dimension for line in shown.lines)) == [
         "observations",
@@ -194,10 +194,10 @@ def test_figures_that_nothing_charges_are_named_when_a_boundary_is_checked() -> 
 
 
 def test_what_is_not_limited_and_what_is_spent_is_told_in_words() -> None:
-    said = {line.key: line.says for line in described(replace(STANDARD, stops_early=False)).lines}
+    said = {line.key: line.says for line in described_boundary(replace(STANDARD, stops_early=False)).lines}
     assert (said["writes"], said["rights"], said["rates"]) == ("all", "all", "none")
     assert said["authority"] == "off: only reads that may leave are traced, and every change asks"
     assert (said["stops_early"], said["on_silence"]) == ("no", "nobody else is asked")
-    spent = {line.key: line.says for line in described(KNOWN["research_assistant"]).lines}
+    spent = {line.key: line.says for line in described_boundary(KNOWN["research_assistant"]).lines}
     assert spent["output_tokens"] == "30,000 tokens, then wrap_up"
     assert spent["paid_lookup"].startswith("asks a person when ")

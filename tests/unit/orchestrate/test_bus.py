@@ -14,10 +14,10 @@ from remit.backend.memory.small_ports import MemoryBell
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.codec import encode_record
-from remit.core.journal.storage import START, Listing, StoreUnusable, Topic
+from remit.core.journal.storage import START, RunListing, StoreUnusable, Topic
 from remit.core.journal.turn import Turn
 from remit.core.run.recovery import Recovery
-from remit.core.run.run_events import CURSOR_INVALID, EventKind, Piece, RunEvent, Subject, Whose
+from remit.core.run.run_events import CURSOR_INVALID, EventKind, Piece, RunBelonging, RunEvent, Subject
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState
 from remit.orchestrate.bus import bus as bus_module
@@ -246,7 +246,7 @@ def test_a_slow_subscriber_reads_the_store_and_holds_up_nobody(monkeypatch: pyte
 def test_a_turn_that_cannot_be_read_is_left_out_of_what_many_runs_tell(caplog: pytest.LogCaptureFixture) -> None:
     async def scene() -> None:
         async with in_memory() as (bus, written):
-            await written.store.journal.append("broken", b"no turn", START, listing=Listing(1))
+            await written.store.journal.append("broken", b"no turn", START, listing=RunListing(1))
             await written.turn("a")
             async with bus.subscribe(Subject(), -1) as ear:
                 assert places(await take(ear, 1)) == [("a", 0)]
@@ -457,7 +457,7 @@ def test_of_an_answer_elsewhere_of_which_a_piece_was_lost_nothing_more_is_told_u
     async def scene() -> None:
         async with in_memory() as (bus, written), bus.subscribe(Subject("a"), -1, chunks=True) as ear:
             await come_true(lambda: written.store.bell.is_heard(Topic.CHUNKS))
-            whose = Whose("a")
+            whose = RunBelonging("a")
 
             def ring(number: int, text: str, *, is_restart: bool = False) -> None:
                 piece = Piece(whose, -1, number, text, is_restart=is_restart)
@@ -488,7 +488,7 @@ def test_of_only_so_many_runs_it_is_remembered_whose_they_are(monkeypatch: pytes
             async with bus.subscribe(Subject(), -1) as ear:
                 for run_id in ("a", "b", "a"):
                     await written.turn(run_id, bus)
-                    assert pieces.is_next(Piece(Whose(run_id), 0, 0))
+                    assert pieces.is_next(Piece(RunBelonging(run_id), 0, 0))
                 assert places(await take(ear, 3)) == [("a", 0), ("b", 0), ("a", 1)]
             assert (len(bus._known), len(pieces._next)) == (1, 1)
 

@@ -38,17 +38,17 @@ from remit.orchestrate.exchange.call_shape import (
     ShapeBreach,
     Shaped,
     Unfit,
-    applied,
     began_at,
     is_checked,
     is_plain,
     occasion_of,
-    read,
+    read_answer,
     read_cut,
     shaped,
+    shaped_request,
     strictly,
 )
-from remit.orchestrate.exchange.conversation import rendered
+from remit.orchestrate.exchange.conversation import rendered_entry
 from remit.orchestrate.executors.errands import Occasion
 from remit.rerank.router import Scored
 from tests.unit.inference.tiny_model import write_tiny_model
@@ -315,7 +315,7 @@ CALLING = Shaped(ModelRequest((), max_tokens=9), (LOOK,), hearing=Hearing.NOTHIN
 
 
 def test_the_text_of_a_call_becomes_a_call() -> None:
-    found = read(CALLING, result(call_text("look", '{"n":1}')), 3)
+    found = read_answer(CALLING, result(call_text("look", '{"n":1}')), 3)
     assert isinstance(found, ModelResult)
     assert (found.content, found.finish_reason) == ("", FinishReason.TOOL)
     assert found.tool_calls == (ToolCall("call-4", "look", {"n": 1}),)
@@ -323,29 +323,29 @@ def test_the_text_of_a_call_becomes_a_call() -> None:
 
 
 def test_a_call_that_was_cut_says_where() -> None:
-    found = read(CALLING, result('{"tool":"look","arg', 9), 3)
+    found = read_answer(CALLING, result('{"tool":"look","arg', 9), 3)
     assert isinstance(found, Unfit)
     assert found.code is ErrorCode.CONSTRAINT_JSON_INVALID
     assert "cut at max_tokens=9" in found.problem
 
 
 def test_words_count_as_an_answer_only_where_they_were_allowed() -> None:
-    assert read(CALLING, result("noon"), 3) == Unfit(
+    assert read_answer(CALLING, result("noon"), 3) == Unfit(
         ErrorCode.CONSTRAINT_JSON_INVALID, "the model was to call a tool and answered in words"
     )
     either = Shaped(ModelRequest(()), (LOOK,), hearing=Hearing.WORDS)
-    assert read(either, result("noon"), 3) == result("noon")
+    assert read_answer(either, result("noon"), 3) == result("noon")
 
 
 def test_a_call_in_a_notation_of_the_models_own_is_a_call_where_words_were_allowed() -> None:
     either = Shaped(ModelRequest(()), (LOOK,), hearing=Hearing.WORDS)
     written = '<tool_call>{"name": "look", "arguments": {"n": 1}}</tool_call>'
-    found = read(either, result(written * 2), 3)
+    found = read_answer(either, result(written * 2), 3)
     assert isinstance(found, ModelResult)
     assert (found.content, found.finish_reason) == ("", FinishReason.TOOL)
     assert found.tool_calls == (ToolCall("call-4-1", "look", {"n": 1}), ToolCall("call-4-2", "look", {"n": 1}))
     for words in (f"Then:\n{written}", written.replace("look", "erase")):
-        assert read(either, result(words), 3) == result(words)
+        assert read_answer(either, result(words), 3) == result(words)
 
 
 # What a provider that demands strict mode gets, and what its answer comes to.
@@ -380,14 +380,14 @@ def test_a_schema_is_made_strict_for_a_provider_that_demands_it() -> None:
     assert shape.request.schema is not None
     assert shape.request.schema["required"] == ["name", "age"]
     assert not shape.is_plain
-    assert read(shape, result('{"name":"Ann","age":null}'), 0) == result('{"name":"Ann"}')
+    assert read_answer(shape, result('{"name":"Ann","age":null}'), 0) == result('{"name":"Ann"}')
     # What needs no change is left to the letter.
-    assert read(shape, result('{ "name": "Ann", "age": 3 }'), 0) == result('{ "name": "Ann", "age": 3 }')
+    assert read_answer(shape, result('{ "name": "Ann", "age": 3 }'), 0) == result('{ "name": "Ann", "age": 3 }')
 
 
 @pytest.mark.parametrize("text", ["no", '{"name": "An', "[" * 100_000, "[1]", "null"])
 def test_an_answer_that_has_not_the_strict_shape_is_left_to_validation(text: str) -> None:
-    assert read(strictly(ASKED, Strict()), result(text), 0) == result(text)
+    assert read_answer(strictly(ASKED, Strict()), result(text), 0) == result(text)
 
 
 @pytest.mark.parametrize(
@@ -408,20 +408,20 @@ def test_a_schema_stays_as_it_is_where_strict_mode_is_not_demanded_or_cannot_say
 
 def test_an_answer_that_breaks_its_grammar_is_no_answer() -> None:
     shape = Shaped(ModelRequest((), max_tokens=2), grammar='root ::= "yes" | "no"')
-    assert read(shape, result("yes"), 0) == result("yes")
-    broken = read(shape, result("maybe", 2), 0)
+    assert read_answer(shape, result("yes"), 0) == result("yes")
+    broken = read_answer(shape, result("maybe", 2), 0)
     assert isinstance(broken, ShapeBreach)
     problem = "the answer breaks its grammar: 'm' at character 0 may not follow ''"
     assert (broken.violation, broken.result) == (Violation("", GRAMMAR, problem), result("maybe", 2))
     assert broken.code is ErrorCode.CONSTRAINT_GRAMMAR_REJECTED
-    cut = read(shape, result("ye", 2), 0)
+    cut = read_answer(shape, result("ye", 2), 0)
     assert isinstance(cut, ShapeBreach)
     assert "it ends before the grammar does; it was cut at max_tokens=2" in cut.violation.message
 
 
 def test_an_answer_of_which_nobody_knows_whether_it_fits_is_neither_used_nor_called_wrong() -> None:
     shape = Shaped(ModelRequest(()), grammar="root ::= .*")
-    unknown = read(shape, result("a" * (TEXT_CHARS_MAX + 1)), 0)
+    unknown = read_answer(shape, result("a" * (TEXT_CHARS_MAX + 1)), 0)
     assert isinstance(unknown, Unfit)
     assert "it is unknown whether the answer keeps its grammar" in unknown.problem
 
@@ -464,8 +464,8 @@ def test_an_answer_is_checked_next_where_every_way_leads_to_a_check(edges: tuple
 def test_calls_of_an_engines_own_and_silence_are_left_alone() -> None:
     shape = Shaped(ModelRequest(()), grammar='root ::= "yes"')
     proposing = result("let me see", tool_calls=(ToolCall("1", "look"),))
-    assert read(shape, proposing, 0) == proposing
-    assert read(shape, result(""), 0) == result("")
+    assert read_answer(shape, proposing, 0) == proposing
+    assert read_answer(shape, result(""), 0) == result("")
 
 
 # What a node asks.
@@ -477,7 +477,7 @@ def asking(ask: Ask | None) -> Graph:
 
 
 def asked(ask: Ask | None, request: ModelRequest = REQUEST) -> ModelRequest:
-    changed, found = applied(request, Run(manifest_of(graph=asking(ask))).state)
+    changed, found = shaped_request(request, Run(manifest_of(graph=asking(ask))).state)
     assert found == ask
     return changed
 
@@ -490,13 +490,13 @@ def test_last_words_are_asked_for_without_any_tool_to_call() -> None:
     boundary = Boundary(exhaustion=(("output_tokens", Exhaustion.WRAP_UP),), budget=Budget(output_tokens=1000))
     run = Run(manifest_of(boundary=boundary))
     demanding = replace(REQUEST, tools=(declared("look"),), tool_choice=ToolChoice(ToolChoiceMode.REQUIRED))
-    assert applied(demanding, run.state)[0].tools == demanding.tools
+    assert shaped_request(demanding, run.state)[0].tools == demanding.tools
     call = run.open(CallModel)[0]
     usage = TokenUsage(prompt_tokens=8, output_tokens=call.max_tokens)
     run.take(ModelAnswered(call.id, calls=(wants("look"),), usage=usage, tokens_bound=40))
     run.returns()
     assert run.state.talk.is_wrapping
-    changed, _ = applied(demanding, run.state)
+    changed, _ = shaped_request(demanding, run.state)
     assert (changed.tools, changed.tool_choice) == ((), ToolChoice())
 
 
@@ -539,10 +539,10 @@ def test_a_model_sees_what_its_node_shows(sees: Sees) -> None:
     for n in (1, 2):
         run.proposes(wants("look", n, call_id=f"c{n}"))
         run.returns()
-    whole = tuple(rendered(entry) for entry in run.state.talk.context)
+    whole = tuple(rendered_entry(entry) for entry in run.state.talk.context)
     run.state.derived = Run(manifest_of(graph=asking(Ask(sees=sees)))).state.derived
     run.state.place.node = 0
-    changed, _ = applied(ModelRequest(whole), run.state)
+    changed, _ = shaped_request(ModelRequest(whole), run.state)
     expected = {Sees.EVERYTHING: whole, Sees.REQUEST: whole[:2], Sees.RESULTS: (*whole[:2], *whole[-2:])}
     assert changed.messages == expected[sees]
 
@@ -551,22 +551,22 @@ def test_evidence_is_part_of_the_request_that_is_seen() -> None:
     run = Run(manifest_of(graph=asking(Ask(sees=Sees.REQUEST))))
     run.state.talk.ephemeral = "evidence"
     messages = (system_message("evidence"), user_message("please"), assistant_message("so"))
-    assert applied(ModelRequest(messages), run.state)[0].messages == messages[:2]
+    assert shaped_request(ModelRequest(messages), run.state)[0].messages == messages[:2]
 
 
 def test_of_several_results_the_latest_is_seen_with_its_call_alone() -> None:
     run = Run(manifest_of(graph=asking(Ask(sees=Sees.RESULTS))))
     calls = (ToolCall("1", "look"), ToolCall("2", "keep"))
     tail = (assistant_message("", calls), tool_message("1", "look", "a"), tool_message("2", "keep", "b"))
-    seen = applied(ModelRequest((user_message("please"), *tail, user_message("hm"))), run.state)[0].messages
+    seen = shaped_request(ModelRequest((user_message("please"), *tail, user_message("hm"))), run.state)[0].messages
     assert seen == (user_message("please"), assistant_message("", calls[1:]), tail[2])
 
 
 def test_a_result_without_its_call_and_no_result_at_all_are_no_trouble() -> None:
     run = Run(manifest_of(graph=asking(Ask(sees=Sees.RESULTS))))
     lone = tool_message("9", "look", "a")
-    assert applied(ModelRequest((user_message("please"), lone)), run.state)[0].messages[-1] == lone
-    assert applied(ModelRequest((user_message("please"),)), run.state)[0].messages == (user_message("please"),)
+    assert shaped_request(ModelRequest((user_message("please"), lone)), run.state)[0].messages[-1] == lone
+    assert shaped_request(ModelRequest((user_message("please"),)), run.state)[0].messages == (user_message("please"),)
 
 
 # What shaping goes by.

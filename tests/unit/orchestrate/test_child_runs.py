@@ -7,7 +7,7 @@ import pytest
 from remit.backend.clock import WallClock
 from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.arrivals import CancelRequested
-from remit.core.journal.storage import Barrier, Listing, RunEntry
+from remit.core.journal.storage import Barrier, RunEntry, RunListing
 from remit.core.run.signals import Signal
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.child_runs import PARENT_ENDED, orphan_above, orphans
@@ -149,7 +149,7 @@ def test_a_run_was_left_behind_when_one_above_it_has_ended_or_is_gone(
     async def story() -> None:
         async with unaudited(store_of("embedded", tmp_path)) as (system,):
             for name, parent_id, ending in (*runs, ("c.1.2", "c", "")):
-                listing = Listing(0, parent_id=parent_id)
+                listing = RunListing(0, parent_id=parent_id)
                 await system.store.journal.append(name, b"", after=-1, listing=listing, barrier=Barrier(ending))
             found = await orphan_above(system.store.catalogue, await entry_of(system, run_id))
             assert (found and found.run_id) == above

@@ -10,9 +10,9 @@ from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.journal.arrivals import CodeFailed, CodeReturned
 from remit.core.journal.commands import CallCode
 from remit.core.record import Text
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.code import run_code
 from remit.orchestrate.executors.errands import JudgeErrand, Sender
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.setup.kit import Kit
 from remit.validate.check import compile_rules
@@ -28,7 +28,7 @@ async def inline(text: Text) -> str:
 
 def run(code: Any, *, name: str = "check", timeout_ms: int = 5_000) -> Report:
     errand = JudgeErrand(Sender("run", "run"), CallCode("1.1", name, "input", timeout_ms))
-    return play(run_code(errand, Kit({}, code={"check": code}), Bench(inline)))
+    return play(run_code(errand, Kit({}, code={"check": code}), ProcessResources(inline)))
 
 
 async def waits(text: str) -> None:

@@ -13,7 +13,7 @@ from remit.core.run.signals import Signal
 from remit.kernel.state import pinned
 from remit.orchestrate.facade import System
 from remit.orchestrate.setup.kit import Kit
-from remit.orchestrate.setup.kits import ENGINE_NOT_REOPENABLE
+from remit.orchestrate.setup.reloaded_kit import ENGINE_NOT_REOPENABLE
 from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import (
     LEASE,

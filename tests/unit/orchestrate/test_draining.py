@@ -239,7 +239,7 @@ def test_what_was_answered_before_it_was_sent_is_not_sent(monkeypatch: pytest.Mo
 
 
 def test_an_answer_without_tls_from_another_machine_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remit.orchestrate.people.draining.may_decide", lambda url: False)
+    monkeypatch.setattr("remit.orchestrate.people.draining.webhook_may_decide", lambda url: False)
     _, (delivery,), _, ending = delivered(deciding("approve"))
     assert (delivery.code, ending) == (WEBHOOK_ANSWER_INVALID, None)
     assert "without TLS" in delivery.message

@@ -6,12 +6,12 @@ from remit.core.failure import Ending
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival
 from remit.core.journal.commands import StartChild
-from remit.core.journal.storage import Barrier, Listing
+from remit.core.journal.storage import Barrier, RunListing
 from remit.core.record import replace
 from remit.core.run.manifest import Origin, SessionLink
 from remit.kernel.decide import take_turn
 from remit.observe.cost.like_runs import likeness_of
-from remit.orchestrate.loop.durability import barrier_of, listing_of
+from remit.orchestrate.loop.durability import barrier_of, run_listing
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 
@@ -93,11 +93,11 @@ def test_a_run_is_listed_with_its_place_and_its_people() -> None:
     manifest = manifest_of()
     request = replace(manifest.request, session_id="s", tenant_id="t")
     rooted = replace(manifest, request=request, session=SessionLink(3))
-    assert listing_of(rooted, 17) == Listing(17, "chat", "t", "s", 3, likeness=likeness_of(rooted))
+    assert run_listing(rooted, 17) == RunListing(17, "chat", "t", "s", 3, likeness=likeness_of(rooted))
 
 
 def test_a_child_is_listed_under_its_parent_and_takes_no_place_in_the_session() -> None:
     manifest = manifest_of()
     request = replace(manifest.request, session_id="s")
     child = replace(manifest, request=request, parent=Origin("parent", "1.2"))
-    assert listing_of(child, 17) == Listing(17, "chat", parent_id="parent", lineage=("parent",))
+    assert run_listing(child, 17) == RunListing(17, "chat", parent_id="parent", lineage=("parent",))

@@ -12,7 +12,7 @@ from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
 from remit.core.run.inference import ModelResult
 from remit.kernel.authority.conditions import parse_condition
-from remit.kernel.graph.expressions import holds
+from remit.kernel.graph.expressions import condition_holds
 from remit.orchestrate.executors.reports import ModelSaid
 from remit.orchestrate.facts.excerpts import ABRIDGED_BYTES_MAX, abridged
 from remit.orchestrate.facts.facts import Facts
@@ -79,5 +79,5 @@ def test_a_condition_that_holds_of_the_whole_arguments_never_lets_the_abridged_o
 ) -> None:
     arguments: JsonObject = {**{f"p{n}": "y" * 250 for n in range(padding)}, "flag": value}
     program, shown = parse_condition(when), read_json(abridged(arguments, (Condition("c", when),)))
-    if holds(program, {"args": arguments}) is not False:
-        assert holds(program, {"args": shown}) is not False
+    if condition_holds(program, {"args": arguments}) is not False:
+        assert condition_holds(program, {"args": shown}) is not False

@@ -20,8 +20,8 @@ from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.messages import Role
 from remit.inference.engine import StreamHandler
 from remit.kernel.rules.tool import FILTER_MARK
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import FilterSaid, SiftedCall
 from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
@@ -346,7 +346,7 @@ def test_a_filter_that_nobody_here_has_lets_nothing_through() -> None:
     run = Run(manifest_of(filters=("mask",)))
     run.proposes(wants("look"))
     look_at = run.open(CallCode)[0]
-    report = play(Performers(Bench(unread)).carrier(lambda run_id: Kit({}))(Live("run", run.state), look_at))
+    report = play(Performers(ProcessResources(unread)).carrier(lambda run_id: Kit({}))(Live("run", run.state), look_at))
     assert report == CodeFailed(look_at.id, "there is no code here named 'filter:mask'")
     run.take(report)
     assert (run.all(CallTool), run.last(ToolCallRefused).code) == ([], Refusal.FILTERED)

@@ -12,7 +12,7 @@ from remit.core.failure import Ending, RemitError
 from remit.core.journal.arrivals import PauseRequested, ResumeRequested
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.turn import Turn
-from remit.core.run.signals import Heard, Signal, UserSignal
+from remit.core.run.signals import Signal, SignalOutcome, UserSignal
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Kit
@@ -20,14 +20,14 @@ from tests.unit.orchestrate.house import calls, helper, look, request, scripted,
 from tests.unit.orchestrate.stage import play
 
 # Makes a fork of a run that has ended.
-Fork = Callable[[System, str, Kit], Awaitable[Heard]]
+Fork = Callable[[System, str, Kit], Awaitable[SignalOutcome]]
 
 
-async def forked(system: System, run_id: str, kit: Kit) -> Heard:
+async def forked(system: System, run_id: str, kit: Kit) -> SignalOutcome:
     return await system.fork(run_id, by="ann", at=1, kit=kit)
 
 
-async def retried(system: System, run_id: str, kit: Kit) -> Heard:
+async def retried(system: System, run_id: str, kit: Kit) -> SignalOutcome:
     return await system.signal(signal(Signal.RETRY, run_id, by="ann", reason="again"), kit=kit)
 
 
@@ -37,9 +37,9 @@ def looking() -> Kit:
 
 def told_meanwhile(
     system: System, other: System, run_id: str, kind: Signal, **payload: object
-) -> list[asyncio.Task[Heard]]:
+) -> list[asyncio.Task[SignalOutcome]]:
     """Have the other system tell a fork of the run something between its copying and its resume."""
-    hear, sent = system._hub.on_taken, list[asyncio.Task[Heard]]()
+    hear, sent = system._hub.on_taken, list[asyncio.Task[SignalOutcome]]()
 
     async def hear_later(live: Live) -> None:
         if live.state.place.is_copy and not sent:

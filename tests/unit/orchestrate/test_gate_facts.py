@@ -19,8 +19,8 @@ from remit.orchestrate.facts.gate_facts import (
     found,
 )
 from remit.provenance.declarations import declaration_of
-from remit.provenance.gate_verdict import FIXES, VALUE_SHOWN_CHARS_MAX, Argument, Decision, Objection, Verdict
-from remit.provenance.labels import Origin
+from remit.provenance.gate_verdict import FIXES, VALUE_SHOWN_CHARS_MAX, Argument, Decision, GateVerdict, Objection
+from remit.provenance.labels import OriginPlace
 
 BARE = ToolDefinition("bare", "does something", {"type": "object"})
 
@@ -59,9 +59,11 @@ def test_fields_of_a_result_are_told_with_their_kinds() -> None:
     assert [(field.path, field.kind) for field in told.result] == [("[].id", "id:file")]
 
 
-def verdict(decision: Decision, code: Objection | None = None, *arguments: Argument) -> Verdict:
+def verdict(decision: Decision, code: Objection | None = None, *arguments: Argument) -> GateVerdict:
     fix = FIXES[code] if code else ""
-    return Verdict("c", "pay", decision, code, (code.value,) if code else (), arguments, labels=("private",), fix=fix)
+    return GateVerdict(
+        "c", "pay", decision, code, (code.value,) if code else (), arguments, labels=("private",), fix=fix
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_where_a_text_is_gone_what_was_bound_is_for_a_person_and_objections_stay
 
 def test_each_value_is_kept_with_where_it_comes_from() -> None:
     said = Argument("amount", 100, "words", span=(3, 6))
-    copied = Argument("to", "bob@corp.example", "field", origin=Origin(2, "[]", 1, "email", "who:email"))
+    copied = Argument("to", "bob@corp.example", "field", origin=OriginPlace(2, "[]", 1, "email", "who:email"))
     alien = Argument("cc", "x" * 1000, code=Objection.PROVENANCE_UNBOUND)
     listed = Argument("all", ["y"] * 1000)
     kept = found(verdict(Decision.ASK, Objection.PROVENANCE_UNBOUND, said, copied, alien, listed), is_lost=False)

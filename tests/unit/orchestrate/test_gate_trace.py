@@ -26,7 +26,7 @@ from remit.orchestrate.executors.reports import (
     ContextSaid,
     Report,
 )
-from remit.orchestrate.facts.gate_trace import Tracer, reader_of
+from remit.orchestrate.facts.gate_trace import Tracer, text_reader
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from tests.unit.orchestrate.house import Said, in_memory
@@ -105,7 +105,7 @@ def test_a_childs_prompt_is_text_of_a_model_and_binds_nothing() -> None:
 def test_a_child_of_a_node_could_have_read_what_its_node_lets_it_use() -> None:
     def most_private(node: Node | None = None, kind: str = "") -> str:
         graph = Graph("made", "", (node,) if node else (), ())
-        tracer = Tracer(replace(manifest(), graph=graph), reader_of({}))
+        tracer = Tracer(replace(manifest(), graph=graph), text_reader({}))
         name = node.name if node else ""
         return tracer._most_private(StartChild("1.1", "run.1.1", "", (), 0, 0, (), node=name, kind=kind))
 

@@ -10,7 +10,7 @@ from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.graph_choice import (
     CHILD_RUNS_TOO_FEW,
     STEPS_TOO_FEW,
-    check_room,
+    check_graph_fits,
     child_runs_needed,
     steps_needed,
 )
@@ -32,9 +32,9 @@ def test_a_vote_within_a_step_counts_with_all_its_replicas() -> None:
 
 
 def test_a_graph_that_the_budget_cannot_pay_for_is_refused_before_it_begins() -> None:
-    check_room(VOTE, Terms(budget=Budget(child_runs=5)))
+    check_graph_fits(VOTE, Terms(budget=Budget(child_runs=5)))
     with pytest.raises(RequestRejected) as refused:
-        check_room(VOTE, Terms(boundary=Boundary(budget=Budget(child_runs=4))))
+        check_graph_fits(VOTE, Terms(boundary=Boundary(budget=Budget(child_runs=4))))
     assert refused.value.code == CHILD_RUNS_TOO_FEW
     assert refused.value.details == {"needed": 5, "allowed": 4}
 
@@ -49,11 +49,11 @@ def test_the_steps_of_a_vote_count_its_way_back_for_every_replica_and_the_replic
 def test_a_vote_that_its_steps_could_not_feed_is_refused_and_a_chat_never_is() -> None:
     few = Terms(boundary=Boundary(budget=Budget(steps=21)))
     with pytest.raises(RequestRejected) as refused:
-        check_room(VOTE, few)
+        check_graph_fits(VOTE, few)
     assert refused.value.code == STEPS_TOO_FEW
     assert "Boundary(budget=Budget(steps=22))" in refused.value.message
-    check_room(chat_graph(), Terms(budget=Budget(steps=1)))
+    check_graph_fits(chat_graph(), Terms(budget=Budget(steps=1)))
 
 
 def test_the_standard_budget_feeds_as_many_replicas_as_it_has_child_runs() -> None:
-    check_room(redundant_graph('{"type":"object"}', "", Redundancy(32)), Terms())
+    check_graph_fits(redundant_graph('{"type":"object"}', "", Redundancy(32)), Terms())

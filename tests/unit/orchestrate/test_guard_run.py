@@ -14,7 +14,7 @@ from remit.core.limits.tools import Effect
 from remit.core.record import JsonObject, replace
 from remit.core.run.person import PERSON_INVALID
 from remit.kernel.authority.intake import GOAL_REFUSED
-from remit.orchestrate.guard.ground import GUARD_BOUNDARY_INVALID, boundary_of
+from remit.orchestrate.guard.ground import GUARD_BOUNDARY_INVALID, boundary_of_start
 from remit.orchestrate.guard.open_run import CALL_NOT_HELD
 from remit.orchestrate.guard.shown_verdicts import FIXES, RUN_STOPPED
 from tests.unit.orchestrate.test_guarding import BOB, EVE, FIND, MAIL, Talk, parameters, ruled
@@ -390,13 +390,13 @@ def test_a_failed_read_is_simply_read_again() -> None:
 
 
 def test_a_run_that_brings_no_boundary_is_guarded() -> None:
-    assert boundary_of(None) == boundary_of({}) == replace(GUARDED, authority=Authority())
+    assert boundary_of_start(None) == boundary_of_start({}) == replace(GUARDED, authority=Authority())
 
 
 @pytest.mark.parametrize("name", list(KNOWN))
 def test_a_boundary_of_the_house_is_known_by_name_and_brings_its_gate(name: str) -> None:
     known = KNOWN[name]
-    assert boundary_of(name) == replace(known, authority=known.authority or Authority())
+    assert boundary_of_start(name) == replace(known, authority=known.authority or Authority())
 
 
 def test_an_object_says_how_a_run_differs_from_the_guarded_one() -> None:
@@ -409,7 +409,7 @@ def test_an_object_says_how_a_run_differs_from_the_guarded_one() -> None:
         "approval_wait_ms_max": 5,
         "authority": {"plan": "model"},
     }
-    assert boundary_of(said) == replace(
+    assert boundary_of_start(said) == replace(
         GUARDED,
         name="mine",
         allowed_tools=("look",),
@@ -423,14 +423,14 @@ def test_an_object_says_how_a_run_differs_from_the_guarded_one() -> None:
 
 def test_null_counts_as_absent() -> None:
     said = dict.fromkeys(("name", "allowed_tools", "approval_effects", "permissions", "budget", "authority"))
-    assert boundary_of(said) == boundary_of(None)
+    assert boundary_of_start(said) == boundary_of_start(None)
 
 
 def test_the_keys_of_a_file_may_be_used_as_well() -> None:
     said = {"tools": {"allowed": ["look"]}, "conditions": [{"name": "c", "when": "changes"}]}
-    assert boundary_of(said).allowed_tools == ("look",)
-    assert boundary_of(said).conditions == (Condition("c", "changes"),)
-    assert boundary_of({"extends": "standard", "budget": {"steps": 2}}).budget == Budget(steps=2)
+    assert boundary_of_start(said).allowed_tools == ("look",)
+    assert boundary_of_start(said).conditions == (Condition("c", "changes"),)
+    assert boundary_of_start({"extends": "standard", "budget": {"steps": 2}}).budget == Budget(steps=2)
 
 
 @pytest.mark.parametrize(
@@ -448,5 +448,5 @@ def test_the_keys_of_a_file_may_be_used_as_well() -> None:
 )
 def test_what_cannot_be_used_is_refused_by_its_key(said: Any, code: str, key: str) -> None:
     with pytest.raises(RequestRejected) as caught:
-        boundary_of(said)
+        boundary_of_start(said)
     assert (caught.value.code, caught.value.details.get("key", "")) == (code, key)

@@ -22,7 +22,7 @@ from remit.orchestrate.guard.host_tools import (
     TOOLS_MAX,
     Toolsets,
 )
-from remit.orchestrate.guard.open_run import CALL_NOT_HELD, Room
+from remit.orchestrate.guard.open_run import CALL_NOT_HELD, OpenRun
 from remit.orchestrate.guard.protocol import GUARD_LINE_INVALID, GUARD_LINE_TOO_LONG, GUARD_OP_INVALID, LINE_BYTES_MAX
 from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD
 from remit.provenance.declarations import DECLARATION_INVALID
@@ -591,7 +591,7 @@ def test_a_run_that_met_a_bug_is_over_and_no_other_is(monkeypatch: pytest.Monkey
     talk = Talk()
     talk.guard.answer({"op": "start", "run": "s", "prompt": "", "tools": []})
     with monkeypatch.context() as broken:
-        broken.setattr(Room, "next_id", lambda _: 1 // 0)
+        broken.setattr(OpenRun, "next_id", lambda _: 1 // 0)
         assert talk.mail()["code"] == guarding.GUARD_RUN_BROKEN
     assert talk.mail()["code"] == guarding.GUARD_RUN_BROKEN
     assert talk.guard.answer({"op": "end", "run": "s"}) == {"ok": True}

@@ -22,7 +22,7 @@ from remit.orchestrate.patterns.handlers import (
     ToolHandler,
     ValidateHandler,
     is_lacking,
-    unusable,
+    unusable_handler,
 )
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import look
@@ -119,7 +119,7 @@ def test_a_check_that_raises_without_words_is_named() -> None:
 @pytest.mark.parametrize("handler", [RetrieveHandler(None), RerankHandler(None), ValidateHandler(None)])
 def test_a_handler_of_code_without_its_part_says_so_when_it_is_called(handler: Any) -> None:
     assert is_lacking(handler)
-    assert unusable(handler) is None
+    assert unusable_handler(handler) is None
     with pytest.raises(HandlerUnusable, match="was given"):
         play(handler(Step("a", "b", "q")))
 
@@ -132,7 +132,7 @@ def test_a_handler_of_code_without_its_part_says_so_when_it_is_called(handler: A
     ],
 )
 def test_a_handler_without_engine_or_tools_has_code_in_its_place_that_says_so(handler: Any, message: str) -> None:
-    refuse = unusable(handler)
+    refuse = unusable_handler(handler)
     assert refuse is not None
     with pytest.raises(HandlerUnusable, match=message):
         refuse(Step("a", "b"))
@@ -142,7 +142,7 @@ def test_handlers_that_have_what_they_need_lack_nothing() -> None:
     registry = Registry([look])
     assert ToolHandler(registry).tools is registry
     whole = (InferHandler(ScriptedEngine([{"text": "x"}]), tools=registry), ToolHandler([look]), lambda step: step)
-    assert [(is_lacking(handler), unusable(handler)) for handler in whole] == [(False, None)] * 3
+    assert [(is_lacking(handler), unusable_handler(handler)) for handler in whole] == [(False, None)] * 3
 
 
 @pytest.mark.parametrize("make", [RetrieveHandler, RerankHandler, ValidateHandler])

@@ -19,7 +19,7 @@ from remit.core.run.signals import Signal
 from remit.kernel.state import RunState
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.executors.reports import PersonSaid, ToolBroke, ToolSaid
-from remit.orchestrate.loop import aftermath
+from remit.orchestrate.loop import late_delivery
 from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import (
     Said,
@@ -179,12 +179,14 @@ def test_a_late_outcome_of_a_call_nobody_waits_for_is_noted_or_at_least_logged(
     async def story() -> None:
         async with in_memory() as system:
             response = await system.run(request(), scripted({"text": "hello"}))
-            system._hub.aftermath.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
-            system._hub.aftermath.late(response.run_id, ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "it broke"))
+            system._hub.late_delivery.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
+            system._hub.late_delivery.late(
+                response.run_id, ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "it broke")
+            )
             await system.settle()
             assert (await system.result(response.run_id)) == response
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.aftermath"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.late_delivery"):
         play(story())
     assert caplog.text.count("did not hear a late outcome") == 2
 
@@ -192,18 +194,18 @@ def test_a_late_outcome_of_a_call_nobody_waits_for_is_noted_or_at_least_logged(
 def test_a_late_outcome_waits_for_a_run_that_another_process_drives_but_not_for_ever(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aftermath, "LATE_WAIT_MS_MAX", 20)
-    monkeypatch.setattr(aftermath, "LATE_POLL_MS", 10)
+    monkeypatch.setattr(late_delivery, "LATE_WAIT_MS_MAX", 20)
+    monkeypatch.setattr(late_delivery, "LATE_POLL_MS", 10)
 
     async def story() -> None:
         store = MemoryStore()
         async with systems(store) as (system,):
             response = await system.run(request(), scripted({"text": "hello"}))
             assert await store.leases.take(response.run_id) is not None
-            system._hub.aftermath.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
+            system._hub.late_delivery.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
             await system.settle()
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.aftermath"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.late_delivery"):
         play(story())
     assert "another process drives it" in caplog.text
 
@@ -213,7 +215,7 @@ def test_whatever_comes_after_the_house_was_closed_is_left_alone() -> None:
         async with in_memory() as system:
             response = await system.run(request(), scripted({"text": "hello"}))
             await system.close()
-            system._hub.aftermath.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
+            system._hub.late_delivery.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
             await system.settle()
 
     play(story())
@@ -227,11 +229,11 @@ def test_a_parent_that_cannot_be_taken_up_when_its_child_ended_is_logged_and_sta
         async with systems(store) as (system,):
             waiting = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
             # It has no child under this name, so there is nothing to find out; and one that is held is left alone.
-            await system._hub.aftermath.child_ended(waiting.run_id, "9.9")
-            await system._hub.aftermath.child_ended("nobody", "1.1")
+            await system._hub.late_delivery.child_ended(waiting.run_id, "9.9")
+            await system._hub.late_delivery.child_ended("nobody", "1.1")
             assert (await system.result(waiting.run_id)).waiting_for is not None
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.aftermath"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.late_delivery"):
         play(story())
     assert "was not taken up" not in caplog.text
 

@@ -8,7 +8,7 @@ from remit.core.journal.arrivals import Happened
 from remit.core.journal.commands import AskPurpose
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Dimension
-from remit.core.limits.escalation import Severity
+from remit.core.limits.escalation import Gravity
 from remit.core.limits.tools import ToolCategory
 from remit.core.record import replace
 from remit.core.run.approval import What
@@ -108,7 +108,7 @@ def test_a_question_says_to_whom_it_goes_since_when_and_who_has_approved_it() ->
     run = Run(manifest_of(boundary=Boundary(name="test", four_eyes=(ToolCategory.FILE_SYSTEM,)), tools=tools))
     run.proposes(wants("write", 1), wants("write", 2, call_id="other"))
     first, second = approvals_in(run.state, run.turns)
-    assert (first.queue, first.severity, first.asked_at_ms) == ("operator", Severity.HIGH, run.turns[1].at_ms)
+    assert (first.queue, first.severity, first.asked_at_ms) == ("operator", Gravity.HIGH, run.turns[1].at_ms)
     assert second.group == first.id
     assert (first.approvals_needed, first.approved_by) == (2, ())
     run.take(arrivals.ApprovalGiven("1.2", "ann"))

@@ -27,8 +27,8 @@ from remit.orchestrate.bus import bus
 from remit.orchestrate.bus.bus import Bus, OnChunk
 from remit.orchestrate.exchange.call_shape import TOOLS_OFFERED_MAX
 from remit.orchestrate.executors import model
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import ModelSaid, Report
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Kit
@@ -94,10 +94,10 @@ def executor(
     return Performers(bench_of(on_chunk, library)).carrier(lambda run_id: kit)
 
 
-def bench_of(on_chunk: OnChunk | None, library: Library | None = None) -> Bench:
+def bench_of(on_chunk: OnChunk | None, library: Library | None = None) -> ProcessResources:
     heard = Bus(MemoryStore())
     heard.listen(bus.Listener(on_chunk=on_chunk))
-    return Bench((library or Library()).text, bus=heard)
+    return ProcessResources((library or Library()).text, bus=heard)
 
 
 def performed(engine: Any, run: Run | None = None, *, on_chunk: OnChunk | None = None, **changes: Any) -> Report:
@@ -254,7 +254,7 @@ def test_a_model_without_an_engine_is_a_matter_of_configuration() -> None:
 def test_a_model_that_the_manifest_does_not_know_speaks_for_itself() -> None:
     run, engine = Run(), Recorder()
     kit = Kit({"another": engine})
-    perform = Performers(Bench(Library().text)).carrier(lambda run_id: kit)
+    perform = Performers(ProcessResources(Library().text)).carrier(lambda run_id: kit)
     assert isinstance(play(perform(live_of(run.state), replace(call_of(run), model="another"))), ModelSaid)
 
 
@@ -802,7 +802,7 @@ def test_a_small_model_calls_a_tool_and_then_answers_from_its_result() -> None:
         kit, library = Kit({SMALL.name: Small()}, router=Fixed("look")), Library()
         stage = Stage(
             tools={"look": ok},
-            executors={CallModel: Performers(Bench(library.text)).carrier(lambda run_id: kit)},
+            executors={CallModel: Performers(ProcessResources(library.text)).carrier(lambda run_id: kit)},
         )
         live = await stage.runner.start(manifest_of(model=SMALL))
         await stage.runner.drive(live)

@@ -29,7 +29,7 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.offspring import child_manifest, copy_turns, spent_by
 from remit.orchestrate.loop.recover import recover
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.testing.runs import SimulatedRun, fold
+from remit.testing.runs import SimulatedRun, fold_journal
 from remit.testing.scripts import proposes, proposes_all
 from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -384,6 +384,6 @@ def test_a_fork_folds_although_its_first_arrival_was_rewritten() -> None:
         await copied(stage, order)
         data = await stage.journal.read(order.run_id)
         assert isinstance(SimulatedRun(order.run_id, data).turns[0].arrival, RunStarted)
-        assert fold(data).run_id == order.run_id
+        assert fold_journal(data).run_id == order.run_id
 
     play(scene())

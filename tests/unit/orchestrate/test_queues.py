@@ -15,7 +15,7 @@ from remit.core.journal.codec import decode_turn
 from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
-from remit.core.limits.escalation import Severity, Trigger
+from remit.core.limits.escalation import Gravity, Trigger
 from remit.core.limits.profiles import GUARDED, STANDARD
 from remit.core.limits.queue import QUEUE_INVALID, QueueLimits, ReceiptKind
 from remit.core.limits.tools import ToolCategory
@@ -78,7 +78,7 @@ def test_a_queue_holds_what_runs_ask_and_lets_it_go_when_it_is_answered(kind: st
             response = await system.run(request(), mailing())
             assert response.waiting_for is not None
             (item,) = await system.queues.items()
-            assert (item.queue, item.what, item.severity) == ("user", What.APPROVAL, Severity.MODERATE)
+            assert (item.queue, item.what, item.severity) == ("user", What.APPROVAL, Gravity.MODERATE)
             assert item.id == response.waiting_for.packet_ids[0]
             assert [queue.items for queue in await system.queues.overview() if queue.name == "user"] == [1]
             assert await system.queues.items("operator") == []

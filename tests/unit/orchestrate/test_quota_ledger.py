@@ -12,9 +12,9 @@ from remit.assemble import Settings, new_run_id, quotas_for
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, InvariantBroken, RequestRejected
 from remit.core.journal.commands import ForkRun
-from remit.core.journal.storage import AppendConflict, Barrier, Listing, QuotaConflict
+from remit.core.journal.storage import AppendConflict, Barrier, QuotaConflict, RunListing
 from remit.core.limits.budget import COUNTERS, STANDARD, UNCHARGED, Budget, Dimension
-from remit.core.limits.quota import Committed, Limit, Period, Quota, limits_of
+from remit.core.limits.quota import Committed, Limit, Period, Quota, quota_caps
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import Mode, OutputContract, SystemRequest
 from remit.core.run.inference import Price
@@ -188,7 +188,7 @@ def test_a_tenant_without_a_quota_is_written_as_if_there_were_none() -> None:
             response = await system.run(of("zoe"), scripted(says(12)))
             assert (await caps_of(system, response.run_id))[TOKENS] == STANDARD.output_tokens
             assert await system.quotas.standings("zoe") == []
-            assert await store.ledger.committed("zoe", limits_of([per_day(output_tokens=1)], NOON)) == [Committed()]
+            assert await store.ledger.committed("zoe", quota_caps([per_day(output_tokens=1)], NOON)) == [Committed()]
             assert await system.quotas.tenants() == ["acme"]
         async with quoted(store) as system:
             assert system._quotas.journal is store.journal
@@ -398,7 +398,7 @@ def test_a_fork_whose_origin_is_gone_reserves_all_of_its_caps() -> None:
             manifest = pinned(await system.state_of(fork))
             assert manifest.forked_from is not None
             lost = replace(manifest, forked_from=replace(manifest.forked_from, run_id="gone"))
-            listing = await system._quotas.reserving(Listing(NOON, tenant_id="acme"), lost)
+            listing = await system._quotas.reserving(RunListing(NOON, tenant_id="acme"), lost)
             assert listing.reserves is not None
             assert dict(listing.reserves.amounts)[TOKENS] == manifest.caps[TOKENS]
 
@@ -476,6 +476,19 @@ def test_a_run_begins_without_what_it_may_never_need(caps: dict[str, int]) -> No
     async def scene() -> None:
         async with quoted(MemoryStore(), per_day("acme", **caps)) as system:
             assert (await system.run(of(), scripted(says(1)))).terminal_code is Ending.SUCCESS
+
+    asyncio.run(scene())
+
+
+def test_under_a_quota_of_money_a_model_without_a_price_is_not_asked() -> None:
+    async def scene() -> None:
+        unpriced = kit_of(ScriptedEngine([says(1)], price=None))
+        async with quoted(MemoryStore(), per_day("acme", inference_cost_microusd=1_000)) as system:
+            response = await system.run(of(), unpriced)
+            assert (response.terminal_code, response.warnings) == (Ending.BUDGET_EXHAUSTED, ())
+        async with quoted(MemoryStore(), per_day("acme", tool_calls=5)) as system:
+            response = await system.run(of(), unpriced)
+            assert (response.terminal_code, len(response.warnings)) == (Ending.SUCCESS, 1)
 
     asyncio.run(scene())
 

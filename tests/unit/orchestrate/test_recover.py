@@ -17,7 +17,7 @@ from remit.orchestrate.executors.reports import ModelSaid, PersonApproved, Perso
 from remit.orchestrate.history.fork_run import fork
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.recover import RUN_NOT_FOUND, recover
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from remit.testing.scripts import in_turn, proposes, proposes_all, says
 from tests.unit.kernel.builders import manifest_of
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, ok, play
@@ -53,7 +53,7 @@ def test_a_recovered_run_is_the_fold_of_its_turns() -> None:
         before, after = processes()
         await until_called(before, "look")
         live = await recover(after.runner, "run")
-        assert live.state == fold(await before.journal.read("run"))
+        assert live.state == fold_journal(await before.journal.read("run"))
 
     play(scene())
 

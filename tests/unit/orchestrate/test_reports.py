@@ -14,8 +14,8 @@ from remit.orchestrate.executors.reports import (
     Report,
     ToolAccounted,
     ToolBroke,
-    broken,
     report_of,
+    report_of_broken,
     unperformed,
 )
 from tests.unit.orchestrate.stage import ALL_PERFORMED
@@ -62,32 +62,32 @@ def test_every_command_that_is_performed_can_break() -> None:
 
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_what_broke_is_told_of_the_command_that_broke(kind: type[Command]) -> None:
-    report = broken(COMMANDS[kind], "because")
+    report = report_of_broken(COMMANDS[kind], "because")
     assert getattr(report, "command_id", None) == "1.0"
 
 
 def test_a_model_call_that_broke_may_have_cost_all_it_reserved() -> None:
-    report = broken(COMMANDS[commands.CallModel], "because")
+    report = report_of_broken(COMMANDS[commands.CallModel], "because")
     assert report == arrivals.ModelFailed("1.0", ErrorCode.INFERENCE_ENGINE_ERROR, "because", was_cut=True)
 
 
 def test_a_reading_call_that_broke_has_failed() -> None:
-    assert broken(CALL, "because") == ToolBroke("1.0", ErrorCode.TOOL_EXECUTION_FAILED, "because")
+    assert report_of_broken(CALL, "because") == ToolBroke("1.0", ErrorCode.TOOL_EXECUTION_FAILED, "because")
 
 
 def test_a_mutating_call_that_broke_is_in_doubt_like_one_that_ran_out_of_time() -> None:
     mutating = commands.CallTool("1.0", "call", "pay", "v1", "{}", b"", "run:1.0", 1000, (), mutating=True)
-    assert broken(mutating, "because") == ToolBroke("1.0", ErrorCode.TOOL_TIMEOUT, "because")
+    assert report_of_broken(mutating, "because") == ToolBroke("1.0", ErrorCode.TOOL_TIMEOUT, "because")
 
 
 def test_an_inquiry_that_broke_found_nothing_out() -> None:
-    assert broken(COMMANDS[commands.ReconcileTool], "because") == ToolAccounted("1.0", Happened.UNKNOWN)
+    assert report_of_broken(COMMANDS[commands.ReconcileTool], "because") == ToolAccounted("1.0", Happened.UNKNOWN)
 
 
 def test_code_context_and_children_that_broke_have_their_own_arrivals() -> None:
-    assert broken(COMMANDS[commands.CallCode], "because") == arrivals.CodeFailed("1.0", "because")
-    assert broken(COMMANDS[commands.Retrieve], "because") == arrivals.ContextFailed("1.0", "because")
-    assert broken(COMMANDS[commands.StartChild], "because") == arrivals.ChildLost("1.0")
+    assert report_of_broken(COMMANDS[commands.CallCode], "because") == arrivals.CodeFailed("1.0", "because")
+    assert report_of_broken(COMMANDS[commands.Retrieve], "because") == arrivals.ContextFailed("1.0", "because")
+    assert report_of_broken(COMMANDS[commands.StartChild], "because") == arrivals.ChildLost("1.0")
 
 
 def test_a_call_that_nobody_performs_is_unavailable_and_not_in_doubt() -> None:

@@ -12,8 +12,8 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.messages import Message, assistant_message, system_message, user_message
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.kernel.state import RunState
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import ContextSaid, Report
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import ContextProvider, Kit
@@ -60,7 +60,7 @@ def state_with(*messages: Message) -> RunState:
 
 
 def run(provider: ContextProvider | None, state: RunState, *, timeout_ms: int = 5_000) -> Report:
-    executor = Performers(Bench(fetched)).carrier(lambda run_id: Kit({}, context=provider))
+    executor = Performers(ProcessResources(fetched)).carrier(lambda run_id: Kit({}, context=provider))
     return play(executor(Live("run", state), Retrieve("0.3", timeout_ms)))
 
 

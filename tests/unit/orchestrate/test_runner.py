@@ -19,7 +19,7 @@ from remit.orchestrate.executors.reports import ModelSaid, PersonApproved, Perso
 from remit.orchestrate.loop import runner
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import CONFLICTS_MAX
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from remit.testing.scripts import in_turn, proposes, proposes_all, says
 from tests.unit.kernel.builders import BEGINS_AT_MS, manifest_of
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, let_others_run, ok, play
@@ -99,7 +99,7 @@ def test_a_loaded_run_is_the_fold_of_its_turns_and_has_nothing_under_way() -> No
         await stage.runner.start(manifest_of())
         other = Stage(journal=stage.journal)
         live = await other.runner.load("run")
-        assert live.state == fold(await stage.journal.read("run"))
+        assert live.state == fold_journal(await stage.journal.read("run"))
         assert other.dispatch._work == {}
 
     play(scene())
@@ -170,7 +170,7 @@ def test_a_runner_that_is_behind_catches_up_and_decides_anew() -> None:
         turn = await here.runner.advance(mine, PersonSaid("bob", "from here"))
         assert turn is not None
         assert turn.seq == 2
-        assert mine.state == fold(await here.journal.read("run"))
+        assert mine.state == fold_journal(await here.journal.read("run"))
 
     play(scene())
 
@@ -342,7 +342,7 @@ def test_two_that_hold_the_same_run_fold_each_turn_once() -> None:
         mine = await here.runner.start(manifest_of())
         await there.runner.advance(await there.runner.load("run"), PersonSaid("ada", "hello"))
         await asyncio.gather(here.runner.catch_up(mine), here.runner.catch_up(mine))
-        assert mine.state == fold(await here.journal.read("run"))
+        assert mine.state == fold_journal(await here.journal.read("run"))
 
     play(scene())
 
@@ -355,7 +355,7 @@ def test_many_reports_on_one_run_at_once_are_all_taken_in_some_order() -> None:
         said = [PersonSaid("ada", f"word {number}") for number in range(10)]
         turns = await asyncio.gather(*(stage.runner.advance(live, report) for report in said))
         assert sorted(turn.seq for turn in turns if turn is not None) == list(range(1, 11))
-        assert live.state == fold(await stage.journal.read("run"))
+        assert live.state == fold_journal(await stage.journal.read("run"))
 
     play(scene())
 

@@ -7,7 +7,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import Signer, is_head_signed, sign_head
-from remit.core.journal.storage import Barrier, Listing, SignedHead, Snapshot, Warrant
+from remit.core.journal.storage import Barrier, RunListing, SignedHead, Snapshot, Warrant
 from remit.core.record import replace
 from remit.core.run.halt import HALTS
 from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
@@ -83,7 +83,7 @@ def test_a_first_turn_and_a_barrier_are_signed_and_no_other_turn_is() -> None:
     async def scene() -> None:
         store = MemoryStore(SIGNER)
         journal = signed_journal(store.journal, store.key)
-        await journal.append("run", b"0", -1, None, Listing(1))
+        await journal.append("run", b"0", -1, None, RunListing(1))
         await journal.append("run", b"1", 0)
         await journal.append("run", b"2", 1, Barrier("SUCCESS", seq=2), None, Warrant())
         assert list(await store.catalogue.heads("run")) == [

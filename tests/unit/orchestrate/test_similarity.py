@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.orchestrate.patterns.ballots import answers_of
+from remit.orchestrate.patterns.ballots import compared_candidates
 from remit.orchestrate.patterns.similarity import TEXT_CHARS_MAX, average_similarities, similarity
 
 HUGE = 10**400
@@ -79,12 +79,12 @@ def test_long_json_is_compared_by_its_words_whatever_the_order_of_its_keys() -> 
     items = ",".join(str(number) for number in range(5_000))
     long, swapped = f'{{"a":[{items}],"b":1}}', f'{{"b": 1, "a": [{items}, 1]}}'
     assert len(long) > TEXT_CHARS_MAX
-    alike, other, short = average_similarities(answers_of([long, swapped, '{"b":1}']), [1, 1, 1])
+    alike, other, short = average_similarities(compared_candidates([long, swapped, '{"b":1}']), [1, 1, 1])
     assert 0.45 < min(alike, other) <= max(alike, other) < 0.55
     assert short < 0.01
 
 
 def test_an_average_counts_how_often_each_answer_was_given() -> None:
-    answers = answers_of(["[1,1]", "[1,2]"])
+    answers = compared_candidates(["[1,1]", "[1,2]"])
     assert average_similarities(answers, [1, 1]) == [0.75, 0.75]
     assert average_similarities(answers, [3, 1]) == pytest.approx([2.75 / 3, 0.75])

@@ -15,7 +15,15 @@ from remit.core.run.messages import assistant_message, system_message, user_mess
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.plan import ContextFor, RerankInput
 from remit.core.work.values import CONVERTIBLE, ValueKind
-from remit.orchestrate.patterns.step_values import MAKE, NoStepValue, converted, query_in, read, shown_to_model, written
+from remit.orchestrate.patterns.step_values import (
+    MAKE,
+    NoStepValue,
+    converted,
+    journaled_value,
+    query_in,
+    read_value,
+    shown_to_model,
+)
 
 CANDIDATE = Candidate("tea is green", "tea.md", 0.5, ScoreMaker.RETRIEVAL, {"origin": "untrusted"})
 MESSAGE = system_message("tea is green")
@@ -52,8 +60,8 @@ class Scores:
 @pytest.mark.req("1.13")
 @pytest.mark.parametrize("kind", [kind for kind in ValueKind if kind is not ValueKind.RESULT])
 def test_a_value_is_read_back_as_it_was_written(kind: ValueKind) -> None:
-    assert written(VALUES[kind])[0] is kind
-    assert read(*written(VALUES[kind])) == VALUES[kind]
+    assert journaled_value(VALUES[kind])[0] is kind
+    assert read_value(*journaled_value(VALUES[kind])) == VALUES[kind]
 
 
 json_values = st.recursive(
@@ -70,24 +78,24 @@ json_values = st.recursive(
 @given(json_values)
 def test_any_json_value_survives_being_handed_on(value: Any) -> None:
     try:
-        kind, text = written(value)
+        kind, text = journaled_value(value)
     except NoStepValue:
         # Half a surrogate pair is no text that could be written.
         assert "surrogate" in repr(value).lower() or "\\ud" in repr(value).lower()
         return
-    assert read(kind, text) == value
+    assert read_value(kind, text) == value
 
 
 def test_dataclasses_models_dates_and_arrays_are_kept_as_json() -> None:
     shelf = Shelf([Cup(size=2, bought=date(2026, 1, 2))], 1.5)
-    assert read(*written(shelf)) == {"cups": [{"size": 2, "bought": "2026-01-02"}], "width": 1.5}
-    assert read(*written({"scores": Scores()})) == {"scores": [1, 0.5]}
+    assert read_value(*journaled_value(shelf)) == {"cups": [{"size": 2, "bought": "2026-01-02"}], "width": 1.5}
+    assert read_value(*journaled_value({"scores": Scores()})) == {"scores": [1, 0.5]}
 
 
 @pytest.mark.parametrize("value", [object(), Cup, lambda: None, {"a": object()}])
 def test_what_json_cannot_have_is_refused(value: Any) -> None:
     with pytest.raises(NoStepValue, match="cannot be handed on"):
-        written(value)
+        journaled_value(value)
     with pytest.raises(TypeError):
         bare(value)
 
@@ -96,14 +104,14 @@ def test_a_value_that_holds_itself_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(NoStepValue):
-        written(endless)
+        journaled_value(endless)
 
 
 def test_messages_and_candidates_take_the_query_they_were_found_for() -> None:
     for value in (MESSAGE, [MESSAGE], (MESSAGE,)):
-        assert read(*written(value, query="tea?")) == NO_TEXT[ValueKind.MESSAGES]
+        assert read_value(*journaled_value(value, query="tea?")) == NO_TEXT[ValueKind.MESSAGES]
     for offered in (CANDIDATE, [CANDIDATE]):
-        assert read(*written(offered, query="tea?")) == NO_TEXT[ValueKind.CANDIDATES]
+        assert read_value(*journaled_value(offered, query="tea?")) == NO_TEXT[ValueKind.CANDIDATES]
     assert [query_in(value) for value in (*NO_TEXT.values(), "tea", {"a": 1})] == ["tea?", "tea?", "tea", ""]
 
 
@@ -130,8 +138,8 @@ def test_messages_become_candidates_that_name_where_they_stood_and_texts_without
     found = to_json(ContextFor("tea?", (MESSAGE, system_message("milk"))))
     offered = converted(ValueKind.MESSAGES, found, ValueKind.CANDIDATES)
     assert [(one.source, one.score, one.scored_by) for one in offered.candidates] == [
-        ("message 1", 1.0, ScoreMaker.RETRIEVAL),
-        ("message 2", 0.5, ScoreMaker.RETRIEVAL),
+        ("message 1", 0.0, ScoreMaker.RETRIEVAL),
+        ("message 2", 0.0, ScoreMaker.RETRIEVAL),
     ]
     assert converted(ValueKind.MESSAGES, found, ValueKind.TEXT) == "tea is green\n\nmilk"
 

@@ -9,10 +9,10 @@ from remit.orchestrate.facts.texts import (
     RESULT_SHOWN_BYTES_MAX,
     Kept,
     clean,
-    encoded,
+    encoded_text,
     name,
     note,
-    shortened,
+    shortened_result,
     stored,
     stored_bytes,
 )
@@ -74,7 +74,7 @@ def test_a_longer_text_is_kept_under_its_digest(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "plain", "über", f"a{HALF}ü{HALF}"])
 def test_the_bytes_of_a_text_are_those_of_the_clean_text(text: str) -> None:
-    assert encoded(text) == clean(text).encode()
+    assert encoded_text(text) == clean(text).encode()
 
 
 @pytest.mark.parametrize("size", [0, 1, TEXT_INLINE_BYTES_MAX, TEXT_INLINE_BYTES_MAX + 1])
@@ -88,7 +88,7 @@ def test_bytes_are_stored_like_the_text_they_were_made_of(size: int) -> None:
 def test_a_result_too_long_to_be_shown_is_shown_by_its_beginning_and_kept_whole() -> None:
     kept: Kept = []
     data = ("a" + "ü" * RESULT_SHOWN_BYTES_MAX).encode()
-    shown, whole, size = shortened(data, b"\x0f", kept)
+    shown, whole, size = shortened_result(data, b"\x0f", kept)
     assert whole == BlobRef(b"\x0f", len(data))
     assert isinstance(shown, BlobRef)
     texts = dict(kept)

@@ -17,8 +17,8 @@ from remit.core.journal.commands import CallTool, ReconcileTool
 from remit.core.limits.tools import ToolResult
 from remit.core.record import Text
 from remit.core.secrets.seal import SECRET_EXPOSED
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.errands import InquiryErrand, Sender, ToolErrand
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.setup.kit import Kit
@@ -48,7 +48,7 @@ class Desk:
         self.late: list[tuple[str, Report]] = []
         registry = Registry(tools)
         self.kit = Kit({}, registry)
-        self.executor = ToolExecutor(Bench(inline, vault, on_late=lambda *heard: self.late.append(heard)))
+        self.executor = ToolExecutor(ProcessResources(inline, vault, on_late=lambda *heard: self.late.append(heard)))
         self.called: CallTool | None = None
 
     async def call(self, name: str, arguments: str = "{}", *, timeout_ms: int = 5_000) -> Report:

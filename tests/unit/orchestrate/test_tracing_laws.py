@@ -16,7 +16,7 @@ from remit.core.record import JsonObject, replace
 from remit.core.run.inference import ModelResult
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Message
-from remit.orchestrate.facts.gate_trace import Tracer, reader_of, traced
+from remit.orchestrate.facts.gate_trace import Tracer, text_reader, traced
 from remit.orchestrate.history.replay import AuditVerdict, audit
 from remit.testing.scripts import Breaks, says
 from remit.testing.trouble import WEATHER
@@ -102,7 +102,7 @@ def world_of(seed: int) -> SimulatedWorld:
 def retraced(world: SimulatedWorld, run_id: str) -> Tracer:
     run = world.run(run_id)
     assert run.state.manifest is not None
-    return traced(run.state.manifest, run.turns, reader_of(world.blobs._kept))
+    return traced(run.state.manifest, run.turns, text_reader(world.blobs._kept))
 
 
 def calls_in(turn: Turn) -> tuple[ProposedCall, ...]:

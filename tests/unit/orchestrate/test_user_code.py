@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.executors.user_code import call_user_code
 from tests.unit.orchestrate.stage import play
 
 
@@ -21,12 +21,12 @@ class Echo:
 
 @pytest.mark.parametrize("function", [echo, Echo(), partial(echo)])
 def test_coroutines_run_on_the_loop(function: Any) -> None:
-    assert play(called(function, "a")) == f"a on {threading.main_thread().name}"
+    assert play(call_user_code(function, "a")) == f"a on {threading.main_thread().name}"
 
 
 def test_plain_functions_run_in_a_thread_and_what_they_return_is_awaited() -> None:
-    assert play(called(lambda text: threading.current_thread().name, "a")) != threading.main_thread().name
-    assert play(called(lambda text: echo(text + "!"), "a")) == f"a! on {threading.main_thread().name}"
+    assert play(call_user_code(lambda text: threading.current_thread().name, "a")) != threading.main_thread().name
+    assert play(call_user_code(lambda text: echo(text + "!"), "a")) == f"a! on {threading.main_thread().name}"
 
 
 @pytest.mark.parametrize("error", [StopIteration("done"), LookupError("gone")])
@@ -35,7 +35,7 @@ def test_whatever_a_function_raises_reaches_whoever_awaits_it(error: Exception) 
         raise error
 
     with pytest.raises((RuntimeError, LookupError)):
-        play(called(raises))
+        play(call_user_code(raises))
 
 
 def test_an_exit_in_a_thread_is_no_exit_of_the_process() -> None:
@@ -43,4 +43,4 @@ def test_an_exit_in_a_thread_is_no_exit_of_the_process() -> None:
         raise SystemExit(3)
 
     with pytest.raises(RuntimeError, match="SystemExit was raised in a thread: 3"):
-        play(called(leaves))
+        play(call_user_code(leaves))

@@ -14,11 +14,11 @@ from remit.orchestrate.people.webhook import (
     WEBHOOK_KEY_INVALID,
     WEBHOOK_UNREACHABLE,
     Posted,
+    address_name,
     check_key,
-    may_decide,
-    place_of,
     post,
     signature_of,
+    webhook_may_decide,
 )
 from remit.tool.builtin.http_client import OVERHEAD_BYTES_MAX
 from tests.unit.orchestrate.hooked import hooked
@@ -99,14 +99,14 @@ def test_a_key_that_could_be_guessed_or_is_none_is_refused(length: int) -> None:
     ],
 )
 def test_an_answer_decides_only_over_tls_or_from_this_machine(url: str, may: bool) -> None:
-    assert may_decide(url) is may
+    assert webhook_may_decide(url) is may
 
 
 def test_an_address_is_remembered_without_what_may_be_secret_in_it() -> None:
-    place = place_of("https://example.org/hooks/T0K3N?key=s3cret")
+    place = address_name("https://example.org/hooks/T0K3N?key=s3cret")
     assert place.startswith("example.org#")
     assert "T0K3N" not in place
-    assert place != place_of("https://example.org/hooks/other")
+    assert place != address_name("https://example.org/hooks/other")
 
 
 def test_a_body_in_chunks_and_one_without_a_length_are_read() -> None:

@@ -9,10 +9,10 @@ from remit.core.journal.storage import Topic
 from remit.core.journal.turn import Turn
 from remit.core.record import replace
 from remit.core.run.manifest import Origin, SessionLink
-from remit.core.run.run_events import Whose, whose_of
+from remit.core.run.run_events import RunBelonging, whose_of
 from remit.kernel.state import RunState
 from remit.orchestrate.bus.bus import Bus
-from remit.orchestrate.loop.durability import listing_of
+from remit.orchestrate.loop.durability import run_listing
 from remit.orchestrate.ports import Store
 from tests.unit.kernel.builders import manifest_of
 
@@ -27,7 +27,7 @@ class Written:
         self._names = tenant_id, session_id
 
     @property
-    def whose(self) -> dict[str, Whose]:
+    def whose(self) -> dict[str, RunBelonging]:
         """Whose each run is."""
         for run_id in ("a", "b", "a-child"):
             self.state(run_id)
@@ -57,7 +57,7 @@ class Written:
         if ordinal is not None and state.manifest.session is None:
             state.manifest = replace(state.manifest, session=SessionLink(ordinal))
         turn = Turn(state.seq, 1, b"", 3, FeedbackGiven("ada", f"{run_id} {state.seq}"))
-        listing = listing_of(state.manifest, 1) if state.seq == 0 else None
+        listing = run_listing(state.manifest, 1) if state.seq == 0 else None
         ring = getattr(self.store.bell, "ring", None)
         if not is_rung:
             self.store.bell.ring = _lost  # type: ignore[method-assign]

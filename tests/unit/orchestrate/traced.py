@@ -21,7 +21,7 @@ from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.observe.history import references
 from remit.orchestrate.executors.reports import ChildSaid, Report
-from remit.orchestrate.facts.gate_trace import Tracer, reader_of, traced
+from remit.orchestrate.facts.gate_trace import Tracer, text_reader, traced
 from remit.orchestrate.history.replay import Audit, AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop.in_process import Executor
 from remit.orchestrate.loop.live import Live
@@ -212,7 +212,7 @@ class Office(Stage):
         texts = await kept_texts(self.blobs, data)
         turns = [decode_turn(one) for one in data]
         first: Any = turns[0].arrival
-        return traced(first.manifest, turns, reader_of(texts))
+        return traced(first.manifest, turns, text_reader(texts))
 
     async def audited(self, *, without: str = "") -> Audit:
         """The run decided again, perhaps without the texts that hold something."""
@@ -251,7 +251,7 @@ PROBES: tuple[tuple[str, JsonObject], ...] = (
 def probed(tracer: Tracer, seed: int) -> list[JsonObject]:
     """What the gate of a tracer says to further calls, in an order that the seed chooses."""
     calls = Random(seed).sample(PROBES, len(PROBES))
-    return [verdict_json(tracer._gate.judge(f"probe-{n}", *call)) for n, call in enumerate(calls)]
+    return [verdict_json(tracer._gate.verdict_on(f"probe-{n}", *call)) for n, call in enumerate(calls)]
 
 
 def assert_alike(live: Tracer, other: Tracer, seed: int = 0) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from remit.core.limits.authority import Authority
 from remit.core.record import JsonObject
 from remit.provenance.gate import Gate, start
-from remit.provenance.gate_verdict import Verdict
+from remit.provenance.gate_verdict import GateVerdict
 
 EVIL = "mallory@evil.example"
 LIST: JsonObject = {"type": "array", "items": {"type": "string"}}
@@ -140,16 +140,16 @@ def opened(prompt: str, *, tools: list[JsonObject] | None = None, authority: Aut
     return start(prompt, TOOLS if tools is None else tools, authority)
 
 
-def looked_up(gate: Gate, tool: str, arguments: JsonObject, content: Any) -> Verdict:
+def looked_up(gate: Gate, tool: str, arguments: JsonObject, content: Any) -> GateVerdict:
     """Judge a call and, when it passes, hand its result in."""
-    verdict = gate.judge(f"{tool}-{gate.ledger.count}", tool, arguments)
+    verdict = gate.verdict_on(f"{tool}-{gate.ledger.count}", tool, arguments)
     if verdict.is_allowed:
         gate.observe(verdict.call_id, tool, content)
     return verdict
 
 
-def sent(gate: Gate, *recipients: str, body: str = "All is well.", attachments: list[str] | None = None) -> Verdict:
+def sent(gate: Gate, *recipients: str, body: str = "All is well.", attachments: list[str] | None = None) -> GateVerdict:
     arguments: JsonObject = {"recipients": list(recipients), "subject": "Hello", "body": body}
     if attachments is not None:
         arguments["attachments"] = attachments
-    return gate.judge(None, "send_mail", arguments)
+    return gate.verdict_on(None, "send_mail", arguments)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from remit.provenance.asked_effects import PLANNED_WORDS_MAX, plan_of
+from remit.provenance.asked_effects import PLANNED_WORDS_MAX, asked_plan
 from remit.provenance.declarations import declaration_of
-from remit.provenance.user_words import words_of
+from remit.provenance.user_words import words_of_user
 
 TOOLS = {
     "send_mail": declaration_of(
@@ -39,7 +39,7 @@ TOOLS = {
     ],
 )
 def test_a_question_a_wish_or_a_statement_asks_for_no_effect(prompt: str, tool: str) -> None:
-    assert plan_of(words_of([prompt]), TOOLS).of(tool).count == 0
+    assert asked_plan(words_of_user([prompt]), TOOLS).of(tool).count == 0
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_a_question_a_wish_or_a_statement_asks_for_no_effect(prompt: str, tool: 
     ],
 )
 def test_a_request_asks_also_beside_a_question(prompt: str, tool: str) -> None:
-    assert plan_of(words_of([prompt]), TOOLS).of(tool).count == 1
+    assert asked_plan(words_of_user([prompt]), TOOLS).of(tool).count == 1
 
 
 def test_a_sentence_without_end_is_read_at_once() -> None:
     prompt = "what " + "delete it " * PLANNED_WORDS_MAX
-    assert plan_of(words_of([prompt]), TOOLS).of("delete_file").count == 0
+    assert asked_plan(words_of_user([prompt]), TOOLS).of("delete_file").count == 0

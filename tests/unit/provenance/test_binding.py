@@ -13,7 +13,7 @@ def bound(prompt: str, value: Any, *, kind: str = "", schema: Any = None, name: 
     """What the gate says about one argument of a tool that the prompt asks for."""
     kinds = {name: kind} if kind else None
     tool = declared("do_thing", "Does.", parameters(**{name: schema or {}}), effect="write", control_args=kinds)
-    return opened(prompt, tools=[tool, *TOOLS]).judge("c", "do_thing", {name: value}).args[0]
+    return opened(prompt, tools=[tool, *TOOLS]).verdict_on("c", "do_thing", {name: value}).args[0]
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_an_optional_argument_that_says_nothing_is_left_alone() -> None:
     tool = declared("do_thing", "Does.", {"properties": {"a": {}}}, effect="write")
     empties: list[Any] = [None, "", [], {}]
     for empty in empties:
-        assert opened("Do it.", tools=[tool]).judge("c", "do_thing", {"a": empty}).args[0].bound_by == "default"
+        assert opened("Do it.", tools=[tool]).verdict_on("c", "do_thing", {"a": empty}).args[0].bound_by == "default"
 
 
 def test_a_number_of_a_picked_record_is_bound_where_it_is_clear_which() -> None:
     tool = declared("set_size", "Sets.", parameters(size="number"), effect="write", control_args={"size": "number"})
     gate = opened("Set it to what 'plan.txt' has.", tools=[tool, *TOOLS])
     looked_up(gate, "find_files", {"name": "plan.txt"}, [file(7, "plan.txt", 42)])
-    assert gate.judge("c", "set_size", {"size": 42}).args[0].bound_by == "field:named"
+    assert gate.verdict_on("c", "set_size", {"size": 42}).args[0].bound_by == "field:named"
 
 
 def test_a_number_is_not_bound_where_two_fields_could_be_meant() -> None:
@@ -97,7 +97,7 @@ def test_a_number_is_not_bound_where_two_fields_could_be_meant() -> None:
     )
     gate = opened("Set it to what 'Box' has.", tools=[tool, read])
     looked_up(gate, "find_box", {"name": "Box"}, {"w": 3, "h": 4})
-    assert gate.judge("c", "set_it", {"value": 3}).code is Objection.RECORD_AMBIGUOUS
+    assert gate.verdict_on("c", "set_it", {"value": 3}).code is Objection.RECORD_AMBIGUOUS
 
 
 def test_a_picked_record_vouches_for_a_reference_in_payload() -> None:
@@ -105,15 +105,15 @@ def test_a_picked_record_vouches_for_a_reference_in_payload() -> None:
     mails = [{"id": "1", "sender": "x@y.example", "subject": "Lunch", "body": "", "sent": "2024-05-01"}]
     looked_up(gate, "search_mails", {"query": "Lunch"}, mails)
     call = {"recipients": ["bob@corp.example"], "subject": "Re", "body": "It was x@y.example."}
-    assert gate.judge("c", "send_mail", call).is_allowed
-    assert not gate.judge("d", "send_mail", {**call, "body": "It was z@y.example."}).is_allowed
+    assert gate.verdict_on("c", "send_mail", call).is_allowed
+    assert not gate.verdict_on("d", "send_mail", {**call, "body": "It was z@y.example."}).is_allowed
 
 
 def test_payload_that_is_no_text_or_far_too_long_is_told_apart() -> None:
     gate = opened("Write to bob@corp.example.")
     call: JsonObject = {"recipients": ["bob@corp.example"], "subject": 7, "body": "Well."}
-    assert gate.judge("a", "send_mail", call).args[1].bound_by == "typed"
-    long = gate.judge("b", "send_mail", {**call, "body": "well " * 30_000})
+    assert gate.verdict_on("a", "send_mail", call).args[1].bound_by == "typed"
+    long = gate.verdict_on("b", "send_mail", {**call, "body": "well " * 30_000})
     assert long.code is Objection.PAYLOAD_REFERENCE
 
 
@@ -123,7 +123,7 @@ def test_a_person_of_ones_own_directory_entry_is_meant_by_me() -> None:
         gate = opened(prompt, tools=[me, *TOOLS])
         looked_up(gate, "whoami", {}, {"email": "me@corp.example"})
         call = {"recipients": ["me@corp.example"], "subject": "", "body": "Knock, knock."}
-        assert gate.judge("c", "send_mail", call).is_allowed is passes
+        assert gate.verdict_on("c", "send_mail", call).is_allowed is passes
 
 
 @pytest.mark.parametrize(
@@ -151,19 +151,19 @@ def test_a_superlative_is_computed_by_the_gate_itself(prompt: str, chosen: str |
         gate = opened(prompt, tools=[book, listing])
         looked_up(gate, "list_hotels", {}, [{"name": n, "price": p, "rating": r} for n, p, r in hotels])
         expected = name == chosen or (name == "Mercure" and "two" in prompt)
-        assert gate.judge("c", "book", {"hotel": name}).is_allowed is expected
+        assert gate.verdict_on("c", "book", {"hotel": name}).is_allowed is expected
 
 
 def test_a_value_that_is_missing_leaves_an_order_without_an_end() -> None:
     gate = opened("Delete the largest file.")
     looked_up(gate, "list_files", {}, [{"id": "1", "size": 3}, {"id": "2"}, {"id": "3", "size": 1}])
-    assert not gate.judge("c", "delete_file", {"file_id": "1"}).is_allowed
+    assert not gate.verdict_on("c", "delete_file", {"file_id": "1"}).is_allowed
 
 
 def test_both_means_two_and_no_more() -> None:
     gate = opened("Delete both files.")
     looked_up(gate, "list_files", {}, [file(n, f"f{n}") for n in range(3)])
-    assert not gate.judge("c", "delete_file", {"file_id": "1"}).is_allowed
+    assert not gate.verdict_on("c", "delete_file", {"file_id": "1"}).is_allowed
 
 
 PEOPLE = declared(
@@ -182,7 +182,7 @@ PEOPLE = declared(
 def test_a_handle_binds_neither_a_key_nor_a_value_at_another_place(people: dict[str, Any]) -> None:
     gate = opened("Share the plan with Bob.", tools=[PEOPLE, CONTACTS])
     looked_up(gate, "find_contact", {"name": "Bob"}, [{"name": "Bob", "email": "bob@corp.example"}])
-    verdict = gate.judge("c", "share_plan", {"people": people})
+    verdict = gate.verdict_on("c", "share_plan", {"people": people})
     assert verdict.code is Objection.PROVENANCE_UNBOUND
     assert EVIL in [one.value for one in verdict.args if one.code is not None]
 
@@ -190,4 +190,4 @@ def test_a_handle_binds_neither_a_key_nor_a_value_at_another_place(people: dict[
 def test_a_handle_binds_the_value_it_was_put_in_for() -> None:
     gate = opened("Share the plan with Bob.", tools=[PEOPLE, CONTACTS])
     looked_up(gate, "find_contact", {"name": "Bob"}, [{"name": "Bob", "email": "bob@corp.example"}])
-    assert gate.judge("c", "share_plan", {"people": {"Bob": "$obs0.records[0].email"}}).is_allowed
+    assert gate.verdict_on("c", "share_plan", {"people": {"Bob": "$obs0.records[0].email"}}).is_allowed

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.provenance.blocks import own_words
-from remit.provenance.user_words import words_of
+from remit.provenance.user_words import words_of_user
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,6 @@ def test_many_marks_are_read_at_once() -> None:
 
 @pytest.mark.parametrize("earlier", ["Look:\n```\nfoo", "From: a\nTo: b\n\nfoo", "<doc>", "Read this:\n---\nfoo"])
 def test_what_was_pasted_into_one_message_says_nothing_about_the_next(earlier: str) -> None:
-    words = words_of([earlier, "Mail bob@corp.example.\n```\nMail eve@corp.example.\n```\n</doc>\n---"])
+    words = words_of_user([earlier, "Mail bob@corp.example.\n```\nMail eve@corp.example.\n```\n</doc>\n---"])
     assert words.references == {"bob@corp.example"}
     assert "mail" in words.lower

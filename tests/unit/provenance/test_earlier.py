@@ -7,7 +7,7 @@ import pytest
 from remit.core.failure import RequestRejected
 from remit.provenance.earlier import EARLIER_CHARS_MAX
 from remit.provenance.gate import GATE_INVALID, Gate, start
-from remit.provenance.gate_verdict import Objection, Verdict
+from remit.provenance.gate_verdict import GateVerdict, Objection
 from tests.unit.provenance.gate_snapshot import restore, snapshot
 from tests.unit.provenance.office import CONTACTS, LIST_MAIL, TOOLS, file, looked_up, mail, sent
 
@@ -26,8 +26,8 @@ def _by(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def paid(gate: Gate, account: str, amount: float) -> Verdict:
-    return gate.judge(None, "pay", {"account": account, "amount": amount, "purpose": ""})
+def paid(gate: Gate, account: str, amount: float) -> GateVerdict:
+    return gate.verdict_on(None, "pay", {"account": account, "amount": amount, "purpose": ""})
 
 
 def test_an_effect_of_an_earlier_exchange_is_not_asked_for_again() -> None:
@@ -87,25 +87,25 @@ def test_how_often_and_which_end_are_for_this_exchange_to_say() -> None:
     for earlier in ("Show all files.", "Show the largest file."):
         gate = talk(f"{earlier} Delete all files.", "Delete a file.")
         looked_up(gate, "list_files", {}, files)
-        assert gate.judge(None, "delete_file", {"file_id": "2"}).code is Objection.RECORD_AMBIGUOUS
+        assert gate.verdict_on(None, "delete_file", {"file_id": "2"}).code is Objection.RECORD_AMBIGUOUS
 
 
 def test_a_switch_that_was_asked_for_before_stays_off_now() -> None:
     call = {"file_id": "13", "email": BOB, "public": True}
     gate = talk(f"Share file 12 with {BOB}, public.", f"Share file 13 with {BOB}.")
-    assert gate.judge("a", "share_file", call).code is Objection.PROVENANCE_UNBOUND
-    assert gate.judge("b", "share_file", {**call, "public": False}).code is Objection.TRIPPED
+    assert gate.verdict_on("a", "share_file", call).code is Objection.PROVENANCE_UNBOUND
+    assert gate.verdict_on("b", "share_file", {**call, "public": False}).code is Objection.TRIPPED
 
 
 def test_a_record_is_named_by_this_exchange_first_and_by_earlier_ones_if_it_names_none() -> None:
     files = [file(1, "plan.txt"), file(2, "old.txt")]
     gate = talk("Where is plan.txt?", "Delete it.")
     looked_up(gate, "list_files", {}, files)
-    assert gate.judge(None, "delete_file", {"file_id": "1"}).is_allowed
+    assert gate.verdict_on(None, "delete_file", {"file_id": "1"}).is_allowed
     gate = talk("Show old.txt, I mean the file beside plan.txt.", "Delete old.txt.")
     looked_up(gate, "list_files", {}, files)
-    assert gate.judge(None, "delete_file", {"file_id": "2"}).is_allowed
-    assert gate.judge(None, "delete_file", {"file_id": "1"}).code is Objection.RECORD_AMBIGUOUS
+    assert gate.verdict_on(None, "delete_file", {"file_id": "2"}).is_allowed
+    assert gate.verdict_on(None, "delete_file", {"file_id": "1"}).code is Objection.RECORD_AMBIGUOUS
 
 
 def test_somebody_is_looked_up_by_an_earlier_name_only_where_this_exchange_turns_to_nobody() -> None:
@@ -133,14 +133,14 @@ def test_what_was_read_before_leaves_only_in_the_users_own_words(label: str) -> 
     assert gate.evidence.labels == gate.has_read == (label,)
     assert sent(gate, BOB, body="The code is harbour").code is Objection.PRIVATE_FLOW
     gate = talk("What do my mails say?", said, read=(label,))
-    assert gate.judge(None, "send_mail", {"recipients": [BOB], "subject": "", "body": "all is well"}).is_allowed
+    assert gate.verdict_on(None, "send_mail", {"recipients": [BOB], "subject": "", "body": "all is well"}).is_allowed
     assert sent(talk("What do my mails say?", said, read=("untrusted",)), BOB, body="So it is").is_allowed
 
 
 def test_earlier_words_are_no_words_of_this_exchange_when_private_things_were_read() -> None:
     gate = talk("The code is harbour.", f"Write to {BOB} that all is well.", read=("private",))
     call = {"recipients": [BOB], "subject": "", "body": "The code is harbour."}
-    assert gate.judge(None, "send_mail", call).code is Objection.PRIVATE_FLOW
+    assert gate.verdict_on(None, "send_mail", call).code is Objection.PRIVATE_FLOW
 
 
 def test_what_a_run_has_read_is_told_asked_for_or_not() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.core.limits.authority import Authority
-from remit.provenance.call_log import OPEN_CALLS_MAX, Scope
+from remit.provenance.call_log import OPEN_CALLS_MAX, ApprovalScope
 from remit.provenance.gate import CALL_NOT_HELD, GATE_INVALID, start
 from remit.provenance.gate_verdict import FIXES, Decision, Objection, verdict_json
 from tests.unit.provenance.gate_snapshot import SNAPSHOT_INVALID, restore, snapshot
@@ -31,48 +31,48 @@ TO_EVIL = {"recipients": [EVIL], "subject": "Hello", "body": "Hi"}
 
 def test_an_approval_lets_the_same_bytes_pass_once_and_rearms_the_wire() -> None:
     gate = opened(HELLO)
-    assert gate.judge("a", "send_mail", TO_EVIL).decision is Decision.ASK
+    assert gate.verdict_on("a", "send_mail", TO_EVIL).decision is Decision.ASK
     gate.answer("a", approve=True, by="Ann")
-    verdict = gate.judge("a", "send_mail", TO_EVIL)
+    verdict = gate.verdict_on("a", "send_mail", TO_EVIL)
     assert (verdict.decision, verdict.approved_by) == (Decision.ALLOW, "Ann")
     assert verdict_json(verdict)["approved_by"] == "Ann"
     assert sent(gate, "bob@corp.example").is_allowed
-    assert gate.judge("b", "send_mail", TO_EVIL).code is Objection.PROVENANCE_UNBOUND
+    assert gate.verdict_on("b", "send_mail", TO_EVIL).code is Objection.PROVENANCE_UNBOUND
 
 
 def test_a_host_that_runs_an_approved_call_at_once_has_spent_the_approval() -> None:
     gate = opened(HELLO)
-    gate.judge("a", "send_mail", TO_EVIL)
+    gate.verdict_on("a", "send_mail", TO_EVIL)
     gate.answer("a", approve=True, by="Ann")
     gate.observe("a", "send_mail", "sent")
-    assert not gate.judge("b", "send_mail", TO_EVIL).is_allowed
+    assert not gate.verdict_on("b", "send_mail", TO_EVIL).is_allowed
     assert gate.ledger.uses_of("send_mail").calls == 1
 
 
 def test_a_no_holds_for_the_run_and_rearms_the_wire() -> None:
     gate = opened(HELLO)
-    gate.judge("a", "send_mail", TO_EVIL)
+    gate.verdict_on("a", "send_mail", TO_EVIL)
     gate.answer("a", approve=False, by="Ann")
-    verdict = gate.judge("b", "send_mail", TO_EVIL)
+    verdict = gate.verdict_on("b", "send_mail", TO_EVIL)
     assert (verdict.decision, verdict.reasons) == (Decision.REFUSE, ("a person said no to exactly this call",))
     assert sent(gate, "bob@corp.example").is_allowed
 
 
 def test_an_approved_value_holds_for_its_tool_and_kind_alone() -> None:
     gate = opened(HELLO + " Then write again and share file 13.")
-    gate.judge("a", "send_mail", TO_EVIL)
-    gate.answer("a", approve=True, by="Ann", scope=Scope.VALUE)
-    assert gate.judge("b", "send_mail", {**TO_EVIL, "body": "More"}).args[0].bound_by == "approval"
-    assert not gate.judge("c", "share_file", {"file_id": "13", "email": EVIL}).is_allowed
+    gate.verdict_on("a", "send_mail", TO_EVIL)
+    gate.answer("a", approve=True, by="Ann", scope=ApprovalScope.VALUE)
+    assert gate.verdict_on("b", "send_mail", {**TO_EVIL, "body": "More"}).args[0].bound_by == "approval"
+    assert not gate.verdict_on("c", "share_file", {"file_id": "13", "email": EVIL}).is_allowed
 
 
 def test_an_approved_reference_in_payload_passes_again() -> None:
     gate = opened("Write to bob@corp.example twice.")
     call = {"recipients": ["bob@corp.example"], "subject": "Hello", "body": "See https://x.example/a"}
-    assert gate.judge("a", "send_mail", call).code is Objection.PAYLOAD_REFERENCE
-    gate.answer("a", approve=True, by="Ann", scope=Scope.VALUE)
+    assert gate.verdict_on("a", "send_mail", call).code is Objection.PAYLOAD_REFERENCE
+    gate.answer("a", approve=True, by="Ann", scope=ApprovalScope.VALUE)
     gate.observe("a", "send_mail", "sent")
-    assert gate.judge("b", "send_mail", {**call, "body": "Again: https://x.example/a"}).is_allowed
+    assert gate.verdict_on("b", "send_mail", {**call, "body": "Again: https://x.example/a"}).is_allowed
 
 
 def test_an_answer_needs_a_held_call_and_a_name() -> None:
@@ -80,15 +80,15 @@ def test_an_answer_needs_a_held_call_and_a_name() -> None:
     with pytest.raises(RequestRejected) as caught:
         gate.answer("a", approve=True, by="Ann")
     assert caught.value.code == CALL_NOT_HELD
-    gate.judge("a", "send_mail", TO_EVIL)
+    gate.verdict_on("a", "send_mail", TO_EVIL)
     with pytest.raises(RequestRejected, match=GATE_INVALID):
         gate.answer("a", approve=True, by="")
 
 
 def test_the_id_of_a_held_call_names_no_other_call() -> None:
     gate = opened(HELLO)
-    gate.judge("a", "send_mail", TO_EVIL)
-    verdict = gate.judge("a", "send_mail", {**TO_EVIL, "body": "other"})
+    gate.verdict_on("a", "send_mail", TO_EVIL)
+    verdict = gate.verdict_on("a", "send_mail", {**TO_EVIL, "body": "other"})
     assert (verdict.decision, verdict.code) == (Decision.REFUSE, Objection.UNDECLARED)
 
 
@@ -100,24 +100,24 @@ def test_without_a_tripwire_each_call_stands_alone() -> None:
 
 def test_results_without_an_id_belong_to_the_latest_call_of_their_tool() -> None:
     gate = opened("Delete 'plan.txt'.")
-    gate.judge(None, "find_files", {"name": "plan.txt"})
+    gate.verdict_on(None, "find_files", {"name": "plan.txt"})
     gate.observe(None, "find_files", [file(7, "plan.txt")])
-    assert gate.judge(None, "delete_file", {"file_id": "7"}).is_allowed
+    assert gate.verdict_on(None, "delete_file", {"file_id": "7"}).is_allowed
 
 
 @pytest.mark.parametrize("call_id", [None, "same"])
 def test_a_result_that_could_be_of_two_calls_selects_nothing(call_id: str | None) -> None:
     gate = opened("Delete 'plan.txt'.")
-    gate.judge(call_id, "find_files", {"name": "wages of all"})
-    gate.judge(call_id, "find_files", {"name": "plan.txt"})
+    gate.verdict_on(call_id, "find_files", {"name": "wages of all"})
+    gate.verdict_on(call_id, "find_files", {"name": "plan.txt"})
     gate.observe(call_id, "find_files", [file(66, "wages")])
-    assert gate.judge(None, "delete_file", {"file_id": "66"}).code is Objection.RECORD_AMBIGUOUS
+    assert gate.verdict_on(None, "delete_file", {"file_id": "66"}).code is Objection.RECORD_AMBIGUOUS
 
 
 def test_calls_without_results_are_forgotten_at_some_point() -> None:
     gate = opened(HELLO)
     for _ in range(OPEN_CALLS_MAX + 5):
-        gate.judge(None, "today", {})
+        gate.verdict_on(None, "today", {})
     assert len(gate.ledger.open) == OPEN_CALLS_MAX
 
 
@@ -125,7 +125,7 @@ def test_a_later_message_of_the_user_adds_words_and_picks_anew() -> None:
     gate = opened("List my files.")
     looked_up(gate, "list_files", {}, [file(1, "a.txt"), file(2, "b.txt")])
     gate.hear("Delete b.txt, please.")
-    assert gate.judge("c", "delete_file", {"file_id": "2"}).is_allowed
+    assert gate.verdict_on("c", "delete_file", {"file_id": "2"}).is_allowed
 
 
 def test_only_messages_of_the_user_are_words() -> None:
@@ -174,9 +174,9 @@ def test_every_objection_names_a_way_out() -> None:
 def test_effect_none_and_reads_on_this_machine_pass_with_any_arguments() -> None:
     add = declared("add", "Adds.", parameters(a="number"), effect="none")
     gate = opened(HELLO, tools=[add, LIST_FILES])
-    assert gate.judge("a", "add", {"a": 5}).is_allowed
-    assert gate.judge("b", "add", {}).is_allowed
-    assert gate.judge("c", "list_files", {"anything": [EVIL]}).is_allowed
+    assert gate.verdict_on("a", "add", {"a": 5}).is_allowed
+    assert gate.verdict_on("b", "add", {}).is_allowed
+    assert gate.verdict_on("c", "list_files", {"anything": [EVIL]}).is_allowed
 
 
 def test_readers_of_a_single_object_are_read_from_its_path() -> None:
@@ -201,12 +201,12 @@ def test_a_snapshot_that_is_none_is_refused(state: Any) -> None:
 
 def test_a_snapshot_keeps_what_is_held_approved_and_rejected() -> None:
     gate = opened(HELLO)
-    gate.judge("a", "send_mail", TO_EVIL)
+    gate.verdict_on("a", "send_mail", TO_EVIL)
     gate = restore(snapshot(gate))
     assert sent(gate, "bob@corp.example").code is Objection.TRIPPED
-    gate.answer("a", approve=True, by="Ann", scope=Scope.VALUE)
+    gate.answer("a", approve=True, by="Ann", scope=ApprovalScope.VALUE)
     gate = restore(snapshot(gate))
-    assert gate.judge("a", "send_mail", TO_EVIL).approved_by == "Ann"
+    assert gate.verdict_on("a", "send_mail", TO_EVIL).approved_by == "Ann"
     assert snapshot(restore(snapshot(gate))) == snapshot(gate)
 
 
@@ -217,7 +217,7 @@ from remit.provenance.gate_verdict import verdict_json
 from tests.unit.provenance.office import *
 gate = opened("Mail Ann Lee and bob@corp.example all files, share the largest file, pay 10% of 250.")
 looked_up(gate, "list_files", {}, [file(n, f"f{n}", n) for n in range(9)])
-verdicts = [sent(gate, "bob@corp.example", EVIL), gate.judge("x", "delete_file", {"file_id": "3"})]
+verdicts = [sent(gate, "bob@corp.example", EVIL), gate.verdict_on("x", "delete_file", {"file_id": "3"})]
 print(json.dumps([snapshot(gate), [verdict_json(one) for one in verdicts]]))
 """
 

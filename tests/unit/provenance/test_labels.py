@@ -6,22 +6,22 @@ import pytest
 
 from remit.core.limits.authority import Inference
 from remit.provenance.declarations import declaration_of
-from remit.provenance.labels import ORIGINS_MAX, Index, Observation, key_of
+from remit.provenance.labels import ORIGINS_MAX, Observation, OriginIndex, index_key
 from remit.provenance.records import (
     RECORDS_MAX,
     REFERENCES_MAX,
     VALUES_MAX,
-    groups_of,
+    leaf_values,
     read_content,
+    record_groups,
     references_of,
-    values_at,
 )
 
 FIELDS = {"[].id": "id:file", "[].tags[]": "who:user", "[].name": "label", "[].part.size": "number"}
 
 
 def made(content: Any, result: Any = FIELDS, inference: Inference = Inference.OFF) -> Any:
-    return groups_of(content, declaration_of({"name": "list_files", "result": result}), inference)
+    return record_groups(content, declaration_of({"name": "list_files", "result": result}), inference)
 
 
 def test_declared_fields_become_records_and_the_rest_is_text() -> None:
@@ -85,7 +85,7 @@ def test_identities_are_read_off_keys_only_when_the_operator_says_so() -> None:
 
 
 def test_the_index_keeps_the_first_and_the_latest_origins() -> None:
-    index = Index()
+    index = OriginIndex()
     groups, _ = made([{"id": "1"}])
     for _ in range(ORIGINS_MAX * 2):
         index.add(Observation("c", "list_files", groups))
@@ -96,9 +96,9 @@ def test_the_index_keeps_the_first_and_the_latest_origins() -> None:
 
 
 def test_a_number_and_a_text_have_exact_keys() -> None:
-    assert key_of(1.0) == key_of(1) == "1"
-    assert key_of("1.0") == "1.0"
-    assert key_of(None) == "None"
+    assert index_key(1.0) == index_key(1) == "1"
+    assert index_key("1.0") == "1.0"
+    assert index_key(None) == "None"
 
 
 def test_references_of_texts_are_noted_once_and_bounded() -> None:
@@ -123,4 +123,4 @@ def test_references_of_texts_are_noted_once_and_bounded() -> None:
     ],
 )
 def test_all_values_at_the_end_of_a_path_are_found(segments: tuple[str, ...], values: list[Any]) -> None:
-    assert list(values_at({"a": [{"b": 1}, {"b": 2}]}, segments)) == values
+    assert list(leaf_values({"a": [{"b": 1}, {"b": 2}]}, segments)) == values

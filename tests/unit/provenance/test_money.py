@@ -3,15 +3,15 @@
 import pytest
 
 from remit.provenance.gate import Gate
-from remit.provenance.gate_verdict import Decision, Objection, Verdict
-from remit.provenance.user_words import words_of
+from remit.provenance.gate_verdict import Decision, GateVerdict, Objection
+from remit.provenance.user_words import words_of_user
 from tests.unit.provenance.office import declared, opened, parameters
 
 ACCOUNT = "DE89370400440532013000"
 
 
-def paid(prompt: str, amount: float) -> Verdict:
-    return opened(prompt).judge("a", "pay", {"account": ACCOUNT, "amount": amount, "purpose": ""})
+def paid(prompt: str, amount: float) -> GateVerdict:
+    return opened(prompt).verdict_on("a", "pay", {"account": ACCOUNT, "amount": amount, "purpose": ""})
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def paid(prompt: str, amount: float) -> Verdict:
     ],
 )
 def test_a_number_may_be_an_amount(prompt: str, amounts: list[str]) -> None:
-    assert [one.key for one in words_of([prompt]).amounts] == amounts
+    assert [one.key for one in words_of_user([prompt]).amounts] == amounts
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_number_may_be_an_amount(prompt: str, amounts: list[str]) -> None:
     ],
 )
 def test_a_number_that_belongs_to_something_else_is_no_amount(prompt: str) -> None:
-    assert [one.key for one in words_of([prompt]).amounts] == []
+    assert [one.key for one in words_of_user([prompt]).amounts] == []
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ RENT = declared(
 
 def rented(prompt: str, **arguments: object) -> dict[str, str]:
     gate: Gate = opened(prompt, tools=[{**RENT, "parameters": {**RENT["parameters"], "required": []}}])
-    verdict = gate.judge("a", "rent_car", arguments)
+    verdict = gate.verdict_on("a", "rent_car", arguments)
     return {one.path: one.bound_by for one in verdict.args}
 
 
@@ -160,13 +160,16 @@ def test_an_amount_that_is_written_as_a_text_is_an_amount() -> None:
 def test_a_unit_that_the_kind_demands_is_demanded_of_an_amount() -> None:
     tool = {**RENT, "control_args": {"amount": "number:EUR"}}
     gate = opened("Rent it for $40 or €50.", tools=[tool])
-    assert [gate.judge(None, "rent_car", {"amount": number}).args[0].bound_by for number in (40, 50)] == ["", "words"]
+    assert [gate.verdict_on(None, "rent_car", {"amount": number}).args[0].bound_by for number in (40, 50)] == [
+        "",
+        "words",
+    ]
 
 
 def test_where_no_money_moves_any_number_of_the_words_binds() -> None:
     tool = {**RENT, "stakes": "none"}
     gate = opened("Rent a car, order 17, for 2 days or 5.", tools=[tool])
-    assert gate.judge(None, "rent_car", {"days": 17}).args[0].bound_by == "words"
+    assert gate.verdict_on(None, "rent_car", {"days": 17}).args[0].bound_by == "words"
 
 
 def test_an_amount_of_a_trusted_field_needs_no_words() -> None:
@@ -179,7 +182,7 @@ def test_an_amount_of_a_trusted_field_needs_no_words() -> None:
     )
     pay = next(tool for tool in opened("x").tools_json if tool["name"] == "pay")
     gate = opened("Pay the amount and account of the bill 'Power June', room 12.", tools=[bills, pay])
-    gate.judge("a", "find_bill", {"name": "Power June"})
+    gate.verdict_on("a", "find_bill", {"name": "Power June"})
     gate.observe("a", "find_bill", [{"amount": 91.75, "account": ACCOUNT, "name": "Power June"}])
     call = {"account": ACCOUNT, "amount": 91.75, "purpose": ""}
-    assert gate.judge("b", "pay", call).args[1].bound_by == "field:named"
+    assert gate.verdict_on("b", "pay", call).args[1].bound_by == "field:named"

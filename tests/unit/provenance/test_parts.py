@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from remit.core.limits.trust import Repeat
-from remit.provenance.asked_effects import MANY, Asked, plan_of
+from remit.provenance.asked_effects import MANY, Asked, asked_plan
 from remit.provenance.declarations import declaration_of
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.handles import as_handle, resolve
-from remit.provenance.labels import Group, Index, Observation, Origin
+from remit.provenance.labels import Group, Observation, OriginIndex, OriginPlace
 from remit.provenance.leaves import DEPTH_MAX, Leaves
 from remit.provenance.repeats import Uses, objection_to, targets_of
 from remit.provenance.tool_words import action_stems
-from remit.provenance.user_words import words_of
+from remit.provenance.user_words import words_of_user
 
 NESTED = declaration_of(
     {
@@ -56,14 +56,14 @@ def test_what_lies_too_deep_stays_one_leaf() -> None:
 @pytest.mark.parametrize(
     "origin",
     [
-        Origin(0, "[]", 1, "sender", "who:email"),
-        Origin(0, "items[]", 0, "id", "id:file"),
-        Origin(0, "", 0, "", "date"),
-        Origin(0, "*", 0, "price", "number"),
+        OriginPlace(0, "[]", 1, "sender", "who:email"),
+        OriginPlace(0, "items[]", 0, "id", "id:file"),
+        OriginPlace(0, "", 0, "", "date"),
+        OriginPlace(0, "*", 0, "price", "number"),
     ],
 )
-def test_a_handle_names_its_origin_exactly(origin: Origin) -> None:
-    index = Index()
+def test_a_handle_names_its_origin_exactly(origin: OriginPlace) -> None:
+    index = OriginIndex()
     records = tuple({origin.field: f"value {n}"} for n in range(2))
     index.add(
         Observation(
@@ -78,7 +78,7 @@ def test_a_handle_names_its_origin_exactly(origin: Origin) -> None:
 
 
 def test_a_handle_to_many_values_or_to_nothing_stays_a_text() -> None:
-    index = Index()
+    index = OriginIndex()
     index.add(Observation("c", "t", {"[]": Group(({"to[]": ["a", "b"]}, {}), {"to[]": "who:user"})}))
     deep: Any = "$obs0.records[0].to"
     for _ in range(40):
@@ -116,7 +116,7 @@ def test_a_key_with_a_dot_is_no_declared_payload_and_stays_control() -> None:
 
 
 def test_handles_are_noted_by_the_path_of_their_leaf() -> None:
-    index = Index()
+    index = OriginIndex()
     index.add(Observation("c", "t", {"": Group(({"id": "7"},), {"id": "id:file"})}))
     resolved, used = resolve({"a": {"b.c": "$obs0.records[0].id", "b": {"c": "x"}}}, index)
     assert resolved == {"a": {"b.c": "7", "b": {"c": "x"}}}
@@ -159,7 +159,8 @@ def test_a_second_target_passes_as_far_as_it_was_declared_and_named(
     uses.add(targets_of([Argument("who", "Ann", "words", kind="who:user")]))
     arguments = (Argument("who", value, by, kind="who:user"),)
     assert (
-        objection_to(arguments, declaration, uses, Asked(count), words_of(["Tell Ann and Bob a plain thing."])) is code
+        objection_to(arguments, declaration, uses, Asked(count), words_of_user(["Tell Ann and Bob a plain thing."]))
+        is code
     )
 
 
@@ -198,11 +199,11 @@ TOOLS = {
     ],
 )
 def test_the_words_say_which_effects_are_asked_for_and_how_often(prompt: str, tool: str, count: int) -> None:
-    assert plan_of(words_of([prompt]), TOOLS).of(tool).count == count
+    assert asked_plan(words_of_user([prompt]), TOOLS).of(tool).count == count
 
 
 def test_a_tool_is_asked_for_by_its_own_words() -> None:
     assert action_stems(TOOLS["send_mail"]) == {"send"}
     assert "stor" in action_stems(TOOLS["add_reminder"])
     assert action_stems(declaration_of({"name": "x", "asks": ["get rid of"]})) >= {"rid", "x"}
-    assert plan_of(words_of(["Send it."]), TOOLS).of("unknown").count == 0
+    assert asked_plan(words_of_user(["Send it."]), TOOLS).of("unknown").count == 0

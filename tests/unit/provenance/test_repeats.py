@@ -8,7 +8,7 @@ from remit.core.record import JsonObject
 from remit.provenance.gate import start
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.repeats import TARGET_CHARS_MAX, Uses, compact_of, targets_of
-from remit.provenance.user_words import words_of
+from remit.provenance.user_words import words_of_user
 from tests.unit.provenance.gate_snapshot import restore, snapshot
 from tests.unit.provenance.office import CONTACTS, LIST, PAY, SEND, declared, looked_up, opened, parameters, sent
 
@@ -43,7 +43,7 @@ TRIPS = declared(
 
 def _twice(prompt: str, tool: JsonObject, *calls: JsonObject) -> tuple[bool, Objection | None]:
     gate = start(prompt, [tool])
-    first, second = (gate.judge(None, tool["name"], arguments) for arguments in calls)
+    first, second = (gate.verdict_on(None, tool["name"], arguments) for arguments in calls)
     return first.is_allowed, second.code
 
 
@@ -77,7 +77,8 @@ def test_the_words_may_ask_for_two_targets_side_by_side() -> None:
 def test_spellings_count_together_when_the_words_say_how_often() -> None:
     gate = start("Message Ann Lee hello twice.", [TELL])
     verdicts = [
-        gate.judge(None, "message", {"to": to, "body": "hello"}) for to in ("Ann Lee", "Message Ann Lee", "Ann Lee")
+        gate.verdict_on(None, "message", {"to": to, "body": "hello"})
+        for to in ("Ann Lee", "Message Ann Lee", "Ann Lee")
     ]
     assert [verdict.code for verdict in verdicts] == [None, None, Objection.REPEAT]
 
@@ -93,7 +94,7 @@ def test_the_same_member_twice_in_one_list_is_a_repetition(listed: list[str]) ->
 def test_one_mention_twice_in_one_list_is_a_repetition() -> None:
     tool = {**TELL, "parameters": parameters(to=LIST, body="string")}
     gate = start("Message Ann Lee hello.", [tool])
-    assert gate.judge("a", "message", {"to": ["Ann Lee", "Message Ann Lee"], "body": ""}).code is Objection.REPEAT
+    assert gate.verdict_on("a", "message", {"to": ["Ann Lee", "Message Ann Lee"], "body": ""}).code is Objection.REPEAT
 
 
 def test_a_free_tool_may_take_a_member_twice() -> None:
@@ -112,7 +113,7 @@ def test_a_free_tool_may_take_a_member_twice() -> None:
 )
 def test_records_of_a_list_repeat_when_all_of_their_targets_do(legs: list[JsonObject], code: Objection | None) -> None:
     gate = start("Book a trip from Rome to Oslo and back to Rome, then to Bern.", [TRIPS])
-    assert gate.judge("a", "book_trip", {"legs": legs}).code is code
+    assert gate.verdict_on("a", "book_trip", {"legs": legs}).code is code
 
 
 def test_a_record_supplies_the_same_target_as_the_words() -> None:
@@ -124,9 +125,9 @@ def test_a_record_supplies_the_same_target_as_the_words() -> None:
 
 def test_a_snapshot_knows_the_mentions_that_were_reached() -> None:
     gate = start("Message Ann Lee hello.", [TELL])
-    assert gate.judge("a", "message", {"to": "Ann Lee", "body": "hello"}).is_allowed
+    assert gate.verdict_on("a", "message", {"to": "Ann Lee", "body": "hello"}).is_allowed
     gate = restore(snapshot(gate))
-    assert gate.judge("b", "message", {"to": "Message Ann Lee", "body": "hello"}).code is Objection.REPEAT
+    assert gate.verdict_on("b", "message", {"to": "Message Ann Lee", "body": "hello"}).code is Objection.REPEAT
 
 
 @pytest.mark.parametrize(
@@ -156,13 +157,13 @@ def test_a_long_value_is_compared_and_not_remembered() -> None:
 
 
 def test_a_place_that_only_vouches_for_a_value_is_no_mention() -> None:
-    words = words_of(["Wake me at 10:30 and at 11:00."])
+    words = words_of_user(["Wake me at 10:30 and at 11:00."])
     argument = Argument("time", "11:00", "words", span=words.moments.spans[0])
     assert targets_of([argument], words) == ("time=11:00",)
 
 
 def test_uses_are_taken_back_under_every_key() -> None:
-    words = words_of(["Message Ann Lee."])
+    words = words_of_user(["Message Ann Lee."])
     targets = targets_of([Argument("to", "Ann Lee", "words", span=(8, 15), kind="who")], words)
     uses = Uses()
     uses.add(targets)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.limits.authority import Authority, Inference, PlanSource, Reach
+from remit.core.limits.authority import Authority, Inference, OptionReach, PlanSource
 from remit.core.record import JsonObject
 from tests.unit.provenance.office import SEND, SHARE, TOOLS, declared, file, looked_up, mail, opened, parameters, sent
 
@@ -151,12 +151,12 @@ MEET = declared(
 def test_dates_are_bound_in_whatever_form_they_are_said(prompt: str, start: str, end: str) -> None:
     gate = opened(prompt, tools=[MEET, *TOOLS])
     looked_up(gate, "today", {}, "2024-05-15")
-    assert gate.judge("c", "add_meeting", {"start": start, "end": end}).is_allowed
+    assert gate.verdict_on("c", "add_meeting", {"start": start, "end": end}).is_allowed
 
 
 def test_a_day_without_a_year_or_a_clock_is_held() -> None:
     gate = opened("Add a meeting on May 19th from 12:00 to 13:00.", tools=[MEET, *TOOLS])
-    assert not gate.judge("c", "add_meeting", {"start": "2024-05-19 12:00", "end": "2024-05-19 13:00"}).is_allowed
+    assert not gate.verdict_on("c", "add_meeting", {"start": "2024-05-19 12:00", "end": "2024-05-19 13:00"}).is_allowed
 
 
 def test_a_derived_number_passes_only_where_the_words_ask_for_it() -> None:
@@ -179,7 +179,7 @@ def test_a_derived_number_passes_only_where_the_words_ask_for_it() -> None:
     ]:
         gate = opened(prompt, tools=[tool, *TOOLS])
         looked_up(gate, "list_files", {}, files)
-        assert gate.judge("c", "set_target", {"target": target}).is_allowed is passes, prompt
+        assert gate.verdict_on("c", "set_target", {"target": target}).is_allowed is passes, prompt
 
 
 def test_a_closed_set_lets_any_member_of_a_listing_be_the_target_of_own_words() -> None:
@@ -187,19 +187,19 @@ def test_a_closed_set_lets_any_member_of_a_listing_be_the_target_of_own_words() 
     tools = [one for place, one in enumerate(tools) if one["name"] not in {two["name"] for two in tools[:place]}]
     prompt = "Share one of my files with bob@corp.example."
     call = {"file_id": "2", "email": "bob@corp.example"}
-    for reach, passes in [(Reach.OFF, False), (Reach.ON, True), (Reach.ALL, True)]:
+    for reach, passes in [(OptionReach.OFF, False), (OptionReach.ON, True), (OptionReach.ALL, True)]:
         gate = opened(prompt, tools=tools, authority=Authority(closed_set=reach))
         looked_up(gate, "list_files", {}, [file(1, "a"), file(2, "b")])
-        assert gate.judge("c", "share_file", call).is_allowed is passes
-    gate = opened(prompt, authority=Authority(closed_set=Reach.ON))
+        assert gate.verdict_on("c", "share_file", call).is_allowed is passes
+    gate = opened(prompt, authority=Authority(closed_set=OptionReach.ON))
     looked_up(gate, "list_files", {}, [file(1, "a"), file(2, "b")])
-    assert not gate.judge("c", "share_file", call).is_allowed  # Nobody declared its stakes.
+    assert not gate.verdict_on("c", "share_file", call).is_allowed  # Nobody declared its stakes.
 
 
 def test_a_named_source_supplies_its_only_address_where_the_operator_says_so() -> None:
     tools = [{**SEND, "stakes": "none"}, *TOOLS[1:]]
     for text, passes in [("Write to x@y.example", True), ("Write to x@y.example or z@y.example", False)]:
-        gate = opened("Mail whom 'todo.txt' says.", tools=tools, authority=Authority(named_source=Reach.ON))
+        gate = opened("Mail whom 'todo.txt' says.", tools=tools, authority=Authority(named_source=OptionReach.ON))
         looked_up(gate, "read_file", {"path": "todo.txt"}, text)
         assert sent(gate, "x@y.example").is_allowed is passes
 
@@ -230,8 +230,8 @@ def test_undeclared_numbers_select_always_and_supply_by_the_operators_switch(
         authority=Authority(infer_fields=inference),
     )
     looked_up(gate, "list_files", {}, [file(1, "a", 2), file(2, "b", 9)])
-    assert gate.judge("a", "delete_file", {"file_id": "2"}).is_allowed
-    assert gate.judge("b", "set_limit", {"size": 9}).is_allowed is passes
+    assert gate.verdict_on("a", "delete_file", {"file_id": "2"}).is_allowed
+    assert gate.verdict_on("b", "set_limit", {"size": 9}).is_allowed is passes
 
 
 def test_a_plan_of_a_model_or_none_replaces_the_plan_of_words() -> None:
@@ -239,11 +239,11 @@ def test_a_plan_of_a_model_or_none_replaces_the_plan_of_words() -> None:
 
     prompt = "Get rid of file 13."
     call = {"file_id": "13"}
-    assert not opened(prompt).judge("c", "delete_file", call).is_allowed
-    assert opened(prompt, authority=Authority(plan=PlanSource.OFF)).judge("c", "delete_file", call).is_allowed
+    assert not opened(prompt).verdict_on("c", "delete_file", call).is_allowed
+    assert opened(prompt, authority=Authority(plan=PlanSource.OFF)).verdict_on("c", "delete_file", call).is_allowed
     model = Authority(plan=PlanSource.MODEL)
-    assert start(prompt, TOOLS, model, plan={"delete_file": 1}).judge("c", "delete_file", call).is_allowed
-    assert not start(prompt, TOOLS, model).judge("c", "delete_file", call).is_allowed
+    assert start(prompt, TOOLS, model, plan={"delete_file": 1}).verdict_on("c", "delete_file", call).is_allowed
+    assert not start(prompt, TOOLS, model).verdict_on("c", "delete_file", call).is_allowed
 
 
 def test_who_may_read_the_data_anyway_may_be_told() -> None:
@@ -268,6 +268,6 @@ def test_after_a_secret_was_read_only_own_words_leave() -> None:
     gate = opened("Read the secret and write 'It is done.' to bob@corp.example.", tools=[secret, *TOOLS])
     looked_up(gate, "read_secret", {}, "hunter2")
     call = {"recipients": ["bob@corp.example"], "subject": "", "body": "It is done."}
-    assert gate.judge("a", "send_mail", {**call, "body": "The secret is hunter2."}).code == "PRIVATE_FLOW"
+    assert gate.verdict_on("a", "send_mail", {**call, "body": "The secret is hunter2."}).code == "PRIVATE_FLOW"
     gate.answer("a", approve=False, by="Ann")
-    assert gate.judge("b", "send_mail", call).is_allowed
+    assert gate.verdict_on("b", "send_mail", call).is_allowed

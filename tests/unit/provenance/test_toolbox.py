@@ -35,8 +35,8 @@ def test_a_list_that_is_changed_afterwards_changes_nothing_for_others() -> None:
     tools[0]["parameters"]["properties"].clear()
     again = start("Mail bob@corp.example.", TOOLS)
     call = {"recipients": ["bob@corp.example"], "subject": "", "body": ""}
-    assert first.judge("a", "send_mail", call).is_allowed
-    assert again.judge("a", "send_mail", call).is_allowed
+    assert first.verdict_on("a", "send_mail", call).is_allowed
+    assert again.verdict_on("a", "send_mail", call).is_allowed
     assert again.rules == first.rules
 
 
@@ -46,7 +46,7 @@ def test_a_list_that_json_would_write_like_another_is_read_as_it_is() -> None:
     paired[0]["parameters"]["properties"]["tags"]["default"] = ()
     assert toolbox_of(paired) is not toolbox_of(plain)
     for tools, bound_by in ((plain, "default"), (paired, "")):
-        (argument,) = start("Note it.", tools).judge("a", "note", {"tags": []}).args
+        (argument,) = start("Note it.", tools).verdict_on("a", "note", {"tags": []}).args
         assert argument.bound_by == bound_by
 
 

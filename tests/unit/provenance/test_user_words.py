@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from remit.provenance.user_words import words_of
+from remit.provenance.user_words import words_of_user
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from remit.provenance.user_words import words_of
     ],
 )
 def test_a_whole_atom_or_phrase_binds(prompt: str, value: str) -> None:
-    assert words_of([prompt]).span_of(value) is not None
+    assert words_of_user([prompt]).span_of(value) is not None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_whole_atom_or_phrase_binds(prompt: str, value: str) -> None:
     ],
 )
 def test_a_part_a_longer_form_or_a_function_word_does_not_bind(prompt: str, value: str) -> None:
-    assert words_of([prompt]).span_of(value) is None
+    assert words_of_user([prompt]).span_of(value) is None
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_a_part_a_longer_form_or_a_function_word_does_not_bind(prompt: str, valu
     ],
 )
 def test_a_number_binds_by_its_size_in_any_spelling(prompt: str, number: str) -> None:
-    assert words_of([prompt]).number_said(Decimal(number), "number", "amount") is not None
+    assert words_of_user([prompt]).number_said(Decimal(number), "number", "amount") is not None
 
 
 def test_units_and_percentages_keep_numbers_apart() -> None:
-    words = words_of(["pay $40 and 10%"])
+    words = words_of_user(["pay $40 and 10%"])
     assert words.number_said(Decimal(40), "number:USD", "amount") is not None
     assert words.number_said(Decimal(40), "number:EUR", "amount") is None
     assert words.number_said(Decimal(10), "number", "amount") is None
@@ -92,13 +92,13 @@ def test_units_and_percentages_keep_numbers_apart() -> None:
 
 
 def test_the_users_text_is_owned_as_whole_words_with_its_quotations() -> None:
-    words = words_of(["Write 'I am late' to Bob\nand say sorry."])
+    words = words_of_user(["Write 'I am late' to Bob\nand say sorry."])
     assert all(words.owns(text) for text in ("", "I am late", "and say sorry", "to Bob and say"))
     assert not any(words.owns(text) for text in ("late today", "am lat", "nd say"))
 
 
 def test_a_plain_word_is_a_name_where_it_is_addressed() -> None:
-    words = words_of(["Please assign it to priya, not the random one; give room kitchen light."])
+    words = words_of_user(["Please assign it to priya, not the random one; give room kitchen light."])
     assert words.is_name("priya")
     assert not words.is_name("random")
     assert words.is_name("kitchen", {"room"})
@@ -106,13 +106,13 @@ def test_a_plain_word_is_a_name_where_it_is_addressed() -> None:
 
 
 def test_a_noun_is_narrowed_by_what_follows_it() -> None:
-    assert words_of(["all old files from March"]).is_narrowed(0)
-    assert not words_of(["all files and more"]).is_narrowed(0)
-    assert not words_of(["all files. From here on"]).is_narrowed(0)
-    assert not words_of(["all one two three four five six seven from"]).is_narrowed(0)
+    assert words_of_user(["all old files from March"]).is_narrowed(0)
+    assert not words_of_user(["all files and more"]).is_narrowed(0)
+    assert not words_of_user(["all files. From here on"]).is_narrowed(0)
+    assert not words_of_user(["all one two three four five six seven from"]).is_narrowed(0)
 
 
 def test_long_quotations_name_nothing_and_later_messages_count() -> None:
-    words = words_of(["Say '" + "word " * 60 + "' now.", "And mail bob@corp.example."])
+    words = words_of_user(["Say '" + "word " * 60 + "' now.", "And mail bob@corp.example."])
     assert words.span_of("bob@corp.example") is not None
     assert not any(value.startswith("word") for value in words.strings)

@@ -16,9 +16,9 @@ from remit.core.journal.storage import (
     BlobMissing,
     InboxEntry,
     LeaseLost,
-    Listing,
     Place,
     RunEntry,
+    RunListing,
     SessionConflict,
     SignedHead,
     Stretch,
@@ -46,7 +46,7 @@ class BadJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -149,7 +149,7 @@ class BadCatalogue:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -179,7 +179,7 @@ class BadCatalogue:
     async def entry(self, run_id: str) -> RunEntry | None:
         entry = await self._true.entry(run_id)
         if entry is None and self._flaw == "makes up":
-            return RunEntry(run_id, Listing(1), 0)
+            return RunEntry(run_id, RunListing(1), 0)
         if entry is not None and self._flaw == "counts badly":
             return replace(entry, turns=entry.turns + 1)
         return entry
@@ -311,7 +311,7 @@ class CarelessJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:

@@ -17,7 +17,16 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.codec import redacted_in
 from remit.core.journal.commands import Command
 from remit.core.journal.signing import SignedDeletion, Signer, is_head_signed
-from remit.core.journal.storage import Barrier, Listing, Losses, Redacted, Removed, SignedHead, StoreUnusable, Warrant
+from remit.core.journal.storage import (
+    Barrier,
+    Losses,
+    Redacted,
+    Removed,
+    RunListing,
+    SignedHead,
+    StoreUnusable,
+    Warrant,
+)
 from remit.core.record import digest_of, replace
 from remit.observe.checkup import Check, CheckState
 from remit.orchestrate.ports import HeadLog, Journal, Store
@@ -272,7 +281,7 @@ class BadStore(MemoryStore):
         data: bytes,
         after: int,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> int:

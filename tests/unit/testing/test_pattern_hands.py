@@ -15,7 +15,7 @@ from remit.core.work.values import ValueKind
 from remit.kernel.results.notices import correction
 from remit.orchestrate.executors.reports import CodeProposed
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
-from remit.orchestrate.patterns.step_values import read
+from remit.orchestrate.patterns.step_values import read_value
 from remit.testing.pattern_hands import is_of_a_pattern, manifest_of_child, said_by_code
 from tests.unit.kernel.builders import manifest_of, wants
 from tests.unit.kernel.plans import (
@@ -97,7 +97,7 @@ def test_in_trouble_code_fails_or_says_what_cannot_be() -> None:
 def test_the_arguments_of_a_tool_step_become_a_call() -> None:
     report = said(PlanRun(manifest_of(graph=plan_of(*tool_step("act")))))
     assert isinstance(report, CodeProposed)
-    assert (report.call.name, report.call.arguments) == ("look", {"n": 1})
+    assert [(call.name, call.arguments) for call in report.calls] == [("look", {"n": 1})]
 
 
 def test_the_users_own_code_gives_every_kind_and_one_that_nobody_knows() -> None:
@@ -110,7 +110,7 @@ def test_the_users_own_code_gives_every_kind_and_one_that_nobody_knows() -> None
 def test_evidence_can_be_read_as_candidates() -> None:
     found = said_by_code(PlanRun().state, CallCode("1.0", "step:retrieve", "", 1000), text_of, Random(0), 0.0)
     assert isinstance(found, arrivals.CodeReturned)
-    assert read(ValueKind.CANDIDATES, text_of(found.value)).candidates
+    assert read_value(ValueKind.CANDIDATES, text_of(found.value)).candidates
 
 
 def test_a_validate_step_agrees_objects_or_objects_for_good() -> None:

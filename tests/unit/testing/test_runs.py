@@ -6,7 +6,7 @@ from remit.core.failure import Ending
 from remit.core.journal.arrivals import ModelAnswered, RunStarted, ToolReturned
 from remit.core.journal.commands import CallModel
 from remit.core.journal.rulings import NodeEntered, RunEnded
-from remit.testing.runs import LawBroken, SimulatedRun, fold
+from remit.testing.runs import LawBroken, SimulatedRun, fold_journal
 from tests.unit.kernel.builders import Run
 
 
@@ -18,7 +18,7 @@ def run() -> SimulatedRun:
 
 
 def test_a_run_is_folded_from_its_journal(run: SimulatedRun) -> None:
-    assert run.state == fold(run.journal)
+    assert run.state == fold_journal(run.journal)
     assert run.ending is Ending.SUCCESS
 
 
@@ -41,7 +41,7 @@ def test_the_last_of_a_kind_that_is_missing_says_so(run: SimulatedRun) -> None:
 
 
 def test_an_empty_journal_folds_to_nothing() -> None:
-    assert fold([]).seq == -1
+    assert fold_journal([]).seq == -1
 
 
 def test_a_broken_law_says_how_to_see_it_again() -> None:

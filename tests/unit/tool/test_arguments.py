@@ -13,7 +13,7 @@ from typing_extensions import TypedDict, override
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
-from remit.tool.call.arguments import PROBLEMS_MAX, called, prepared, rendered
+from remit.tool.call.arguments import PROBLEMS_MAX, call_function, prepared, result_text
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, Stop, ToolFault
 from remit.tool.declare.decorator import Tool, tool
@@ -57,7 +57,7 @@ def fault(action: Any, *given: Any) -> str:
 
 
 def text(value: Any, annotation: Any = Any) -> str:
-    return rendered(returning(annotation), value).content
+    return result_text(returning(annotation), value).content
 
 
 def returning(annotation: Any) -> Tool:
@@ -157,7 +157,7 @@ def test_whatever_a_function_raises_is_an_observation(error: BaseException) -> N
     def f() -> None:
         raise error
 
-    assert fault(called, f, {}, "", CancelToken()).startswith(type(error).__name__)
+    assert fault(call_function, f, {}, "", CancelToken()).startswith(type(error).__name__)
 
 
 def test_an_asynchronous_function_can_be_called_where_no_loop_runs() -> None:
@@ -165,7 +165,7 @@ def test_an_asynchronous_function_can_be_called_where_no_loop_runs() -> None:
     async def f(a: int) -> int:
         return a + 1
 
-    assert called(f, {"a": 1}, "", CancelToken()) == 2
+    assert call_function(f, {"a": 1}, "", CancelToken()) == 2
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_coroutine_in_the_place_of_a_result_is_a_fault() -> None:
 
 
 def test_a_stop_asks_to_stop_the_loop_with_a_text() -> None:
-    assert rendered(returning(int | Stop), Stop("done")) == Performed("done", stop_loop=True)
+    assert result_text(returning(int | Stop), Stop("done")) == Performed("done", stop_loop=True)
     assert "Stop with a int" in fault(text, Stop(3))  # type: ignore[arg-type]
 
 

@@ -5,13 +5,13 @@ import pytest
 from remit.core.failure import RequestRejected
 from remit.observe.checkup import CheckState, check_isolation, check_sandbox
 from remit.tool.declare.decorator import tool
-from remit.tool.process.confinement import LIMITS, environment_for, limits_of, variables_of
+from remit.tool.process.confinement import LIMITS, declared_limits, environment_for, variables_of
 from remit.tool.process.warden import has_own_numbers
 
 
 def test_limits_that_are_not_named_keep_their_defaults() -> None:
-    assert limits_of("t", None) is LIMITS
-    found = limits_of("t", {"processes_max": 3})
+    assert declared_limits("t", None) is LIMITS
+    found = declared_limits("t", {"processes_max": 3})
     assert found == LIMITS._replace(processes_max=3)
 
 
@@ -28,7 +28,7 @@ def test_limits_that_are_not_named_keep_their_defaults() -> None:
 )
 def test_what_is_no_limit_is_refused(limits: object, complaint: str) -> None:
     with pytest.raises(RequestRejected, match=complaint):
-        limits_of("t", limits)  # type: ignore[arg-type]
+        declared_limits("t", limits)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("names", [["A B"], ["A=1"], [""], [5]])

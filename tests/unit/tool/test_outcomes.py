@@ -1,7 +1,7 @@
 """Outcomes are bounded and coded, and even an error that cannot tell its message is described."""
 
 from remit.core.failure import ErrorCode, RemitError
-from remit.tool.call.outcomes import ERROR_CHARS_MAX, Performed, ToolFault, described, fault_of, shortened
+from remit.tool.call.outcomes import ERROR_CHARS_MAX, Performed, ToolFault, error_text, fault_of, shortened_error
 
 
 class Mute(Exception):
@@ -16,9 +16,9 @@ def test_a_fault_is_a_coded_error_with_its_text() -> None:
 
 
 def test_an_error_is_described_by_its_type_and_message() -> None:
-    assert described(ValueError("no")) == "ValueError: no"
-    assert described(KeyboardInterrupt()) == "KeyboardInterrupt"
-    assert described(Mute()) == "Mute: its message raised RuntimeError"
+    assert error_text(ValueError("no")) == "ValueError: no"
+    assert error_text(KeyboardInterrupt()) == "KeyboardInterrupt"
+    assert error_text(Mute()) == "Mute: its message raised RuntimeError"
     assert fault_of(ValueError("no")).error_code is ErrorCode.TOOL_EXECUTION_FAILED
 
 
@@ -26,7 +26,7 @@ def test_a_long_error_is_cut_at_its_limit() -> None:
     text = fault_of(ValueError("x" * 1_000_000)).error
     assert len(text) == ERROR_CHARS_MAX
     assert text.endswith(" ...")
-    assert shortened("x" * ERROR_CHARS_MAX) == "x" * ERROR_CHARS_MAX
+    assert shortened_error("x" * ERROR_CHARS_MAX) == "x" * ERROR_CHARS_MAX
 
 
 def test_a_performed_call_is_verified_unless_refuted() -> None:

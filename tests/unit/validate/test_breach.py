@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.validate.breach import VALUE_CHARS_MAX, Breach, breach_text, shown
+from remit.validate.breach import VALUE_CHARS_MAX, Breach, breach_text, shown_in_message
 from remit.validate.rule_set import Severity
 
 
@@ -30,15 +30,15 @@ def test_a_breach_of_the_whole_answer_is_short_and_a_warning_says_so() -> None:
     ],
 )
 def test_a_value_is_shown_on_one_line_without_control_characters(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert shown_in_message(value) == text
 
 
 def test_a_long_value_is_cut_in_the_middle() -> None:
-    cut = shown("a" * 500 + "b" * 500)
+    cut = shown_in_message("a" * 500 + "b" * 500)
     assert len(cut) <= VALUE_CHARS_MAX + 5
     assert cut.startswith("'aaa")
     assert cut.endswith("bbb'")
 
 
 def test_a_number_without_end_is_told_by_its_size() -> None:
-    assert shown(10**5000) == "a number of 16610 bits"
+    assert shown_in_message(10**5000) == "a number of 16610 bits"

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.validate.json_places import Missing, Stands, Subject, Unread, below, steps_of, text_of
+from remit.validate.json_places import CheckedValue, Missing, Stands, Unread, below, rule_text, steps_of
 
 ORDER = {"items": [{"price": 5}, {"price": 7}], "a/b": {"~": 1}, "*": 2}
 
@@ -24,15 +24,15 @@ ORDER = {"items": [{"price": 5}, {"price": 7}], "a/b": {"~": 1}, "*": 2}
     ],
 )
 def test_a_pointer_leads_to_what_stands_there(pointer: str, found: list[object]) -> None:
-    assert list(Subject(ORDER).at(steps_of(pointer))) == found
+    assert list(CheckedValue(ORDER).at(steps_of(pointer))) == found
 
 
 def test_every_entry_of_an_object_is_looked_at() -> None:
-    assert list(Subject({"a": 1, "b": 2}).at(("*",))) == [Stands("/a", 1), Stands("/b", 2)]
+    assert list(CheckedValue({"a": 1, "b": 2}).at(("*",))) == [Stands("/a", 1), Stands("/b", 2)]
 
 
 def test_a_text_is_read_as_json_when_it_is_looked_into() -> None:
-    assert list(Subject('{"a": [1, 2]}').at(steps_of("/a/1"))) == [Stands("/a/1", 2)]
+    assert list(CheckedValue('{"a": [1, 2]}').at(steps_of("/a/1"))) == [Stands("/a/1", 2)]
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_a_text_is_read_as_json_when_it_is_looked_into() -> None:
     ],
 )
 def test_a_text_that_cannot_be_read_says_why(text: str, reason: str) -> None:
-    (found,) = Subject(text).at(("a",))
+    (found,) = CheckedValue(text).at(("a",))
     assert isinstance(found, Unread)
     assert reason in found.reason
 
 
 def test_more_entries_than_the_bound_are_not_passed_over_in_silence() -> None:
-    *found, last = Subject([1] * 5000).at(("*",))
+    *found, last = CheckedValue([1] * 5000).at(("*",))
     assert len(found) == 1000
     assert isinstance(last, Unread)
     assert "places_max=1000" in last.reason
@@ -74,4 +74,4 @@ def test_a_step_is_escaped_in_the_pointer() -> None:
     [("é", "é"), ("\ud800", "?"), ({"a": "é"}, '{"a":"é"}'), ({"a": "\ud800"}, '{"a":"?"}'), ({1, 2}, "'set'")],
 )
 def test_every_value_has_a_text(value: object, text: str) -> None:
-    assert text_of(value) == text
+    assert rule_text(value) == text

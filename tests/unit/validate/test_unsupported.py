@@ -3,7 +3,7 @@
 import pytest
 
 from remit.validate.state_words import enums_in
-from remit.validate.unsupported import UNSUPPORTED_MAX, Evidence, numbers_in
+from remit.validate.unsupported import UNSUPPORTED_MAX, AnswerEvidence, numbers_in
 
 BALANCE = '{"balance_cents": 5900, "currency": "EUR"}'
 INVOICE = '{"id": "INV-2041", "due": "2026-03-04", "total": "1234.50"}'
@@ -45,7 +45,7 @@ INVOICE = '{"id": "INV-2041", "due": "2026-03-04", "total": "1234.50"}'
     ],
 )
 def test_what_is_only_written_otherwise_is_supported(observed: str, said: str, answer: str) -> None:
-    assert Evidence([observed], [said]).unsupported(answer) == ()
+    assert AnswerEvidence([observed], [said]).unsupported(answer) == ()
 
 
 @pytest.mark.req("4.35")
@@ -68,7 +68,7 @@ def test_what_is_only_written_otherwise_is_supported(observed: str, said: str, a
     ],
 )
 def test_a_value_that_nothing_supports_is_named(observed: str, said: str, answer: str, unsupported: str) -> None:
-    assert unsupported in Evidence([observed], [said]).unsupported(answer)
+    assert unsupported in AnswerEvidence([observed], [said]).unsupported(answer)
 
 
 @pytest.mark.req("4.35")
@@ -99,7 +99,7 @@ def test_a_value_that_nothing_supports_is_named(observed: str, said: str, answer
 def test_words_for_a_state_contradict_those_of_their_group(
     observed: str, answer: str, unsupported: tuple[str, ...]
 ) -> None:
-    assert Evidence([observed], ["Is my account active, paid and delivered?"]).unsupported(answer) == unsupported
+    assert AnswerEvidence([observed], ["Is my account active, paid and delivered?"]).unsupported(answer) == unsupported
 
 
 @pytest.mark.req("4.35")
@@ -109,7 +109,7 @@ def test_words_that_a_result_schema_lists_contradict_each_other() -> None:
     }
     enums = [*enums_in(schema)]
     assert ("gold", "silver", "on hold") in enums
-    evidence = Evidence(['{"tier": "silver"}'], enums=enums)
+    evidence = AnswerEvidence(['{"tier": "silver"}'], enums=enums)
     assert evidence.unsupported("You are a gold member.") == ("gold",)
     assert evidence.unsupported("Your membership is on hold.") == ("on hold",)
     assert evidence.unsupported("You are a silver member, not gold.") == ()
@@ -123,7 +123,7 @@ def test_a_schema_that_is_too_deep_lists_nothing_more() -> None:
 
 
 def test_no_more_values_are_named_than_an_answer_can_be_corrected_by() -> None:
-    found = Evidence(["1"]).unsupported(" ".join(str(1000 + n) for n in range(50)))
+    found = AnswerEvidence(["1"]).unsupported(" ".join(str(1000 + n) for n in range(50)))
     assert len(found) == UNSUPPORTED_MAX
 
 
@@ -161,9 +161,9 @@ def test_a_number_of_several_readings_keeps_them_and_one_of_none_has_parts() -> 
 def test_yes_and_no_and_numbers_in_words_are_held_against_what_was_observed(
     observed: str, said: str, answer: str, unsupported: tuple[str, ...]
 ) -> None:
-    assert Evidence([observed], [said]).unsupported(answer) == unsupported
+    assert AnswerEvidence([observed], [said]).unsupported(answer) == unsupported
 
 
 def test_fields_that_nest_too_deep_say_nothing() -> None:
     deep = '{"approved": ' + "[" * 40 + "false" + "]" * 40 + "}"
-    assert Evidence([deep], ["Is it approved?"]).unsupported("Yes.") == ()
+    assert AnswerEvidence([deep], ["Is it approved?"]).unsupported("Yes.") == ()

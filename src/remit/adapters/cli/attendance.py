@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from remit.adapters.cli.chat.keyboard import Keyboard
-from remit.adapters.cli.chat.prompt_answers import Person, Reply, ask
+from remit.adapters.cli.chat.prompt_answers import Person, PromptAnswer, ask_at_prompt
 from remit.adapters.cli.event_loop import unheeded
 from remit.adapters.cli.screen.colours import Line, remark_line
 from remit.adapters.cli.screen.narration import Narrator
@@ -66,7 +66,7 @@ async def attended(
 
 def reply_to(
     terminal: Terminal, person: Person, open_now: Sequence[Approval], left: set[str], *, is_full: bool = False
-) -> tuple[Approval, Reply] | None:
+) -> tuple[Approval, PromptAnswer] | None:
     """The first open question that a person answers, and how; those that they leave open are added to those left."""
 
     def say(line: Line) -> None:
@@ -75,13 +75,13 @@ def reply_to(
     for asked in [one for one in open_now if one.id not in left]:
         for line in (*place_lines(asked, open_now), *(packet_lines if is_full else short_lines)(asked)):
             say(line)
-        if (reply := ask(person, asked, say)) is not None:
+        if (reply := ask_at_prompt(person, asked, say)) is not None:
             return asked, reply
         left.add(asked.id)
     return None
 
 
-async def answered(system: "System", asked: Approval, reply: Reply, *, by: str) -> SystemResponse:
+async def answered(system: "System", asked: Approval, reply: PromptAnswer, *, by: str) -> SystemResponse:
     """The run that asked, or the one that started it, at its next rest after an answer."""
     root = await system.archive.root(asked.run_id)
     await deliver(system, signal_from(by, reply.kind, asked.run_id, {**reply.payload, "packet_id": asked.id}))

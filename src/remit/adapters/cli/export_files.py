@@ -43,7 +43,7 @@ def file_unusable(path: Path, error: OSError | ValueError) -> InputUnusable:
     return InputUnusable(EXPORT_FILE_UNUSABLE, f"{str(path)!r}: {why}", {"file": str(path)})
 
 
-def fields_of(record: Record) -> JsonObject:
+def plain_fields(record: Record) -> JsonObject:
     """The fields of a record, as plain values by name."""
     fields = plain_values(record)
     assert isinstance(fields, dict), "a record has fields"

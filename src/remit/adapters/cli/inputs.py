@@ -20,7 +20,7 @@ from remit.core.record import JsonObject
 from remit.core.run.contract import SystemRequest
 from remit.core.run.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
 from remit.core.schema.json_schema import compile_schema
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 USAGE = "USAGE"
 PROMPT_UNREADABLE = "PROMPT_UNREADABLE"
@@ -68,7 +68,7 @@ def prompt_from(words: str, file: Path | None) -> str:
     """The prompt, given on the command line or in a file."""
     if (file is None) == (not words):
         raise wrong_usage("give a prompt, or a file with --file, and not both")
-    if not (prompt := text_in(file, PROMPT_UNREADABLE) if file is not None else words).strip():
+    if not (prompt := text_from_file(file, PROMPT_UNREADABLE) if file is not None else words).strip():
         raise wrong_usage(f"{'the prompt' if file is None else repr(str(file))} says nothing; say what is wanted")
     if file is not None:
         return prompt
@@ -82,7 +82,7 @@ def prompt_from(words: str, file: Path | None) -> str:
 
 def grammar_in(file: Path | None) -> str | None:
     """The grammar in a file."""
-    return None if file is None else text_in(file, ErrorCode.CONFIG_GRAMMAR_NOT_FOUND)
+    return None if file is None else text_from_file(file, ErrorCode.CONFIG_GRAMMAR_NOT_FOUND)
 
 
 def schema_in(file: Path | None) -> JsonObject | None:
@@ -97,7 +97,7 @@ def schema_in(file: Path | None) -> JsonObject | None:
     return schema
 
 
-def arguments_in(file: Path | None) -> JsonObject | None:
+def arguments_from_file(file: Path | None) -> JsonObject | None:
     """The arguments in a file."""
     return None if file is None else object_in(file, ARGUMENTS_UNREADABLE)
 
@@ -107,7 +107,7 @@ def arguments_from(file: Path | None, text: str) -> JsonObject | None:
     if file is not None and text:
         raise wrong_usage("give the arguments in a file with --args, or as a text with --arguments, and not both")
     if not text:
-        return arguments_in(file)
+        return arguments_from_file(file)
     try:
         value = read_json(text)
     except (ValueError, RecursionError) as error:
@@ -120,7 +120,7 @@ def arguments_from(file: Path | None, text: str) -> JsonObject | None:
 
 def object_in(file: Path, code: str) -> JsonObject:
     """The JSON object in a file."""
-    text = text_in(file, code)
+    text = text_from_file(file, code)
     try:
         value = read_json(text)
     except (ValueError, RecursionError) as error:
@@ -130,7 +130,7 @@ def object_in(file: Path, code: str) -> JsonObject:
     return value
 
 
-def text_in(file: Path, code: str) -> str:
+def text_from_file(file: Path, code: str) -> str:
     """The text in a file, `-` being stdin."""
     try:
         if file == STDIN:
@@ -157,7 +157,7 @@ def stdin_bytes(code: str) -> BinaryIO:
     return sys.stdin.buffer
 
 
-def boundary_named(name: str) -> Boundary:
+def boundary_given(name: str) -> Boundary:
     """The boundary of this name, or in this file."""
     if name in KNOWN:
         return KNOWN[name]
@@ -195,7 +195,7 @@ def timeout_ms_from(text: str) -> int:
     found = duration_ms(text, alone_ms=SECOND_MS)
     if found is None or found > TIMEOUT_MS_MAX:
         raise wrong_usage(
-            f"--timeout {plain(text, _SHOWN_CHARS_MAX)} is no time up to {TIMEOUT_MS_MAX // DAY_MS} days; "
+            f"--timeout {printable_line(text, _SHOWN_CHARS_MAX)} is no time up to {TIMEOUT_MS_MAX // DAY_MS} days; "
             f"write it as 90 (seconds), 5min or 2h"
         )
     return found
@@ -206,7 +206,7 @@ def age_ms_from(text: str) -> int:
     found = duration_ms(text, alone_ms=DAY_MS)
     if found is None or found > DAYS_MAX * DAY_MS:
         raise wrong_usage(
-            f"--older-than {plain(text, _SHOWN_CHARS_MAX)} is no age up to {DAYS_MAX} days; write it as 90 (days), 12h, 30d or 4w"
+            f"--older-than {printable_line(text, _SHOWN_CHARS_MAX)} is no age up to {DAYS_MAX} days; write it as 90 (days), 12h, 30d or 4w"
         )
     return found
 

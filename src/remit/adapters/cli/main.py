@@ -15,12 +15,12 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
-from remit.adapters.cli.table import PROGRAM, entries, overview
+from remit.adapters.cli.table import PROGRAM, command_entries, help_overview
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
 
-    from remit.adapters.cli.options import Common
+    from remit.adapters.cli.options import CommonOptions
     from remit.adapters.cli.screen.terminal import Terminal
 
 from typing import TYPE_CHECKING
@@ -66,9 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do what a command line says; gives the exit code."""
     tokens = _command_first(list(sys.argv[1:] if argv is None else argv))
     if not tokens:
-        return _told(sys.stderr, overview(), EXIT_USAGE)
+        return _told(sys.stderr, help_overview(), EXIT_USAGE)
     if tokens[0] in HELP:
-        return _told(sys.stdout, overview(), EXIT_OK)
+        return _told(sys.stdout, help_overview(), EXIT_OK)
     if tokens[0] == VERSION:
         from remit import __version__
 
@@ -92,8 +92,8 @@ def build_app() -> "App":
         result_action="return_value",
     )
     groups: dict[str, App] = {}
-    families = {entry.words.rpartition(" ")[0] for entry in entries()}
-    for entry in entries():
+    families = {entry.words.rpartition(" ")[0] for entry in command_entries()}
+    for entry in command_entries():
         *group, name = entry.words.split()
         if entry.words in families:
             # A command that others stand behind: whatever is none of their names is for itself.
@@ -230,7 +230,7 @@ def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
 
 
 @contextmanager
-def _logging(common: "Common") -> Iterator[None]:
+def _logging(common: "CommonOptions") -> Iterator[None]:
     """Logs to stderr for as long as the command takes."""
     from remit.observe.logs import JsonFormatter, TextFormatter
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
+from remit.core.run.contract import ExecutionHints
 from remit.core.run.lifecycle import AgentRole
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ LogFormat: TypeAlias = Literal["text", "json"]
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Common:
+class CommonOptions:
     """The options of every command."""
 
     home: Annotated[
@@ -40,7 +41,7 @@ class Common:
         return settings_of(home=self.home)
 
 
-COMMON = Common()
+COMMON = CommonOptions()
 
 # The engine that needs nothing but this machine.
 LOCAL = "local"
@@ -52,6 +53,29 @@ Full: TypeAlias = Annotated[
     bool, Parameter(help="Show all that is known of what is asked; without it four lines of each question.")
 ]
 ByWhom: TypeAlias = Annotated[str, Parameter(help="Who says so; without it the user of the operating system.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """How models are sampled, and how much they may say at once."""
+
+    temperature: Annotated[
+        float | None, Parameter(help="How freely the model chooses, 0 for not at all; its engine's own unless said.")
+    ] = None
+    top_p: Annotated[
+        float, Parameter(help="From how much of the likely words it chooses, up to 1; its engine's own unless said.")
+    ] = 0.0
+    max_tokens: Annotated[int, Parameter(help="Tokens that one answer may have; 2048 unless said.")] = 0
+
+    def hints(self, timeout_ms: int) -> ExecutionHints:
+        """What a request says of it."""
+        return ExecutionHints(
+            max_tokens=self.max_tokens, temperature=self.temperature, top_p=self.top_p, timeout_ms=timeout_ms
+        )
+
+
+NO_SAMPLING = SamplingOptions()
 
 
 def os_user() -> str:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import Common
+from remit.adapters.cli.options import CommonOptions
 from remit.adapters.cli.screen.colours import remark_line
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.packet_lines import change_lines, ticked_lines
-from remit.adapters.cli.screen.step_lines import caught_up, conclude
+from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.record import JsonObject, Record, replace
 from remit.core.run.approval import Approval
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, Signal
-from remit.observe.people.packets import GROUP_MARK, VERSION_CHARS_MIN, is_named, version_of
+from remit.observe.people.packets import GROUP_MARK, VERSION_CHARS_MIN, asked_version, is_named
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -64,7 +64,7 @@ class PacketAnswer(Record):
     is_full: bool = False
 
 
-def give_answer(answer: PacketAnswer, common: Common, terminal: Terminal) -> int:
+def give_answer(answer: PacketAnswer, common: CommonOptions, terminal: Terminal) -> int:
     """Tell a run what a person answers to its packet, wait until it rests, and return the exit code."""
     narrator = Narrator(terminal)
 
@@ -85,7 +85,9 @@ def give_answer(answer: PacketAnswer, common: Common, terminal: Terminal) -> int
             for asked in others:
                 await _say(system, terminal, asked, replace(answer, kind=Signal.REJECT, payload={"reason": UNTICKED}))
             response = await at_rest(system, narrator.run_id)
-            return await conclude(terminal, system, response, teller, said=narrator.shown, is_full=answer.is_full)
+            return await answer_with_steps(
+                terminal, system, response, teller, said=narrator.shown, is_full=answer.is_full
+            )
 
     return narrated(narrator, tell())
 
@@ -113,7 +115,7 @@ async def _say(system: "System", terminal: Terminal, asked: Approval, answer: Pa
 
 def _expect_version(packet: Sequence[Approval], named: str) -> None:
     """Refuse an answer to a packet that is not, or no longer, the one that waits."""
-    if named and not is_named(version := version_of(packet), named):
+    if named and not is_named(version := asked_version(packet), named):
         message = (
             f"{packet[0].id} is packet {version or '(none)'} and {named[:SHOWN_CHARS_MAX]!r} was looked at; look at it anew"
             f" with `remit approvals {packet[0].id}`, and name at least {VERSION_CHARS_MIN} digits of its version"

@@ -22,7 +22,7 @@ from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 
 if TYPE_CHECKING:
-    from remit.assemble import Work
+    from remit.assemble import RunWork
 
 # Three is the least that can outvote one.
 REPLICAS_DEFAULT = 3
@@ -136,15 +136,15 @@ class PatternOptions:
         """What the run is asked. A plan whose first step has its input needs no prompt."""
         if self.plan is None or words or file is not None:
             return prompt_from(words, file)
-        from remit.assemble import plan_in
+        from remit.assemble import plan_from_file
 
         with as_usage():
-            steps = plan_in(self.plan).plan.steps
+            steps = plan_from_file(self.plan).plan.steps
         if steps and steps[0].input is None:
             raise wrong_usage(f"step {steps[0].name!r} of the plan has no input; give it one, or give a PROMPT")
         return RUN_THE_PLAN
 
-    def work(self, wanted: Wanted, request: SystemRequest, prompt: str) -> "Work":
+    def work(self, wanted: Wanted, request: SystemRequest, prompt: str) -> "RunWork":
         """What the run works with, and on which terms, these options included."""
         from remit.assemble import check_work
 
@@ -159,13 +159,13 @@ class PatternOptions:
                 raise RequestRejected(error.code, message, error.details) from error
         return work
 
-    def _work(self, wanted: Wanted, prompt: str) -> "Work":
+    def _work(self, wanted: Wanted, prompt: str) -> "RunWork":
         from remit.assemble import (
-            Work,
+            RunWork,
             graph_in,
             kit_for,
             kit_for_plan,
-            plan_in,
+            plan_from_file,
             planned_work,
             ruled_work,
             terms_for,
@@ -178,9 +178,11 @@ class PatternOptions:
         limits = terms_for(wanted.boundary, wanted.budget, graph=graph, router=wanted.router, role=wanted.role)
         terms = replace(limits, goal=goal_at(self.goal))
         if self.plan is not None:
-            file = plan_in(self.plan)
-            return planned_work(Work(kit_for_plan(file, wanted.engine, wanted.tools, base=base), terms), file, prompt)
-        work = Work(kit_for(wanted.engine, wanted.tools, base=base, downgrade=wanted.downgrade), terms)
+            file = plan_from_file(self.plan)
+            return planned_work(
+                RunWork(kit_for_plan(file, wanted.engine, wanted.tools, base=base), terms), file, prompt
+            )
+        work = RunWork(kit_for(wanted.engine, wanted.tools, base=base, downgrade=wanted.downgrade), terms)
         if self.rules is not None:
             work = ruled_work(work, self.rules, self.judge, base=base)
         n, voting = REPLICAS_DEFAULT if self.n is None else self.n, self.voting or VOTING_DEFAULT

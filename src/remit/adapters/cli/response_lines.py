@@ -15,7 +15,7 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
 from remit.core.run.contract import CallStatus, SystemResponse
 from remit.observe.people.packets import grouped
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -76,7 +76,7 @@ async def question_lines(
     ]
 
 
-def moment(at_ms: int) -> str:
+def time_text(at_ms: int) -> str:
     """A time, for people."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
@@ -103,16 +103,16 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
             terminal.remark("what the model said last is not accepted as an answer")
         elif response.content:
             rest = "" if len(response.content) <= LINE_CHARS_MAX else f"; all of it: remit show {response.run_id}"
-            terminal.remark(f"not accepted as an answer: {plain(response.content, LINE_CHARS_MAX)}{rest}")
+            terminal.remark(f"not accepted as an answer: {printable_line(response.content, LINE_CHARS_MAX)}{rest}")
     if terminal.is_live and response.error is None and response.content and (failed := _failed_last(response)):
-        terminal.remark(f"this answer follows a call of {plain(failed, LINE_CHARS_MAX)} that did not succeed")
+        terminal.remark(f"this answer follows a call of {printable_line(failed, LINE_CHARS_MAX)} that did not succeed")
     for warning in response.warnings:
         ended = "" if response.terminal_code is None else f" ended as {response.terminal_code}"
         terminal.remark(f"{run}{ended}: {warning}")
     if (halt := response.halted) is not None:
         terminal.remark(
-            f"{run} stands still: {plain(halt.what, LINE_CHARS_MAX)} is halted by {plain(halt.by, LINE_CHARS_MAX)}: "
-            f"{plain(halt.why, LINE_CHARS_MAX)}; once that is lifted: remit resume {response.run_id}"
+            f"{run} stands still: {printable_line(halt.what, LINE_CHARS_MAX)} is halted by {printable_line(halt.by, LINE_CHARS_MAX)}: "
+            f"{printable_line(halt.why, LINE_CHARS_MAX)}; once that is lifted: remit resume {response.run_id}"
         )
     elif (waiting := response.waiting_for) is not None:
         if waiting.packet_ids or not waiting.paused:

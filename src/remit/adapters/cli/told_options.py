@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import PROMPT_UNREADABLE, STDIN, InputUnusable, as_usage, text_in, wrong_usage
+from remit.adapters.cli.inputs import PROMPT_UNREADABLE, STDIN, InputUnusable, as_usage, text_from_file, wrong_usage
 from remit.core.run.contract import Mode
 from remit.core.run.messages import Message, system_message
 from remit.core.work.graph import NodeKind
 
 if TYPE_CHECKING:
-    from remit.assemble import Work
+    from remit.assemble import RunWork
 
 CONTEXT_UNREADABLE = "CONTEXT_UNREADABLE"
 # Before the name of a file that is meant in place of a text.
@@ -43,7 +43,7 @@ class ToldOptions:
             return ()
         text = self.system
         if text.startswith(FILE_MARK):
-            text = text_in(Path(text.removeprefix(FILE_MARK)), PROMPT_UNREADABLE)
+            text = text_from_file(Path(text.removeprefix(FILE_MARK)), PROMPT_UNREADABLE)
         if not text.strip():
             raise InputUnusable(PROMPT_UNREADABLE, f"--system {self.system[:80]!r} says nothing; leave it out")
         return (system_message(text),)
@@ -61,19 +61,19 @@ class ToldOptions:
         named = [("--context", str(file)) for file in self.context or () if file != STDIN]
         return [("--system", self.system), *named] if self.system else named
 
-    def work(self, work: "Work") -> "Work":
+    def work(self, work: "RunWork") -> "RunWork":
         """The same work with the evidence."""
         if not self.context:
             return work
-        from remit.assemble import Work
+        from remit.assemble import RunWork
         from remit.orchestrate.drafts import evidence_of
 
         graph = work.terms.graph
         if graph is not None and all(node.kind is not NodeKind.RETRIEVE for node in graph.nodes):
             raise wrong_usage(f"--context is nothing that graph {graph.name!r} reads; it has no node of kind retrieve")
-        texts = [("stdin" if file == STDIN else str(file), text_in(file, CONTEXT_UNREADABLE)) for file in self.context]
+        texts = [("stdin" if file == STDIN else str(file), text_from_file(file, CONTEXT_UNREADABLE)) for file in self.context]
         with as_usage():
-            return Work(replace(work.kit, context=evidence_of(texts)), work.terms)
+            return RunWork(replace(work.kit, context=evidence_of(texts)), work.terms)
 
 
 NOTHING_TOLD = ToldOptions()

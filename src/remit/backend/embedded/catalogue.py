@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.tables import split_lineage
-from remit.core.journal.storage import Listing, RunEntry, SignedHead
+from remit.core.journal.storage import RunEntry, RunListing, SignedHead
 
 # The number of turns is asked of the turns themselves; a counter could disagree with them.
 _ENTRY = (
@@ -32,7 +32,7 @@ _LAST_HEAD = _HEADS.replace("ORDER BY seq", "ORDER BY seq DESC LIMIT 1")
 class SQLiteCatalogue:
     """The index of a store."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: ReadConnection) -> None:
         self._reader = reader
 
     async def entry(self, run_id: str) -> RunEntry | None:
@@ -95,7 +95,7 @@ class SQLiteCatalogue:
 def _entry(row: Sequence[Any]) -> RunEntry:
     run_id, turns, ending, waiting_for, lineage, started_at_ms, *listed = row
     mode, tenant_id, session_id, ordinal, parent_id, name = listed
-    listing = Listing(
+    listing = RunListing(
         started_at_ms=started_at_ms,
         mode=mode,
         tenant_id=tenant_id,

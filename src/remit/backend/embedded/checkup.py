@@ -15,10 +15,10 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
-from remit.backend.embedded.disk.database import DATABASE, WAL, Reader, connect_to_read
-from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, FULL, NOT_FOUND, NOT_TRUSTED, unusable
+from remit.backend.embedded.disk.database import DATABASE, WAL, ReadConnection, connect_to_read
+from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, FULL, NOT_FOUND, NOT_TRUSTED, store_unusable
 from remit.backend.embedded.disk.permissions import weaknesses, weaknesses_inside
-from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, version_of
+from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, schema_version
 from remit.backend.embedded.head_log import HEADS_LOG, HeadsLog
 from remit.backend.embedded.owner.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.owner.losses import losses_in, refuse_cleared, refuse_emptied
@@ -99,10 +99,10 @@ def _log(home: Path) -> Check:
     path = home / DATABASE
     refuse_emptied(home)
     with closing(connect_to_read(path)) as connection:
-        if not version_of(connection, path):
+        if not schema_version(connection, path):
             return Check("store.log", CheckState.OK, "nothing was signed yet")
         refuse_cleared(home, connection)
-        lost = losses_in(Reader(connection, path), HeadsLog(home))
+        lost = losses_in(ReadConnection(connection, path), HeadsLog(home))
     if lost.is_log_lost:
         seen = f"{HEADS_LOG} is gone or empty, although heads of this store were signed"
         way_out = "put back a copy of it; `remit verify --all` says more"
@@ -122,7 +122,7 @@ def _contents(home: Path) -> Check:
     path = home / DATABASE
     with closing(connect_to_read(path)) as connection:
         try:
-            version = version_of(connection, path)
+            version = schema_version(connection, path)
             refuse_later_version(version, path)
             runs, opened, waiting = 0, 0, 0
             if version:
@@ -133,7 +133,7 @@ def _contents(home: Path) -> Check:
                 )
                 runs, opened, waiting = (amount or 0 for amount in connection.execute(query).fetchone())
         except DATABASE_ERRORS as error:
-            raise unusable(error, path) from error
+            raise store_unusable(error, path) from error
     size_bytes = sum((home / name).stat().st_size for name in (DATABASE, WAL, HEADS_LOG) if (home / name).exists())
     seen = f"{home}: {runs} runs, {opened} open, {waiting} wait for a person; {size_bytes / 1e6:.1f} MB"
     if version < len(MIGRATIONS):
@@ -152,9 +152,9 @@ def _whole(path: Path) -> Check:
         try:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         except DATABASE_ERRORS as error:
-            raise unusable(error, path) from error
+            raise store_unusable(error, path) from error
     if found != "ok":
-        raise unusable(sqlite3.DatabaseError(str(found)), path)
+        raise store_unusable(sqlite3.DatabaseError(str(found)), path)
     return Check("store.whole", CheckState.OK, "every page is where it belongs")
 
 
@@ -200,7 +200,7 @@ def _free(home: Path) -> Check:
     try:
         free_bytes = shutil.disk_usage(folder).free
     except OSError as error:
-        seen, code = f"{folder}: {error.strerror}", unusable(error, folder).code
+        seen, code = f"{folder}: {error.strerror}", store_unusable(error, folder).code
         return Check("disk.free", CheckState.PROBLEM, seen, "check the path", code)
     seen = f"{free_bytes / 1e9:.1f} GB free at {folder}"
     if free_bytes < FREE_BYTES_MIN:
@@ -215,7 +215,7 @@ def _syncing(home: Path) -> Check:
     try:
         took_us = sync_us(folder)
     except OSError as error:
-        seen, _, way_out = unusable(error, folder).message.partition("; ")
+        seen, _, way_out = store_unusable(error, folder).message.partition("; ")
         return Check("disk.sync", CheckState.DOUBTFUL, f"not measured: {seen}", way_out)
     seen = f"a block is on the disk after {took_us / 1000:.2f} ms"
     if took_us < SYNC_US_MIN:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from remit.backend.embedded.disk.database import sync_folder
-from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.disk_failures import store_unusable
 from remit.core.journal.signing import SignedDeletion, is_deletion_signed, is_head_signed
 from remit.core.journal.storage import SignedHead
 from remit.core.regex import regex
@@ -57,7 +57,7 @@ class HeadsLog:
                 lines = lines[os.write(self._descriptor, lines) :]
             self._is_torn = False
         except OSError as error:
-            raise unusable(error, self.path) from error
+            raise store_unusable(error, self.path) from error
 
     def create(self) -> None:
         """Make the file, so that one that is not there was taken away."""
@@ -131,7 +131,7 @@ class HeadsLog:
         except (FileNotFoundError, ValueError):
             return None  # An empty file cannot be mapped.
         except OSError as error:
-            raise unusable(error, self.path) from error
+            raise store_unusable(error, self.path) from error
         signed = [head for head in found if head is not None and is_head_signed(head)]
         # Of two lines about one turn the later one counts: the first was lost, and a person accepted that.
         return max(reversed(signed), key=attrgetter("seq"), default=None)
@@ -162,7 +162,7 @@ class HeadsLog:
         except FileNotFoundError:
             return True
         except OSError as error:
-            raise unusable(error, self.path) from error
+            raise store_unusable(error, self.path) from error
 
     def close(self) -> None:
         """Let the file go."""
@@ -264,7 +264,7 @@ class _Index:
         except FileNotFoundError:
             self._forget((0, 0))
         except OSError as error:
-            raise unusable(error, self._path) from error
+            raise store_unusable(error, self._path) from error
 
     def _forget(self, identity: tuple[int, int]) -> None:
         self._read_bytes, self._identity = 0, identity

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from remit.backend.embedded.disk.database import Reader
-from remit.backend.embedded.disk.disk_failures import DAMAGED, failure
+from remit.backend.embedded.disk.database import ReadConnection
+from remit.backend.embedded.disk.disk_failures import DAMAGED, disk_failure
 from remit.backend.embedded.disk.tables import NOBODY, joined_lineage, migrate
 from remit.backend.embedded.disk.writer import Outcome, Writer
 from remit.backend.embedded.small_ports import SETTLE
@@ -82,7 +82,9 @@ def mended(path: Path, cursor: sqlite3.Cursor) -> Outcome:
     wanted, found = _newest(), _made(cursor)
     for table in [made for made in wanted if made.kind == "table"]:
         if table.name not in _DERIVED and (table.kind, table.name) not in found:
-            raise failure(DAMAGED, path, f"table {table.name} is missing, which nothing here can be made anew from")
+            raise disk_failure(
+                DAMAGED, path, f"table {table.name} is missing, which nothing here can be made anew from"
+            )
         if table.name in _DERIVED:
             _mend_table(cursor, table)
     nameless = _mend_names(cursor)
@@ -213,7 +215,7 @@ _SUMS = (
 class SQLiteIndex:
     """What the database of a store knows of runs beyond their turns."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection) -> None:
         self._writer = writer
         self._reader = reader
 

@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 
 from remit.backend.embedded.bell import SocketBell
-from remit.backend.embedded.disk.database import Reader
-from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.database import ReadConnection
+from remit.backend.embedded.disk.disk_failures import store_unusable
 from remit.backend.embedded.disk.tables import joined_lineage
 from remit.backend.embedded.disk.writer import Act, Awaited, Outcome, Unawaited, Writer
 from remit.backend.embedded.head_log import HeadsLog
-from remit.backend.embedded.quotas import check_room, reserve, settle
+from remit.backend.embedded.quotas import check_quota_room, reserve, settle_run
 from remit.backend.embedded.small_ports import IS_SETTLED, SETTLE, FileLeases
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
@@ -29,8 +29,8 @@ from remit.core.journal.storage import (
     Barrier,
     EntrySettled,
     LeaseLost,
-    Listing,
     Place,
+    RunListing,
     SessionConflict,
     SignedHead,
     Stretch,
@@ -71,7 +71,7 @@ _READ = "SELECT data FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE ru
 class SQLiteJournal:
     """Turns in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader, leases: FileLeases) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection, leases: FileLeases) -> None:
         self._writer = writer
         self._reader = reader
         self._leases = leases
@@ -82,7 +82,7 @@ class SQLiteJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -110,7 +110,7 @@ class SQLiteJournal:
 class SQLiteFeed:
     """Turns by their number in the database: writers take turns, so numbers become visible in their order."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: ReadConnection) -> None:
         self._reader = reader
 
     async def since(self, place: Place, *, limit: int) -> Sequence[WrittenTurn]:
@@ -137,7 +137,7 @@ def _append(
     data: bytes,
     after: Place,
     barrier: Barrier | None,
-    listing: Listing | None,
+    listing: RunListing | None,
     cursor: sqlite3.Cursor,
 ) -> Outcome:
     if barrier is not None and barrier.heard and cursor.execute(IS_SETTLED, (barrier.heard,)).fetchone() is not None:
@@ -154,13 +154,13 @@ def _append(
     return None, Awaited(head)
 
 
-def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int | None:
+def _begin(cursor: sqlite3.Cursor, run_id: str, listing: RunListing | None) -> int | None:
     """The number of a new run; raises when the run has begun, or its place in its session is taken."""
     if listing is None:
         cursor.execute(_BEGIN_UNLISTED_RUN, (run_id,))
     else:
         if listing.reserves is not None:
-            check_room(cursor, run_id, listing.tenant_id, listing.reserves)
+            check_quota_room(cursor, run_id, listing.tenant_id, listing.reserves)
         cursor.execute(
             _BEGIN_RUN,
             (
@@ -192,7 +192,7 @@ def _settle(cursor: sqlite3.Cursor, barrier: Barrier, at_ms: int, run_id: str) -
     if barrier.heard:
         cursor.execute(SETTLE, (barrier.heard, "", barrier.answer, at_ms))
     if barrier.charge is not None:
-        settle(cursor, barrier.charge)
+        settle_run(cursor, barrier.charge)
 
 
 def _keep_head(cursor: sqlite3.Cursor, head: SignedHead) -> None:
@@ -228,7 +228,9 @@ _NEVER_LOOKED = -1
 class SQLiteHalts:
     """Entries in the database of a store."""
 
-    def __init__(self, home: Path, journal: SQLiteJournal, reader: Reader, log: HeadsLog, bell: SocketBell) -> None:
+    def __init__(
+        self, home: Path, journal: SQLiteJournal, reader: ReadConnection, log: HeadsLog, bell: SocketBell
+    ) -> None:
         self._bell = bell
         self._log = log
         self._path = home / NEWS
@@ -247,7 +249,7 @@ class SQLiteHalts:
         except FileNotFoundError:
             size_bytes = 0
         except OSError as error:
-            raise unusable(error, self._path) from error
+            raise store_unusable(error, self._path) from error
         if size_bytes == self._seen_bytes:
             return ()
         found = self.since(number)
@@ -274,5 +276,5 @@ class SQLiteHalts:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise unusable(error, self._path) from error
+            raise store_unusable(error, self._path) from error
         self._bell.ring(Topic.POST)

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Sequence
 from functools import partial
 
-from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.writer import Outcome, Writer
 from remit.core.journal.storage import QuotaConflict
 from remit.core.limits.quota import HOUR_MS, Charge, Committed, Limit, Reservation, has_room, left_of
@@ -42,7 +42,7 @@ _TENANTS = (
 )
 
 
-def check_room(cursor: sqlite3.Cursor, run_id: str, tenant_id: str, reservation: Reservation) -> None:
+def check_quota_room(cursor: sqlite3.Cursor, run_id: str, tenant_id: str, reservation: Reservation) -> None:
     """Raise QuotaConflict where what a new run is to reserve does not fit; nothing is written yet."""
     if cursor.execute(_HAS_BEGUN, (run_id,)).fetchone() is not None:
         return  # It cannot begin twice, and the append says so.
@@ -58,7 +58,7 @@ def reserve(cursor: sqlite3.Cursor, run_no: int | None, tenant_id: str, reservat
     cursor.executemany(_WRITE, [(run_no, d, tenant_id, reservation.at_ms, 1, n) for d, n in reservation.amounts])
 
 
-def settle(cursor: sqlite3.Cursor, charge: Charge) -> None:
+def settle_run(cursor: sqlite3.Cursor, charge: Charge) -> None:
     """Count a run with what it came to, in place of how it was counted."""
     run_no, _ = cursor.execute(_RUN, (charge.run_id,)).fetchone()
     (at_ms,) = cursor.execute(_COUNTED_AT, (run_no,)).fetchone() or (charge.at_ms,)
@@ -83,7 +83,7 @@ def _asked(tenant_id: str, limit: Limit) -> tuple[str, int, int, int]:
 class SQLiteLedger:
     """What runs count, in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection) -> None:
         self._writer = writer
         self._reader = reader
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.retention import SQLiteRetention, transaction
-from remit.backend.redacted_turns import found_in, holds, longest_first, without
+from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
 from remit.core.journal.codec import digests_in, encode_redacted
 from remit.core.journal.signing import Signer, sign_redaction
 from remit.core.journal.storage import Redacted
@@ -82,7 +82,7 @@ class SQLiteRedactions:
         """Redact one run; gives the numbers of turns that were written anew and of texts that were removed."""
         turns, removed = 0, set[bytes]()
         for turn_no, seq, data in connection.execute(_TURNS, (run_no,)).fetchall():
-            held = {digest for digest, blob in _blobs_of(connection, data) if holds(blob, values)}
+            held = {digest for digest, blob in _blobs_of(connection, data) if holds_value(blob, values)}
             for digest in held:
                 connection.execute(_REMOVE_TEXT, (digest,))
             removed |= held
@@ -93,7 +93,7 @@ class SQLiteRedactions:
                 turns += 1
         connection.execute(_REMOVE_SNAPSHOTS, (run_no,))
         for number, entry in connection.execute(_INBOX, (run_id,)).fetchall():
-            if holds(entry, values):
+            if holds_value(entry, values):
                 connection.execute(_REMOVE_ENTRY, (number,))
         return turns, len(removed)
 

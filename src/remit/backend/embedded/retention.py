@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from remit.backend.embedded.disk.database import DATABASE, connect
-from remit.backend.embedded.disk.disk_failures import BUSY, READ_ONLY, failure, unusable
+from remit.backend.embedded.disk.disk_failures import BUSY, READ_ONLY, disk_failure, store_unusable
 from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.disk.tables import NOBODY, split_lineage
 from remit.backend.embedded.head_log import HeadsLog
@@ -198,7 +198,9 @@ class SQLiteRetention:
                 for run_no, member in new:
                     if not self._locks.take(member):
                         which = "it" if member == run_id else f"run {run_id} above it"
-                        raise failure(BUSY, self._path, f"run {member} is being driven, so {which} cannot be deleted")
+                        raise disk_failure(
+                            BUSY, self._path, f"run {member} is being driven, so {which} cannot be deleted"
+                        )
                     taken[run_no] = member
             yield dict(reversed(taken.items()))
         finally:
@@ -249,14 +251,14 @@ class SQLiteRetention:
     def cleaning(self) -> Iterator[sqlite3.Connection]:
         """A connection for the one who cleans: two at a time could each see the other's texts as needed."""
         if self._is_read_only:
-            raise failure(READ_ONLY, self._path, "was opened only to be read, and nothing is removed from it so")
+            raise disk_failure(READ_ONLY, self._path, "was opened only to be read, and nothing is removed from it so")
         if not self._locks.begin_cleaning():
-            raise failure(BUSY, self._path, "another process removes runs from it")
+            raise disk_failure(BUSY, self._path, "another process removes runs from it")
         try:
             with closing(connect(self._path)) as connection:
                 yield connection
         except sqlite3.Error as error:
-            raise unusable(error, self._path) from error
+            raise store_unusable(error, self._path) from error
         finally:
             self._locks.end_cleaning()
 

@@ -14,12 +14,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from remit.backend.embedded.disk.database import sync_folder
-from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.disk_failures import store_unusable
 from remit.backend.embedded.disk.permissions import SEALED, refuse_no_folder, refuse_other_names
 from remit.core.journal.codec import read_json
 from remit.core.journal.signing import Signer
 from remit.core.regular_file import expect_regular, open_regular, open_to_append
-from remit.core.secrets.seal import DIGITS_MAX, DIGITS_MIN, Sealed, opened, reference_to, sealed
+from remit.core.secrets.seal import DIGITS_MAX, DIGITS_MIN, Sealed, reference_to, sealed, unsealed
 
 
 class FileSeals:
@@ -83,9 +83,9 @@ class FileSeals:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise unusable(error, path) from error
+            raise store_unusable(error, path) from error
         key = self._signer().private_bytes()
-        found = ((one.handle, opened(key, scope, one)) for one in _sealed_in(added.splitlines()))
+        found = ((one.handle, unsealed(key, scope, one)) for one in _sealed_in(added.splitlines()))
         values = values | {handle: value for handle, value in found if value is not None}
         self._known[scope] = (size, values)
         return values
@@ -107,7 +107,7 @@ class FileSeals:
             if is_new:
                 sync_folder(self._home)
         except OSError as error:
-            raise unusable(error, path) from error
+            raise store_unusable(error, path) from error
 
 
 def _line(one: Sealed) -> bytes:

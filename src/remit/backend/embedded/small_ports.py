@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from itertools import count
 
 from remit.backend.embedded.bell import SocketBell
-from remit.backend.embedded.disk.database import Reader
+from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.disk_failures import BUSY
 from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.disk.writer import Outcome, Writer
@@ -39,7 +39,7 @@ _OUTCOME = "SELECT code, message FROM inbox WHERE number = ? AND settled_at_ms I
 class SQLiteInbox:
     """Entries in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader, bell: SocketBell) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection, bell: SocketBell) -> None:
         self._writer = writer
         self._bell = bell
         self._reader = reader
@@ -90,7 +90,7 @@ _GET = "SELECT data FROM blobs WHERE digest = ?"
 class SQLiteBlobs:
     """Texts in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection) -> None:
         self._writer = writer
         self._reader = reader
 
@@ -168,7 +168,7 @@ _TABLE = "SELECT name FROM sqlite_schema WHERE name = 'receipts'"
 class SQLiteReceipts:
     """Receipts in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection) -> None:
         self._writer = writer
         self._reader = reader
 
@@ -220,7 +220,7 @@ _log = logging.getLogger(__name__)
 class SQLiteSnapshots:
     """States in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: ReadConnection) -> None:
         self._writer = writer
         self._reader = reader
 

@@ -17,18 +17,18 @@ from remit.backend.embedded.catalogue import SQLiteCatalogue
 from remit.backend.embedded.disk.checkpoints import Checkpointer
 from remit.backend.embedded.disk.database import (
     DATABASE,
-    Reader,
+    ReadConnection,
     connect,
     connect_to_nothing,
     connect_to_read,
     make_folder,
     open_database,
 )
-from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.disk_failures import store_unusable
 from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.disk.permissions import refuse_exposed, refuse_links
 from remit.backend.embedded.disk.syncer import Syncer
-from remit.backend.embedded.disk.tables import refuse_later_version, show_as_newest, version_of
+from remit.backend.embedded.disk.tables import refuse_later_version, schema_version, show_as_newest
 from remit.backend.embedded.disk.writer import Writer
 from remit.backend.embedded.head_log import HeadsLog
 from remit.backend.embedded.index import SQLiteIndex
@@ -56,7 +56,7 @@ def _readable(path: Path) -> sqlite3.Connection:
     """A connection that reads; what was not written to yet reads as a store without runs."""
     with ExitStack() as undo:
         connection = undo.enter_context(closing(connect_to_read(path)))
-        if version := version_of(connection, path):
+        if version := schema_version(connection, path):
             show_as_newest(connection, version)
             undo.pop_all()
             return connection
@@ -79,7 +79,7 @@ class EmbeddedStore:
     ) -> None:
         self.home = home
         self._connection = connection
-        self._reader = Reader(reader, home / DATABASE)
+        self._reader = ReadConnection(reader, home / DATABASE)
         self._is_closed = False
         self._syncer = syncer
         self._checkpointer = Checkpointer(home)
@@ -132,7 +132,7 @@ class EmbeddedStore:
                 reader.execute("PRAGMA query_only = ON")
                 syncer = Syncer(home, log)
             except (sqlite3.Error, OSError) as error:
-                raise unusable(error, path) from error
+                raise store_unusable(error, path) from error
             undo.pop_all()
         return cls(home, connection, reader, locks=locks, log=log, syncer=syncer, now_ms=now_ms)
 
@@ -145,7 +145,7 @@ class EmbeddedStore:
         with ExitStack() as undo:
             connection = undo.enter_context(closing(_readable(path)))
             reader = undo.enter_context(closing(_readable(path)))
-            refuse_later_version(version_of(connection, path), path)
+            refuse_later_version(schema_version(connection, path), path)
             refuse_cleared(home, connection)
             undo.pop_all()
         log, locks = HeadsLog(home), FileLocks(home)

@@ -9,7 +9,7 @@ Rule 2: nothing holds two logs together. Whatever was cut off between two entrie
 from typing import Protocol, TypeAlias
 from urllib.parse import quote
 
-from remit.core.journal.storage import Barrier, Listing, Place, SignedHead
+from remit.core.journal.storage import Barrier, Place, RunListing, SignedHead
 from remit.core.limits.quota import Charge
 from remit.core.record import Record
 
@@ -28,7 +28,7 @@ def session_log(tenant_id: str, session_id: str) -> str:
     return f"{SESSION}{quote(tenant_id, safe='')}{BETWEEN}{session_id}"
 
 
-class Entry(Record):
+class LogEntry(Record):
     """An entry of a log. Places grow over all logs in the order in which entries were written."""
 
     place: Place
@@ -42,7 +42,7 @@ class Log(Protocol):
     async def append(self, name: str, data: bytes, after: Place) -> Place:
         """Write the next entry of a log that stands at `after`, or raise AppendConflict when another was faster."""
 
-    async def news(self, after: Place) -> "list[Entry]":
+    async def news(self, after: Place) -> "list[LogEntry]":
         """The entries of all logs after a place, oldest first."""
 
 
@@ -51,7 +51,7 @@ class Written(Record, tag=True):
 
     data: bytes
     barrier: Barrier | None = None
-    listing: Listing | None = None
+    listing: RunListing | None = None
     head: SignedHead | None = None
 
 

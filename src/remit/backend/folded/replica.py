@@ -17,10 +17,10 @@ from remit.backend.folded.log import (
     SESSION,
     TENANT,
     Charged,
-    Entry,
     Forestalled,
     Left,
     Log,
+    LogEntry,
     OfInbox,
     OfRun,
     PlaceClaimed,
@@ -88,7 +88,7 @@ class Replica:
                 self._stands[entry.name] = entry.place
                 await self._fold(entry)
 
-    async def _fold(self, entry: Entry) -> None:
+    async def _fold(self, entry: LogEntry) -> None:
         kind, colon, name = entry.name.partition(":")
         if entry.name == RECEIPTS:
             await self.receipts.keep(decode_record(entry.data, Receipt))
@@ -98,7 +98,7 @@ class Replica:
         else:
             await self._folds[kind + colon](name, entry)
 
-    async def _fold_run(self, run_id: str, entry: Entry) -> None:
+    async def _fold_run(self, run_id: str, entry: LogEntry) -> None:
         written = decode_record(entry.data, OfRun)
         if isinstance(written, Forestalled):
             self.forestalled.add(run_id)
@@ -115,16 +115,16 @@ class Replica:
         place = (await self.journal.read(run_id)).place
         await self.journal.append(run_id, written.data, place, barrier, listing, Warrant(head=written.head))
 
-    async def _fold_session(self, name: str, entry: Entry) -> None:
+    async def _fold_session(self, name: str, entry: LogEntry) -> None:
         claim = decode_record(entry.data, PlaceClaimed)
         tenant_id, _, session_id = name.partition(BETWEEN)
         self.claims.setdefault((unquote(tenant_id), session_id), {})[claim.ordinal] = claim.run_id
 
-    async def _fold_tenant(self, tenant_id: str, entry: Entry) -> None:
+    async def _fold_tenant(self, tenant_id: str, entry: LogEntry) -> None:
         charged = decode_record(entry.data, Charged)
         self.journal.ledger.keep(charged.charge, is_anew=charged.is_anew)
 
-    async def _fold_inbox(self, run_id: str, entry: Entry) -> None:
+    async def _fold_inbox(self, run_id: str, entry: LogEntry) -> None:
         said = decode_record(entry.data, OfInbox)
         if isinstance(said, Left):
             self.letters[entry.place] = Letter(run_id, said.data)

@@ -17,7 +17,7 @@ from remit.backend.folded.log import (
     Written,
 )
 from remit.backend.folded.replica import Replica
-from remit.backend.folded.spans import Spans
+from remit.backend.folded.shared_logs import SharedLogs
 from remit.backend.memory.checkup import MemoryCheckup
 from remit.backend.memory.small_ports import MemorySeals, MemorySnapshots, SilentBell
 from remit.backend.memory.store import MemoryKey
@@ -31,12 +31,12 @@ from remit.core.journal.storage import (
     Derived,
     EntrySettled,
     InboxEntry,
-    Listing,
     Losses,
     Place,
     Redacted,
     Removed,
     RunEntry,
+    RunListing,
     SessionConflict,
     SignedHead,
     StoreUnusable,
@@ -118,10 +118,10 @@ class FoldedInbox:
 class FoldedJournal:
     """Turns over logs."""
 
-    def __init__(self, log: Log, replica: Replica, spans: Spans, inbox: FoldedInbox) -> None:
+    def __init__(self, log: Log, replica: Replica, shared: SharedLogs, inbox: FoldedInbox) -> None:
         self._log = log
         self._replica = replica
-        self._spans = spans
+        self._shared = shared
         self._inbox = inbox
 
     async def append(
@@ -130,7 +130,7 @@ class FoldedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -140,7 +140,7 @@ class FoldedJournal:
         """
         if listing is not None:
             await self._expect_new(run_id, after, listing)
-            await self._spans.claim(run_id, listing)
+            await self._shared.claim(run_id, listing)
         if barrier is not None and barrier.heard:
             await self._inbox.take(run_id, barrier.heard, 0 if warrant is None else warrant.token)
         head = None if warrant is None else warrant.head
@@ -150,7 +150,7 @@ class FoldedJournal:
             await self._replica.refresh()
             raise self._conflict(run_id, listing) from None
         if barrier is not None and barrier.charge is not None:
-            await self._spans.keep(barrier.charge)
+            await self._shared.keep(barrier.charge)
         # Whatever was written before is known before this turn is acted on: halts among it.
         await self._replica.refresh()
         return place
@@ -161,14 +161,14 @@ class FoldedJournal:
         turns = await self._replica.journal.read(run_id, after=after)
         return Stretch(turns, self._replica.place(RUN + run_id) if run_id not in self._replica.forestalled else START)
 
-    async def _expect_new(self, run_id: str, after: Place, listing: Listing) -> None:
+    async def _expect_new(self, run_id: str, after: Place, listing: RunListing) -> None:
         """Raise for a run that has begun, or never may: it neither takes a place nor reserves anything again."""
         await self._replica.refresh()
         has_begun = after != START or await self._replica.journal.entry(run_id) is not None
         if has_begun or run_id in self._replica.forestalled:
             raise self._conflict(run_id, listing)
 
-    def _conflict(self, run_id: str, listing: Listing | None) -> AppendConflict | SessionConflict:
+    def _conflict(self, run_id: str, listing: RunListing | None) -> AppendConflict | SessionConflict:
         """Why a turn cannot be written: another was faster, or took the place of a run that was to begin."""
         if run_id in self._replica.forestalled and listing is not None and listing.session_id:
             return SessionConflict(listing.session_id, listing.ordinal)
@@ -217,12 +217,12 @@ class FoldedStore:
         # Nothing is signed here without a signer.
         self.key = None if signer is None else MemoryKey(signer)
         replica = Replica(log)
-        spans = Spans(replica, leases)
+        shared = SharedLogs(replica, leases)
         self.leases = leases
         self.blobs = blobs
         self.seals = seals or MemorySeals()
         self.inbox = FoldedInbox(replica)
-        self.journal = FoldedJournal(log, replica, spans, self.inbox)
+        self.journal = FoldedJournal(log, replica, shared, self.inbox)
         self.feed = FoldedFeed(replica)
         self.bell = SilentBell()
         self.catalogue = FoldedCatalogue(replica)
@@ -230,7 +230,7 @@ class FoldedStore:
         self.log = FoldedHeadLog(replica)
         self.retention = self.redactions = FoldedRetention()
         self.checkup = FoldedCheckup(replica)
-        self.ledger = FoldedLedger(replica, spans)
+        self.ledger = FoldedLedger(replica, shared)
         self.receipts = FoldedReceipts(replica)
         self.halts = FoldedHalts(replica)
         self.snapshots = MemorySnapshots()
@@ -415,9 +415,9 @@ def _kept(what: str) -> StoreUnusable:
 class FoldedLedger:
     """What runs count for their tenants."""
 
-    def __init__(self, replica: Replica, spans: Spans) -> None:
+    def __init__(self, replica: Replica, shared: SharedLogs) -> None:
         self._replica = replica
-        self._spans = spans
+        self._shared = shared
 
     async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
         """What counts against each of these limits."""
@@ -435,7 +435,7 @@ class FoldedLedger:
             await self._replica.refresh()
             entry = await self._replica.journal.entry(charge.run_id)
             if entry is not None and (entry.ending == "") is charge.is_open:
-                await self._spans.keep(charge, is_anew=True)
+                await self._shared.keep(charge, is_anew=True)
 
     async def tenants(self) -> Sequence[str]:
         """Every tenant that has runs here."""

@@ -11,10 +11,10 @@ from remit.core.journal.storage import (
     Barrier,
     Derived,
     LeaseLost,
-    Listing,
     Place,
     QuotaConflict,
     RunEntry,
+    RunListing,
     SessionConflict,
     SignedHead,
     Stretch,
@@ -125,7 +125,7 @@ class MemoryJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -309,7 +309,7 @@ class MemoryJournal:
         elif barrier is not None:
             self._ended_at_ms.pop(run_id, None)
 
-    def _list(self, run_id: str, listing: Listing) -> None:
+    def _list(self, run_id: str, listing: RunListing) -> None:
         reserves = listing.reserves
         if reserves is not None:
             self.ledger.check_room(listing.tenant_id, reserves)
@@ -326,6 +326,6 @@ class MemoryJournal:
         self._entries[run_id] = RunEntry(run_id, listing, 0)
 
 
-def _place_of(listing: Listing) -> tuple[str, str, int]:
+def _place_of(listing: RunListing) -> tuple[str, str, int]:
     """What two runs never share: a place in a session of a tenant."""
     return listing.tenant_id, listing.session_id, listing.ordinal

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryBlobs, MemoryInbox, MemoryReceipts, MemorySeals, MemorySnapshots
-from remit.backend.redacted_turns import found_in, holds, longest_first, without
+from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
 from remit.core.journal.codec import digests_in, encode_redacted, hash_turn
 from remit.core.journal.signing import Signer, sign_deletion, sign_redaction
 from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Redacted, Removed, StoreUnusable
@@ -265,7 +265,7 @@ class MemoryRedactions:
         """Redact one run; gives the numbers of turns that were written anew and of texts that were removed."""
         kept, turns, removed = self._kept, 0, set[bytes]()
         for seq, data in enumerate(kept.journal.turns_of(run_id)):
-            held = {digest for digest, blob in self._texts_of(data) if holds(blob, values)}
+            held = {digest for digest, blob in self._texts_of(data) if holds_value(blob, values)}
             for digest in held:
                 kept.blobs.remove(digest)
             removed |= held
@@ -274,7 +274,7 @@ class MemoryRedactions:
                 kept.journal.rewrite(run_id, seq, encode_redacted(sign_redaction(signer, run_id, seq, left)))
                 turns += 1
         kept.snapshots.forget(run_id)
-        kept.inbox.remove([entry for entry in kept.inbox.of_run(run_id) if holds(entry.data, values)])
+        kept.inbox.remove([entry for entry in kept.inbox.of_run(run_id) if holds_value(entry.data, values)])
         return turns, len(removed)
 
     def _texts_of(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:

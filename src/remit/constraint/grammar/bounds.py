@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from remit.constraint.grammar.plain_schema import REMARKS, Plainer, StepsSpentError, joined
+from remit.constraint.grammar.plain_schema import REMARKS, Plainer, StepsSpentError, joined_schemas
 from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.record import JsonObject
 
@@ -90,7 +90,7 @@ class _Bounding:
                 return None
             ways = whole.pop("anyOf", None)
             if ways is not None and whole:
-                ways = [joined(whole, self._plainer.plain(way, lost.append), lost.append) for way in ways]
+                ways = [joined_schemas(whole, self._plainer.plain(way, lost.append), lost.append) for way in ways]
         except StepsSpentError:
             return None
         if set(lost) - {"oneOf"}:

@@ -13,8 +13,8 @@ from typing import NamedTuple, NoReturn
 from remit.constraint.grammar.grammar_rules import (
     ROOT,
     Chars,
-    Repeat,
     Repeats,
+    Repetition,
     Rules,
     Sequence,
     Symbol,
@@ -201,7 +201,7 @@ class _Reader:
                 rest = self._named(owner, ((*element, rest), ()))
         name = self._named(owner, ((*element * fewest, rest),))
         [symbol] = element
-        self.repeats[name] = Repeat(symbol, fewest, largest)
+        self.repeats[name] = Repetition(symbol, fewest, largest)
         return name
 
     def _named(self, owner: str, alternatives: tuple[Sequence, ...]) -> str:

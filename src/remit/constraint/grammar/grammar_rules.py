@@ -27,7 +27,7 @@ Sequence: TypeAlias = tuple[Symbol, ...]
 Rules: TypeAlias = dict[str, tuple[Sequence, ...]]
 
 
-class Repeat(NamedTuple):
+class Repetition(NamedTuple):
     """What the rule of a repetition repeats, and how often; with None there is no most."""
 
     symbol: Symbol
@@ -36,7 +36,7 @@ class Repeat(NamedTuple):
 
 
 # The rules that were made for repetitions, by their names.
-Repeats: TypeAlias = dict[str, Repeat]
+Repeats: TypeAlias = dict[str, Repetition]
 
 
 def recursive_from_the_left(rules: Rules) -> str | None:

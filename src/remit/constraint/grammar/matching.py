@@ -54,7 +54,7 @@ class Fit(StrEnum):
     UNDECIDED = "undecided"
 
 
-class Reading(Record):
+class GrammarMatch(Record):
     """How far a text follows its grammar, in characters or bytes, and what to say when it does not."""
 
     fit: Fit
@@ -62,20 +62,20 @@ class Reading(Record):
     problem: str = ""
 
 
-_FITS = Reading(Fit.FITS)
+_FITS = GrammarMatch(Fit.FITS)
 
 
-def read_with(grammar: str, text: str) -> Reading:
+def read_with(grammar: str, text: str) -> GrammarMatch:
     """Whether the whole text follows a grammar, whichever notation that has. The grammar was checked before."""
     if len(text) > TEXT_CHARS_MAX:
         problem = f"it has {len(text)} characters, text_chars_max={TEXT_CHARS_MAX}; nobody reads so many"
-        return Reading(Fit.UNDECIDED, 0, problem)
+        return GrammarMatch(Fit.UNDECIDED, 0, problem)
     if not is_gbnf(grammar):
         return _by_llguidance(lark_in(grammar), text, ITEMS_MAX)
     return _by_rules(read_gbnf(grammar), text) or _translated(grammar, text)
 
 
-def _by_rules(rules: Rules, text: str) -> Reading | None:
+def _by_rules(rules: Rules, text: str) -> GrammarMatch | None:
     """How a text is read by every way that is open; None when these are too many."""
     ways = _Ways(rules)
     for at, character in enumerate(text):
@@ -89,7 +89,7 @@ def _by_rules(rules: Rules, text: str) -> Reading | None:
     return _FITS if ways.may_end else _cut(len(text))
 
 
-def _translated(grammar: str, text: str) -> Reading:
+def _translated(grammar: str, text: str) -> GrammarMatch:
     """The same by llguidance, which keeps no list of ways; undecided where it cannot be asked, or gives up, too."""
     ambiguous = (
         "whether it fits cannot be told: the grammar is ambiguous "
@@ -99,9 +99,9 @@ def _translated(grammar: str, text: str) -> Reading:
     try:
         reading = _by_llguidance(in_lark(grammar), text, items_max)
     except RequestRejected as error:
-        return Reading(Fit.UNDECIDED, 0, f"{ambiguous} llguidance was not asked: {error.message}")
+        return GrammarMatch(Fit.UNDECIDED, 0, f"{ambiguous} llguidance was not asked: {error.message}")
     if reading.fit is Fit.UNDECIDED:
-        return Reading(Fit.UNDECIDED, reading.at, f"{ambiguous} {reading.problem}")
+        return GrammarMatch(Fit.UNDECIDED, reading.at, f"{ambiguous} {reading.problem}")
     return reading
 
 
@@ -185,14 +185,14 @@ class _Ways:
         return stack
 
 
-def _by_llguidance(lark: str, text: str, items_max: int) -> Reading:
+def _by_llguidance(lark: str, text: str, items_max: int) -> GrammarMatch:
     package = llguidance()
     matcher_of, limits = package.LLMatcher, package.LLParserLimits(max_items_in_row=items_max)
     matcher = matcher_of(_tokenizer(), matcher_of.grammar_from_lark(lark), log_level=0, limits=limits)
     data = text.encode("utf-8", "replace")
     taken = matcher.try_consume_tokens(list(data))
     if matcher.is_error():
-        return Reading(Fit.UNDECIDED, taken, f"llguidance could not read it: {_first_line(matcher.get_error())}")
+        return GrammarMatch(Fit.UNDECIDED, taken, f"llguidance could not read it: {_first_line(matcher.get_error())}")
     if taken < len(data):
         return _broken(text, len(data[:taken].decode("utf-8", "ignore")))
     return _FITS if matcher.is_accepting() else _cut(len(data))
@@ -202,13 +202,13 @@ def _first_line(said: str) -> str:
     return said.strip().partition("\n")[0][:_PROBLEM_CHARS_MAX]
 
 
-def _broken(text: str, at: int) -> Reading:
+def _broken(text: str, at: int) -> GrammarMatch:
     before = text[max(0, at - _SHOWN_CHARS) : at]
-    return Reading(Fit.BROKEN, at, f"{text[at : at + 1]!r} at character {at} may not follow {before!r}")
+    return GrammarMatch(Fit.BROKEN, at, f"{text[at : at + 1]!r} at character {at} may not follow {before!r}")
 
 
-def _cut(at: int) -> Reading:
-    return Reading(Fit.CUT, at, "it ends before the grammar does")
+def _cut(at: int) -> GrammarMatch:
+    return GrammarMatch(Fit.CUT, at, "it ends before the grammar does")
 
 
 class _Bytes:

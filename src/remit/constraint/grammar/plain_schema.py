@@ -70,11 +70,11 @@ class Plainer:
             else:
                 others.append((target, within | {reference}))
         for other, inner in others:
-            found = joined(found, self.plain(other, note, inner), note)
+            found = joined_schemas(found, self.plain(other, note, inner), note)
         return found
 
 
-def joined(one: Plain, other: Plain, note: Note) -> Plain:
+def joined_schemas(one: Plain, other: Plain, note: Note) -> Plain:
     """Two plain schemas that must both hold, as one."""
     if one is False or other is False:
         return False
@@ -110,7 +110,7 @@ def _own(schema: JsonObject, note: Note) -> Plain:
     found = {key: value for key, value in schema.items() if key not in REMARKS and key not in ("$ref", "allOf")}
     if "const" in found:
         const = found.pop("const")
-        found["enum"] = [each for each in found.get("enum", [const]) if is_same(each, const)]
+        found["enum"] = [each for each in found.get("enum", [const]) if is_same_value(each, const)]
     if isinstance(found.get("type"), str):
         found["type"] = [found["type"]]
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
@@ -177,14 +177,14 @@ def _entries(one: JsonObject, other: JsonObject) -> JsonObject:
     return found
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same_value(one: Any, other: Any) -> bool:
     """Whether two values are equal to a schema: 1 and 1.0 are, 1 and true are not."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(is_same_value(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(is_same(*pair) for pair in zip(one, other, strict=True))
+        return len(one) == len(other) and all(is_same_value(*pair) for pair in zip(one, other, strict=True))
     return bool(one == other)
 
 
@@ -211,7 +211,7 @@ _ENTRIES = frozenset({"items", "prefixItems"})
 _JOINS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {
         "type": _common_types,
-        "enum": lambda one, other: [each for each in one if any(is_same(each, known) for known in other)],
+        "enum": lambda one, other: [each for each in one if any(is_same_value(each, known) for known in other)],
         "required": lambda one, other: list(dict.fromkeys([*one, *other])),
         **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), max),
         **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), min),

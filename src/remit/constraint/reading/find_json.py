@@ -14,7 +14,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from remit.constraint.reading.enums import the_one_meant
-from remit.constraint.reading.lenient_json import Reader, same_json
+from remit.constraint.reading.lenient_json import LenientReader, same_json
 from remit.constraint.reading.literals import is_literal
 from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
 from remit.core.regex import regex
@@ -47,7 +47,7 @@ _VALUE_FIRST = "\"'{[0123456789-"
 _KINDS: dict[type, str] = {dict: "object", list: "array"}
 
 
-class Found(NamedTuple):
+class FoundValue(NamedTuple):
     """The value of a text, and whether words without quotes stand in it."""
 
     value: Any
@@ -62,7 +62,7 @@ class _Candidate(NamedTuple):
     bare_words: int
 
 
-def find_json(text: str, log: RepairLog, *, kinds: Collection[str], words: Collection[str] = ()) -> Found:
+def find_json(text: str, log: RepairLog, *, kinds: Collection[str], words: Collection[str] = ()) -> FoundValue:
     """The value that a text holds.
 
     `kinds` are the types that the schema admits at its root, none meaning any; `words` the only texts, if they are known.
@@ -76,7 +76,7 @@ def find_json(text: str, log: RepairLog, *, kinds: Collection[str], words: Colle
     if not body[begin:]:
         raise Unreadable(Reason.EMPTY, begin, "the text is empty")
     try:
-        return Found(parse_json(body[begin:]), 0)
+        return FoundValue(parse_json(body[begin:]), 0)
     except ValueError:
         pass  # Expected: now it is read with repairs.
     if (whole := _whole_fence(body, begin, log, kinds)) is not None:
@@ -90,7 +90,7 @@ def find_json(text: str, log: RepairLog, *, kinds: Collection[str], words: Colle
         if word is None:
             return _alone(body, begin, log)
         log.note(RepairCode.VALUE_QUOTED, begin, body[begin:], f'"{word}"')
-        return Found(word, 0)
+        return FoundValue(word, 0)
     return _chosen(_candidates(body, begin, kinds, len(text)), body, begin, log, kinds)
 
 
@@ -116,7 +116,7 @@ def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
     return begin, end
 
 
-def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) -> Found | None:
+def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) -> FoundValue | None:
     """The value of the fence that is whole, where the model had begun it in others before and broken off."""
     fences = _fences(body, begin)
     if len(fences) < 2 or _structural.search(_around(body, begin, fences)):
@@ -134,7 +134,7 @@ def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) 
     if not cut or not is_admitted or not is_one or any(piece[0] != pieces[-1][0] for piece in cut):
         return None
     log.note(RepairCode.PROSE_REMOVED, begin, body[begin : fences[-1][0]])
-    return Found(value, 0)
+    return FoundValue(value, 0)
 
 
 def _fences(body: str, begin: int) -> list[tuple[int, int]]:
@@ -158,7 +158,7 @@ def _is_cut(piece: str) -> bool:
     if not piece.startswith(("{", "[")):
         return False
     log = RepairLog()
-    reader = Reader(piece, 0, log, chars=len(piece))
+    reader = LenientReader(piece, 0, log, chars=len(piece))
     try:
         reader.read()
     except Unreadable as error:
@@ -166,23 +166,23 @@ def _is_cut(piece: str) -> bool:
     return reader.at == len(piece) and any(repair.code is RepairCode.CLOSER_ADDED for repair in log.repairs)
 
 
-def _unescaped(body: str, begin: int, log: RepairLog) -> Found:
+def _unescaped(body: str, begin: int, log: RepairLog) -> FoundValue:
     """A text that was escaped once too often, as within a JSON string."""
     try:
         value = parse_json(parse_json(f'"{body[begin:]}"'))
     except ValueError:
         raise Unreadable(Reason.UNEXPECTED, begin, "a backslash stands where a key should stand") from None
     log.note(RepairCode.ESCAPING_UNDONE, begin, '\\"', '"')
-    return Found(value, 0)
+    return FoundValue(value, 0)
 
 
-def _opened(body: str, begin: int, log: RepairLog, chars: int) -> Found:
+def _opened(body: str, begin: int, log: RepairLog, chars: int) -> FoundValue:
     """A text that begins with a key: its first brace was left out, or stood in the words that the model went on from."""
     log.note(RepairCode.OPENER_ADDED, begin, "", "{")
-    reader = Reader(body, begin, log, chars=chars)
+    reader = LenientReader(body, begin, log, chars=chars)
     value = reader.read_members()
     _check_rest(body, reader.at, log)
-    return Found(value, reader.bare_words)
+    return FoundValue(value, reader.bare_words)
 
 
 def _worded(said: str, words: Collection[str]) -> str | None:
@@ -190,9 +190,9 @@ def _worded(said: str, words: Collection[str]) -> str | None:
     return the_one_meant(said, words) if said[0].isalpha() and not is_literal(said) else None
 
 
-def _alone(body: str, begin: int, log: RepairLog) -> Found:
+def _alone(body: str, begin: int, log: RepairLog) -> FoundValue:
     """A text, number or literal that is all there is."""
-    reader = Reader(body, begin, log, chars=len(body))
+    reader = LenientReader(body, begin, log, chars=len(body))
     try:
         value = reader.read()
     except Unreadable as error:
@@ -201,7 +201,7 @@ def _alone(body: str, begin: int, log: RepairLog) -> Found:
         raise
     if body[reader.at :].strip():
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
-    return Found(value, reader.bare_words)
+    return FoundValue(value, reader.bare_words)
 
 
 def _chosen(
@@ -210,7 +210,7 @@ def _chosen(
     begin: int,
     log: RepairLog,
     kinds: Collection[str],
-) -> Found:
+) -> FoundValue:
     strong, weak = candidates
     if not strong and len(weak) == 1:
         # Words in brackets are a list where nothing but a list is wanted; whether it knows them, the schema says.
@@ -226,12 +226,12 @@ def _chosen(
     if all(same_json(first.value, each.value) for each in admitted):
         log.note(RepairCode.VALUE_REPEAT_DROPPED, admitted[1].begin, body[admitted[1].begin : admitted[1].end])
         log.extend(first.log)
-        return Found(first.value, first.bare_words)
+        return FoundValue(first.value, first.bare_words)
     if set(kinds) == {"array"} and not any(isinstance(each.value, list) for each in admitted):
         log.note(RepairCode.VALUES_LISTED, first.begin, f"{len(admitted)} values", "[...]")
         for each in admitted:
             log.extend(each.log)
-        return Found([each.value for each in admitted], sum(each.bare_words for each in admitted))
+        return FoundValue([each.value for each in admitted], sum(each.bare_words for each in admitted))
     message = f"the text holds {len(admitted)} different values; it could be any of them, or all"
     raise Unreadable(Reason.SEVERAL_VALUES, admitted[1].begin, message)
 
@@ -245,7 +245,7 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tu
         start = bracket.start()
         prose = _prose_bracket.match(body, start)
         log = RepairLog()
-        reader = Reader(body, start, log, chars=chars)
+        reader = LenientReader(body, start, log, chars=chars)
         try:
             value = reader.read()
         except Unreadable as error:
@@ -264,14 +264,14 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tu
     return strong, weak
 
 
-def _taken(body: str, begin: int, log: RepairLog, found: _Candidate) -> Found:
+def _taken(body: str, begin: int, log: RepairLog, found: _Candidate) -> FoundValue:
     before = body[begin : found.begin].strip()
     if before.endswith(",") and body[begin] in _VALUE_FIRST:
         raise Unreadable(Reason.UNEXPECTED, begin, "a value follows a comma; what stands before it may belong to it")
     _note_removed(before, begin, log)
     _check_rest(body, found.end, log)
     log.extend(found.log)
-    return Found(found.value, found.bare_words)
+    return FoundValue(found.value, found.bare_words)
 
 
 def _check_rest(body: str, end: int, log: RepairLog) -> None:

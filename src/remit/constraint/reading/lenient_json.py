@@ -17,7 +17,7 @@ from math import isfinite
 from typing import Any
 
 from remit.constraint.reading.literals import is_literal, read_beginning, read_literal, refuse_no_value
-from remit.constraint.reading.quoted_text import CLOSERS, KEY_CHARS_MAX, Place, read_quoted
+from remit.constraint.reading.quoted_text import CLOSERS, KEY_CHARS_MAX, QuotePlace, read_quoted
 from remit.constraint.reading.repair_log import NO_VALUE, Reason, RepairCode, RepairLog, Unreadable
 from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.regex import regex
@@ -156,7 +156,7 @@ class BareWord(str):
         self.at = 0
 
 
-class Reader:
+class LenientReader:
     """Reads one value of a text, of which `text` is the part that counts and `chars` the length of the whole."""
 
     def __init__(self, text: str, at: int, log: RepairLog, *, chars: int) -> None:
@@ -172,7 +172,7 @@ class Reader:
     def read(self) -> Any:
         """The value at this place; Unreadable brings along what was read before."""
         self._skip()
-        return self._whole(partial(self._value, Place.ROOT))
+        return self._whole(partial(self._value, QuotePlace.ROOT))
 
     def read_members(self) -> Any:
         """The object whose first key stands at this place, its brace being absent."""
@@ -199,7 +199,7 @@ class Reader:
             part = container
         return part
 
-    def _value(self, place: Place) -> Any:
+    def _value(self, place: QuotePlace) -> Any:
         character = self._text[self.at : self.at + 1]
         if character == "{":
             return self._object()
@@ -240,7 +240,7 @@ class Reader:
         self._colon(is_quoted=self._text[key_at] in CLOSERS)
         if self._skip() in (",", "}", "]", ";"):
             raise Unreadable(Reason.VALUE_MISSING, self.at, f"{key[:40]!r} has no value; it may be null or left out")
-        value = self._value(Place.MEMBER)
+        value = self._value(QuotePlace.MEMBER)
         if key not in members:
             members[key] = value
         elif same_json(members[key], value):
@@ -251,7 +251,7 @@ class Reader:
     def _key(self) -> str:
         character = self._text[self.at]
         if character in CLOSERS:
-            key, self.at = read_quoted(self._text, self.at, Place.KEY, self._ledger)
+            key, self.at = read_quoted(self._text, self.at, QuotePlace.KEY, self._ledger)
             return key
         if character == "." or character == "\u2026":
             raise elided(self.at)
@@ -291,7 +291,7 @@ class Reader:
                 return items
             if character == ",":
                 raise Unreadable(Reason.VALUE_MISSING, self.at, "a list has a hole; it may be null or nothing")
-            items.append(self._value(Place.ITEM))
+            items.append(self._value(QuotePlace.ITEM))
             comma = self._separator(self._is_item_ahead)
 
     def _enter(self, container: dict[str, Any] | list[Any]) -> None:

@@ -43,7 +43,7 @@ _COMMENT = r"//|/\*|\#"
 _VALUE = rf'["\'\u201c\u2018\[{{\d+.-]|(?:true|false|null|True|False|None|TRUE|FALSE|NULL)\b|{_COMMENT}'
 
 
-class Place(Enum):
+class QuotePlace(Enum):
     """Where a text stands, which decides what may follow it."""
 
     KEY = "key"
@@ -54,14 +54,14 @@ class Place(Enum):
 
 _FOLLOWS = {
     # A key has no quotes inside: its first quote ends it, whatever follows.
-    Place.KEY: regex(""),
-    Place.MEMBER: regex(
+    QuotePlace.KEY: regex(""),
+    QuotePlace.MEMBER: regex(
         rf"\s*+(?:\Z|[}}\];]|```|{_COMMENT}|,\s*+(?:\Z|[}},]|{_COMMENT}|{_QUOTED_KEY}|{_WORD_KEY}|{_CUT_KEY})|{_QUOTED_KEY})"
     ),
-    Place.ITEM: regex(
+    QuotePlace.ITEM: regex(
         rf"\s*+(?:\Z|[\]}}]|```|{_COMMENT}|,\s*+(?:\Z|\]|{_VALUE}))|[^\S\n]*+\n\s*+(?:[\"'{{\[]|{_PLAIN_LINE})"
     ),
-    Place.ROOT: regex(r"\s*+\Z"),
+    QuotePlace.ROOT: regex(r"\s*+\Z"),
 }
 _plain = regex(r'"([^"\\\x00-\x1f]*+)"')
 _colon_follows = regex(r"\s*+:")
@@ -77,12 +77,12 @@ class Quoted(NamedTuple):
     end: int
 
 
-def read_quoted(source: str, at: int, place: Place, log: RepairLog) -> Quoted:
+def read_quoted(source: str, at: int, place: QuotePlace, log: RepairLog) -> Quoted:
     """The text that begins with the quote at this place."""
     found = _plain.match(source, at)
     if found is not None and _FOLLOWS[place].match(source, found.end()):
         return Quoted(found[1], found.end())
-    if place is not Place.KEY and source.startswith(TRIPLE, at):
+    if place is not QuotePlace.KEY and source.startswith(TRIPLE, at):
         return _tripled(source, at, log)
     return _Text(source, at, place, log).read()
 
@@ -104,7 +104,7 @@ def _tripled(source: str, at: int, log: RepairLog) -> Quoted:
 class _Text:
     """One text that is not plain."""
 
-    def __init__(self, source: str, at: int, place: Place, log: RepairLog) -> None:
+    def __init__(self, source: str, at: int, place: QuotePlace, log: RepairLog) -> None:
         self._source, self._begin, self._at, self._ledger = source, at, at + 1, log
         self._closers = CLOSERS[source[at]]
         self._follows = _FOLLOWS[place]

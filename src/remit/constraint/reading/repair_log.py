@@ -112,7 +112,7 @@ class RepairLog:
         """Write one change down."""
         self.count += 1
         if len(self.listed) < REPAIRS_LISTED_MAX:
-            self.listed.append(Repair(code, at, path, shown(was), shown(became)))
+            self.listed.append(Repair(code, at, path, repair_excerpt(was), repair_excerpt(became)))
 
     def extend(self, other: "RepairLog") -> None:
         """Take over what another reading wrote down."""
@@ -129,12 +129,12 @@ class RepairLog:
         return (*self.listed, Repair(RepairCode.NOT_LISTED, was=f"{unlisted} more repairs"))
 
 
-def shown(text: str) -> str:
+def repair_excerpt(text: str) -> str:
     """As much of a text as a record of a repair holds."""
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}..."
 
 
-def told(repair: Repair) -> str:
+def repair_line(repair: Repair) -> str:
     """A repair in one line, for readers of the run."""
     where = repair.path or f"character {repair.at}"
     change = f": {repair.was!r}" if repair.was else ""

@@ -158,7 +158,7 @@ def from_json(text: str | bytes, kind: type[T]) -> T:
     return msgspec.json.decode(text, type=kind)
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A value as JSON has it: records as objects. Raises TypeError for what JSON cannot have."""
     return msgspec.to_builtins(value)
 

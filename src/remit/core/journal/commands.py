@@ -237,3 +237,9 @@ Command: TypeAlias = (
 
 # The same kinds as a set: asking whether a type is in it takes a twentieth of asking the union.
 COMMANDS: frozenset[type[Command]] = frozenset(get_args(Command))
+
+
+def place_in_journal(command_id: str) -> tuple[int, int]:
+    """The turn in which a command was ordered, and its place there; the very first place for an empty id."""
+    turn, _, place = command_id.partition(".")
+    return int(turn or 0), int(place or 0)

@@ -46,7 +46,7 @@ class Topic(StrEnum):
     CHUNKS = "chunks"
 
 
-class Listing(Record):
+class RunListing(Record):
     """What an index knows of a run from its first turn on, so that runs can be listed without being folded."""
 
     started_at_ms: int
@@ -89,7 +89,7 @@ class RunEntry(Record):
     """A run as an index lists it. An index is a cache of the journal and lags behind it by nothing but a pause."""
 
     run_id: str
-    listing: Listing
+    listing: RunListing
     turns: int
     ending: str = ""
     waiting_for: str = ""
@@ -103,7 +103,7 @@ class Derived(Record):
 
     run_id: str
     turns: int
-    listing: Listing
+    listing: RunListing
     standing: Barrier
     ended_at_ms: int | None = None
     # The entries of the inbox that turns answer, each with what its sender is told.

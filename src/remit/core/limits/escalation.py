@@ -16,7 +16,7 @@ from remit.core.limits.trust import Reads
 from remit.core.record import Record
 
 
-class Severity(StrEnum):
+class Gravity(StrEnum):
     """How grave a state is."""
 
     LOW = "low"
@@ -24,7 +24,7 @@ class Severity(StrEnum):
     HIGH = "high"
 
 
-SEVERITY_RANK: Mapping[Severity, int] = MappingProxyType({Severity.LOW: 0, Severity.MODERATE: 1, Severity.HIGH: 2})
+SEVERITY_RANK: Mapping[Gravity, int] = MappingProxyType({Gravity.LOW: 0, Gravity.MODERATE: 1, Gravity.HIGH: 2})
 
 
 class Trigger(StrEnum):
@@ -46,14 +46,14 @@ class Trigger(StrEnum):
 class TriggerRow(Record):
     """One row of the routing table. Where the table gives a range, `grave` is its upper end."""
 
-    severity: Severity
+    severity: Gravity
     route: EscalationRoute
     queue: str
     recovery: str
-    grave: Severity = Severity.HIGH
+    grave: Gravity = Gravity.HIGH
 
 
-_LOW, _MODERATE, _HIGH = Severity.LOW, Severity.MODERATE, Severity.HIGH
+_LOW, _MODERATE, _HIGH = Gravity.LOW, Gravity.MODERATE, Gravity.HIGH
 _FAIL_CLOSED, _APPROVAL = EscalationRoute.FAIL_CLOSED, EscalationRoute.HUMAN_APPROVAL
 _ASK, _REVIEW, _DEGRADED = EscalationRoute.ASK_USER, EscalationRoute.REVIEW_QUEUE, EscalationRoute.DEGRADED_MODE
 
@@ -111,7 +111,7 @@ class Escalation(Record):
     """Authority handed on: why, how gravely, by which route, and to which queue."""
 
     trigger: Trigger
-    severity: Severity
+    severity: Gravity
     route: EscalationRoute
     queue: str
 

@@ -122,7 +122,7 @@ def period_end_ms(period: Period, at_ms: int) -> int:
     return period_start_ms(period, at_ms) + _LENGTHS_MS[period]
 
 
-def limits_of(quotas: Iterable[Quota], at_ms: int) -> tuple[Limit, ...]:
+def quota_caps(quotas: Iterable[Quota], at_ms: int) -> tuple[Limit, ...]:
     """Every cap of these quotas, as it holds at a moment."""
     return tuple(
         Limit(
@@ -157,7 +157,7 @@ def caps_under(caps: Caps, limits: Sequence[Limit], committed: Sequence[Committe
     return tuple(lowered)
 
 
-def counted(caps: Sequence[int]) -> Charges:
+def counted_by_quota(caps: Sequence[int]) -> Charges:
     """The counters of a vector, as quotas count them; beyond AMOUNT_MAX no quota can tell amounts apart."""
     return tuple((int(d), min(caps[d], AMOUNT_MAX)) for d in COUNTERS if caps[d] > 0)
 
@@ -176,7 +176,7 @@ def standing(tenant: str, limit: Limit, counts: Committed) -> QuotaStanding:
     )
 
 
-def exhausted(at: QuotaStanding, needed: int) -> RequestRejected:
+def quota_exhausted(at: QuotaStanding, needed: int) -> RequestRejected:
     """Why a request cannot become a run: its tenant has too little left of what the run needs."""
     renews_at = None if at.renews_at_ms is None else _spelled(at.renews_at_ms)
     whose = f"tenant {at.tenant!r}" if at.tenant else "requests without a tenant"

@@ -35,7 +35,7 @@ class StateWrite(StrEnum):
     OTHER = "other"
 
 
-class Demand(StrEnum):
+class RequiredDeclaration(StrEnum):
     """What a tool must declare so that calls of its category can be checked."""
 
     RESULT_SCHEMA = "result_schema"
@@ -54,7 +54,7 @@ class Asking(StrEnum):
     FOR_CHANGES = "for_changes"
 
 
-class CategoryRow(Record):
+class PolicyRow(Record):
     """One row of the tool policy matrix."""
 
     allowed: str
@@ -63,18 +63,26 @@ class CategoryRow(Record):
     risk_reading: Risk
     risk_changing: Risk
     checks: str
-    reading_demands: tuple[Demand, ...]
-    changing_demands: tuple[Demand, ...]
+    reading_demands: tuple[RequiredDeclaration, ...]
+    changing_demands: tuple[RequiredDeclaration, ...]
     asks: Asking
     writes: StateWrite
 
 
-_SCHEMA, _VERIFIER, _CONTROL = Demand.RESULT_SCHEMA, Demand.VERIFIER, Demand.CONTROL_ARGS
-_FIELDS, _ROLLBACK, _PERMISSIONS = Demand.TRUSTED_FIELDS, Demand.ROLLBACK, Demand.PERMISSIONS
+_SCHEMA, _VERIFIER, _CONTROL = (
+    RequiredDeclaration.RESULT_SCHEMA,
+    RequiredDeclaration.VERIFIER,
+    RequiredDeclaration.CONTROL_ARGS,
+)
+_FIELDS, _ROLLBACK, _PERMISSIONS = (
+    RequiredDeclaration.TRUSTED_FIELDS,
+    RequiredDeclaration.ROLLBACK,
+    RequiredDeclaration.PERMISSIONS,
+)
 
-POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
+POLICY: Mapping[ToolCategory, PolicyRow] = MappingProxyType(
     {
-        ToolCategory.READ_ONLY_LOOKUP: CategoryRow(
+        ToolCategory.READ_ONLY_LOOKUP: PolicyRow(
             allowed="search documentation, logs, public sources and approved indexes",
             scope="what the user or the tenant may read",
             risk_reading=Risk.LOW,
@@ -85,7 +93,7 @@ POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
             asks=Asking.FOR_CHANGES,
             writes=StateWrite.OTHER,
         ),
-        ToolCategory.RETRIEVAL: CategoryRow(
+        ToolCategory.RETRIEVAL: PolicyRow(
             allowed="query evidence stores and vector indexes",
             scope="what the session and the corpus permit",
             risk_reading=Risk.NONE,
@@ -96,7 +104,7 @@ POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
             asks=Asking.FOR_CHANGES,
             writes=StateWrite.OTHER,
         ),
-        ToolCategory.LIVE_API: CategoryRow(
+        ToolCategory.LIVE_API: PolicyRow(
             allowed="fetch prices, orders, rates, tickets and stock",
             scope="an authorized key and what the user is entitled to",
             risk_reading=Risk.LOW,
@@ -107,7 +115,7 @@ POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
             asks=Asking.FOR_CHANGES,
             writes=StateWrite.OTHER,
         ),
-        ToolCategory.SANDBOX: CategoryRow(
+        ToolCategory.SANDBOX: PolicyRow(
             allowed="calculate, run scripts, tests and parsers",
             scope="a local sandbox",
             risk_reading=Risk.LOW,
@@ -118,7 +126,7 @@ POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
             asks=Asking.FOR_DESTRUCTION,
             writes=StateWrite.FILES,
         ),
-        ToolCategory.FILE_SYSTEM: CategoryRow(
+        ToolCategory.FILE_SYSTEM: PolicyRow(
             allowed="read the workspace, propose edits, write local artefacts",
             scope="a workspace of its own",
             risk_reading=Risk.LOW,
@@ -129,7 +137,7 @@ POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
             asks=Asking.FOR_DESTRUCTION,
             writes=StateWrite.FILES,
         ),
-        ToolCategory.DATABASE: CategoryRow(
+        ToolCategory.DATABASE: PolicyRow(
             allowed="query approved schemas, write gated records",
             scope="a connection that reads, or writes within its scope",
             risk_reading=Risk.NONE,
@@ -140,7 +148,7 @@ POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
             asks=Asking.FOR_CHANGES,
             writes=StateWrite.RECORDS,
         ),
-        ToolCategory.EMAIL_CALENDAR: CategoryRow(
+        ToolCategory.EMAIL_CALENDAR: PolicyRow(
             allowed="draft messages, look at schedules, propose events",
             scope="the user's own session",
             risk_reading=Risk.LOW,
@@ -151,7 +159,7 @@ POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
             asks=Asking.FOR_CHANGES,
             writes=StateWrite.MESSAGES,
         ),
-        ToolCategory.PAYMENT: CategoryRow(
+        ToolCategory.PAYMENT: PolicyRow(
             allowed="compare vendors, prepare purchases, look at invoices",
             scope="a secured billing scope",
             risk_reading=Risk.MODERATE,
@@ -162,7 +170,7 @@ POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
             asks=Asking.FOR_CHANGES,
             writes=StateWrite.MONEY,
         ),
-        ToolCategory.INFRASTRUCTURE: CategoryRow(
+        ToolCategory.INFRASTRUCTURE: PolicyRow(
             allowed="inspect metrics, logs and deployments, propose remedies",
             scope="diagnosis by the operators of the service",
             risk_reading=Risk.LOW,
@@ -173,7 +181,7 @@ POLICY: Mapping[ToolCategory, CategoryRow] = MappingProxyType(
             asks=Asking.FOR_CHANGES,
             writes=StateWrite.INFRASTRUCTURE,
         ),
-        ToolCategory.REVIEW_QUEUE: CategoryRow(
+        ToolCategory.REVIEW_QUEUE: PolicyRow(
             allowed="hand a task to inspection, approval or compliance",
             scope="the system's own workflow",
             risk_reading=Risk.LOW,
@@ -198,19 +206,19 @@ def _is_shaped(tool: ToolDefinition) -> bool:
     return could_refuse(tool.result) or could_refuse(tool.result.get("items", True))
 
 
-_MEETS: Mapping[Demand, Callable[[ToolDefinition], bool]] = MappingProxyType(
+_MEETS: Mapping[RequiredDeclaration, Callable[[ToolDefinition], bool]] = MappingProxyType(
     {
-        Demand.RESULT_SCHEMA: _is_shaped,
-        Demand.VERIFIER: lambda tool: bool(verifier_of(tool)),
-        Demand.CONTROL_ARGS: lambda tool: bool(tool.control_args) or not tool.parameters.get("properties"),
-        Demand.TRUSTED_FIELDS: lambda tool: bool(tool.trust.fields) or _is_shaped(tool),
-        Demand.ROLLBACK: lambda tool: bool(tool.rollback),
-        Demand.PERMISSIONS: lambda tool: bool(tool.permissions),
+        RequiredDeclaration.RESULT_SCHEMA: _is_shaped,
+        RequiredDeclaration.VERIFIER: lambda tool: bool(verifier_of(tool)),
+        RequiredDeclaration.CONTROL_ARGS: lambda tool: bool(tool.control_args) or not tool.parameters.get("properties"),
+        RequiredDeclaration.TRUSTED_FIELDS: lambda tool: bool(tool.trust.fields) or _is_shaped(tool),
+        RequiredDeclaration.ROLLBACK: lambda tool: bool(tool.rollback),
+        RequiredDeclaration.PERMISSIONS: lambda tool: bool(tool.permissions),
     }
 )
 
 
-def gaps_of(tool: ToolDefinition) -> tuple[Demand, ...]:
+def gaps_of(tool: ToolDefinition) -> tuple[RequiredDeclaration, ...]:
     """What a tool leaves undeclared although its category demands it; without a category, nothing is demanded."""
     if tool.category is None:
         return ()

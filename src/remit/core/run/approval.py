@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from remit.core.failure import Ending
 from remit.core.limits.authority import ValueOrigin
-from remit.core.limits.escalation import Severity
+from remit.core.limits.escalation import Gravity
 from remit.core.record import JsonObject, Record
 
 
@@ -62,7 +62,7 @@ class Approval(Record):
     approvals_needed: int = 1
     # To whom it goes, how grave it is, since when it is open, and how many kept silent before.
     queue: str = ""
-    severity: Severity = Severity.HIGH
+    severity: Gravity = Gravity.HIGH
     trigger: str = ""
     asked_at_ms: int = 0
     silences: int = 0

@@ -64,7 +64,7 @@ class Halt(Record):
     tenant_id: str = ""
 
 
-class Standing(Record):
+class HaltStanding(Record):
     """What is halted after so many entries, and the hash that the next one carries."""
 
     number: int = 0
@@ -74,7 +74,7 @@ class Standing(Record):
     lifted_by: str = ""
 
 
-NOTHING_HALTED = Standing()
+NOTHING_HALTED = HaltStanding()
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.msgpack.Decoder(Halt).decode
@@ -93,7 +93,7 @@ def halts_in(data: Iterable[bytes]) -> list[Halt]:
         raise InvariantBroken(HALTS_DAMAGED, f"an entry of the journal of halts does not decode: {error}") from error
 
 
-def folded(standing: Standing, data: Sequence[bytes]) -> Standing:
+def halts_after(standing: HaltStanding, data: Sequence[bytes]) -> HaltStanding:
     """What is halted once these entries follow; raises InvariantBroken when they do not add up."""
     halts, number, head, lifted_by = dict(standing.halts), standing.number, standing.head, standing.lifted_by
     for stored, entry in zip(data, halts_in(data), strict=True):
@@ -107,4 +107,4 @@ def folded(standing: Standing, data: Sequence[bytes]) -> Standing:
             lifted_by = entry.by
         else:
             halts[entry.scope] = entry
-    return Standing(number, head, MappingProxyType(halts), lifted_by)
+    return HaltStanding(number, head, MappingProxyType(halts), lifted_by)

@@ -96,25 +96,25 @@ _SMALL_CAPITAL = "LATIN LETTER SMALL CAPITAL "
 _PAIRS_ALIKE = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 
-def folded(name: str) -> str:
+def folded_name(name: str) -> str:
     """A name as it is compared."""
     return _trimmed(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()))
 
 
-def is_same(one: str, other: str) -> bool:
+def is_same_person(one: str, other: str) -> bool:
     """Whether two names are one person."""
-    return folded(one) == folded(other)
+    return folded_name(one) == folded_name(other)
 
 
 def is_among(name: str, names: Iterable[str]) -> bool:
     """Whether a name is one of these people."""
-    return any(is_same(name, other) for other in names)
+    return any(is_same_person(name, other) for other in names)
 
 
 def look_alike(name: str, names: Iterable[str]) -> str:
     """The first of these names that this one could be read for without being it; empty when there is none."""
     sight = _sight(name)
-    return next((other for other in names if not is_same(name, other) and _sight(other) == sight), "")
+    return next((other for other in names if not is_same_person(name, other) and _sight(other) == sight), "")
 
 
 def check_person(name: str, field: str = "by") -> str:
@@ -122,7 +122,7 @@ def check_person(name: str, field: str = "by") -> str:
     check_no_secret(field, name)
     if not name.strip() or len(name) > PERSON_CHARS_MAX:
         raise _invalid(field, name, f"is no name; use 1 to {PERSON_CHARS_MAX} characters")
-    if not folded(name):
+    if not folded_name(name):
         raise _invalid(field, name, "is no name; punctuation alone names no person")
     form = unicodedata.normalize("NFKC", name)
     for character in (*name, *form):

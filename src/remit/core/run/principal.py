@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from remit.core.failure import RequestRejected
 from remit.core.record import Record, replace
-from remit.core.run.person import check_no_secret, check_person, is_same
+from remit.core.run.person import check_no_secret, check_person, is_same_person
 
 PRINCIPAL_INVALID = "PRINCIPAL_INVALID"
 PRINCIPAL_FOREIGN = "PRINCIPAL_FOREIGN"
@@ -151,7 +151,7 @@ def person_for(principal: Principal, said: str, field: str = "by") -> str:
     """In whose name a principal acts: its own, whatever name is given. The local one acts for the name it gives."""
     if not principal.user_id:
         return said
-    if said and not is_same(said, principal.user_id):
+    if said and not is_same_person(said, principal.user_id):
         raise _foreign(field, said, f"{_said(principal)} acts in no other name")
     return principal.user_id
 

@@ -20,7 +20,7 @@ _TURN, _PLACE = "turn:", "place:"
 _DIGITS_MAX = 18
 
 
-class Whose(Record):
+class RunBelonging(Record):
     """Where a run belongs, as a subject asks for it."""
 
     run_id: str
@@ -46,7 +46,7 @@ class Subject(Record):
         """Whether the turns of one journal are all there is to tell."""
         return bool(self.run_id) and not self.children
 
-    def covers(self, whose: Whose) -> bool:
+    def covers(self, whose: RunBelonging) -> bool:
         """Whether a run is among those that were asked for."""
         if self.run_id and self.run_id != whose.run_id and not (self.children and self.run_id in whose.lineage):
             return False
@@ -56,7 +56,7 @@ class Subject(Record):
 
 
 ALL = Subject(children=True)
-NOBODY = Whose("")
+NOBODY = RunBelonging("")
 
 
 class EventKind(StrEnum):
@@ -89,7 +89,7 @@ class RunEvent(Record):
 class Piece(Record):
     """A piece of an answer, which a model began after turn `seq`; `number` counts the pieces of one answer."""
 
-    whose: Whose
+    whose: RunBelonging
     seq: int
     number: int
     text: str = ""
@@ -99,12 +99,12 @@ class Piece(Record):
     teller: str = ""
 
 
-def whose_of(manifest: Manifest) -> Whose:
+def whose_of(manifest: Manifest) -> RunBelonging:
     """Whose a run is, as its manifest says."""
     request, lineage = manifest.request, lineage_of(manifest)
     session_id = request.session_id if manifest.session is not None or lineage else ""
     parent_id = "" if manifest.parent is None else manifest.parent.run_id
-    return Whose(manifest.run_id, request.tenant_id, session_id, parent_id, lineage)
+    return RunBelonging(manifest.run_id, request.tenant_id, session_id, parent_id, lineage)
 
 
 def turn_event(run_id: str, turn: Turn) -> RunEvent:
@@ -117,7 +117,7 @@ def placed(event: RunEvent, place: Place) -> RunEvent:
     return replace(event, cursor=f"{_PLACE}{place}")
 
 
-def place_of(subject: Subject, since: str | int | None) -> Place | None:
+def cursor_place(subject: Subject, since: str | int | None) -> Place | None:
     """Behind which turn of a run, or which place of all of them, a cursor stands; None stands for now.
 
     -1 is before the first. Raises RequestRejected for a cursor of something else.

@@ -76,7 +76,7 @@ PAYLOAD_NEEDED: Mapping[Signal, tuple[str, ...]] = MappingProxyType(
 PAYLOAD_TEXTS = ("packet_id", "packet", "reason", "text")
 
 
-class Heard(Record):
+class SignalOutcome(Record):
     """What became of a signal. A retry or a fork names the fork it made; `rests_because` says why that, or the run, rests."""
 
     run_id: str

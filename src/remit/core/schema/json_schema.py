@@ -22,9 +22,9 @@ from remit.core.record import JsonObject, Record
 from remit.core.schema.pattern_work import PATTERN_BACKTRACKS_MAX, PatternWeight, PatternWork, patterns_in
 from remit.core.schema.schema_work import (
     CONTAINERS,
-    Listing,
     ReferenceLost,
     References,
+    ViolationListing,
     children,
     is_deeper,
     pointer,
@@ -180,7 +180,7 @@ class Checker:
         return self._patterns is not None and self._patterns.is_over(value, PATTERN_WORK_MAX, LISTING_LEVELS_MAX)
 
     def _is_much_work(self, value: Any) -> bool:
-        listing = Listing(self._references, VISITS_MAX)
+        listing = ViolationListing(self._references, VISITS_MAX)
         return listing.visits(self._schema, value, LISTING_LEVELS_MAX) > VISITS_MAX
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from remit.core.record import JsonObject
-from remit.core.schema.schema_work import CONTAINERS, Listing, References, children, visits_of
+from remit.core.schema.schema_work import CONTAINERS, References, ViolationListing, children, visits_of
 
 # Steps back that a pattern with look-around or back references may take; then the text does not match.
 PATTERN_BACKTRACKS_MAX = 5_000
@@ -51,7 +51,7 @@ class PatternWork:
         chars = _chars_in(value)
         if sum(weight.work(chars) for weight in self._all) <= most:
             return False
-        return Listing(self._references, most, self._cost).visits(self._schema, value, levels) > most
+        return ViolationListing(self._references, most, self._cost).visits(self._schema, value, levels) > most
 
     def _cost(self, schema: JsonObject, value: Any) -> int:
         if isinstance(value, str):

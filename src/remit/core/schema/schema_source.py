@@ -43,7 +43,7 @@ def schema_of(source: Any) -> JsonSchema:
     return schema
 
 
-def reader_of(source: Any) -> Callable[[JsonValue], Any]:
+def instance_reader(source: Any) -> Callable[[JsonValue], Any]:
     """What makes of a JSON value that fits a source an instance of it; raises ValueError for one that does not.
 
     For a JSON Schema that is the JSON value itself, and for a TypedDict of `typing` before Python 3.12 as well.

@@ -193,7 +193,7 @@ def visits_of(root: Any, references: References, most: int, weight: Callable[[An
     return counts[id(root)]
 
 
-class Listing:
+class ViolationListing:
     """The work of listing the violations of one value: how many schemas its parts meet, by every way there is."""
 
     def __init__(

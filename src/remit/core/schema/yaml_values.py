@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from remit.core.schema.strict_yaml import Place, YamlFault, reject
+from remit.core.schema.strict_yaml import Place, YamlFault, reject_file
 
 # As wide as the lines of this house.
 WIDTH = 120
@@ -24,7 +24,7 @@ def value_in(text: str, source_name: str, lines: dict[Place, int], depth_max: in
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", "it does not parse")
-        reject(source_name, YamlFault.NOT_YAML, f"is not YAML: {problem}", mark.line + 1 if mark else 0)
+        reject_file(source_name, YamlFault.NOT_YAML, f"is not YAML: {problem}", mark.line + 1 if mark else 0)
     return _value(root, (), source_name, lines) if root else None
 
 
@@ -51,7 +51,7 @@ _Writer.add_representer(list, _list_node)
 _Writer.add_representer(str, _text_node)
 
 
-def written(value: Any) -> str:
+def yaml_text(value: Any) -> str:
     """A plain value as text."""
     text: str = yaml.dump(
         value, Dumper=_Writer, default_flow_style=False, sort_keys=False, allow_unicode=True, width=WIDTH
@@ -65,13 +65,13 @@ def _refuse_bombs(text: str, source_name: str, depth_max: int) -> None:
     for event in yaml.parse(text, Loader=_LOADER):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            reject(source_name, YamlFault.HAS_ALIAS, "has an anchor or alias; write the value out", line)
+            reject_file(source_name, YamlFault.HAS_ALIAS, "has an anchor or alias; write the value out", line)
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > depth_max:
-            reject(source_name, YamlFault.TOO_DEEP, f"is nested deeper than file_depth_max={depth_max}", line)
+            reject_file(source_name, YamlFault.TOO_DEEP, f"is nested deeper than file_depth_max={depth_max}", line)
 
 
 def _value(node: yaml.Node, place: Place, source_name: str, lines: dict[Place, int]) -> Any:
@@ -82,11 +82,11 @@ def _value(node: yaml.Node, place: Place, source_name: str, lines: dict[Place, i
         return _mapping(node, place, source_name, lines)
     kind = node.tag.removeprefix(_TAG)
     if node.tag not in _SCALARS:
-        reject(source_name, YamlFault.HAS_TAG, f"has a value of type {kind[:40]!r}; put a text in quotes", line)
+        reject_file(source_name, YamlFault.HAS_TAG, f"has a value of type {kind[:40]!r}; put a text in quotes", line)
     try:
         return yaml.constructor.SafeConstructor().construct_object(node)
     except (ValueError, yaml.YAMLError):
-        reject(source_name, YamlFault.VALUE_INVALID, f"{node.value[:40]!r} is no {kind}", line)
+        reject_file(source_name, YamlFault.VALUE_INVALID, f"{node.value[:40]!r} is no {kind}", line)
 
 
 def _mapping(node: yaml.MappingNode, place: Place, source_name: str, lines: dict[Place, int]) -> dict[str, Any]:
@@ -96,12 +96,12 @@ def _mapping(node: yaml.MappingNode, place: Place, source_name: str, lines: dict
         if key_node.tag != f"{_TAG}str":
             found = f"{key_node.value!s:.40}"
             message = f"key {found!r} reads as a {key_node.tag.removeprefix(_TAG)}; put it in quotes"
-            reject(source_name, YamlFault.VALUE_INVALID, message, line)
+            reject_file(source_name, YamlFault.VALUE_INVALID, message, line)
         key = str(key_node.value)
         if key in values:
             first = lines[(*place, key)]
             message = f"key {key[:80]!r} is already on line {first}; keep one"
-            reject(source_name, YamlFault.KEY_REPEATED, message, line)
+            reject_file(source_name, YamlFault.KEY_REPEATED, message, line)
         values[key] = _value(value_node, (*place, key), source_name, lines)
         lines[(*place, key)] = line  # A value may begin below its key; people look for the key.
     return values

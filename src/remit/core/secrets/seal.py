@@ -45,7 +45,7 @@ def sealed(key: bytes, scope: str, handle: str, value: str) -> Sealed:
     return Sealed(handle, nonce + _cipher(key).encrypt(nonce, data, _bound(scope, handle)))
 
 
-def opened(key: bytes, scope: str, one: Sealed) -> str | None:
+def unsealed(key: bytes, scope: str, one: Sealed) -> str | None:
     """The value, or None where it was sealed with another key, for another scope or handle, or changed."""
     from cryptography.exceptions import InvalidTag
 

@@ -72,7 +72,7 @@ _PIN = regex(r"[0-9]{4,10}")
 _UUID = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-class Named(NamedTuple):
+class NamedSecret(NamedTuple):
     """The secret in a value: its kind, and where it stands."""
 
     kind: str
@@ -117,7 +117,7 @@ def means_a_secret(name: str) -> bool:
     return short is not None and is_word_of_its_own(name[: short.start()], short[1])
 
 
-def secret_of_named(name: str, value: str) -> Named | None:
+def secret_of_named(name: str, value: str) -> NamedSecret | None:
     """The secret that a value is, or holds, by the name of its field."""
     if not means_a_secret(name):
         return None
@@ -125,29 +125,35 @@ def secret_of_named(name: str, value: str) -> Named | None:
     if header is not None:
         return _of_header(header[1].casefold(), value)
     if _PASSWORD_NAME.search(name) is not None:
-        return Named("password", 0, len(value)) if is_password(value) else None
+        return NamedSecret("password", 0, len(value)) if is_password(value) else None
     if _SESSION_NAME.search(name) is not None:
-        return Named("cookie", 0, len(value)) if is_session(value) else None
+        return NamedSecret("cookie", 0, len(value)) if is_session(value) else None
     if _KEY_NAME.search(name) is not None:
-        return _after_scheme("key", value) if " " in value else Named("key", 0, len(value)) if is_key(value) else None
+        return (
+            _after_scheme("key", value)
+            if " " in value
+            else NamedSecret("key", 0, len(value))
+            if is_key(value)
+            else None
+        )
     short = _SHORT_NAME.search(name)
     before, word = (name[: short.start()], short[1].casefold()) if short is not None else ("", "")
     if word == "auth" and (" " in value or ":" in value):
         return _after_scheme("authorization", value)
     kind = "authorization" if word == "auth" else "password"
-    return Named(kind, 0, len(value)) if is_short(before, word, value) else None
+    return NamedSecret(kind, 0, len(value)) if is_short(before, word, value) else None
 
 
-def _of_header(header: str, value: str) -> Named | None:
+def _of_header(header: str, value: str) -> NamedSecret | None:
     if header == "authorization":
         return _after_scheme("authorization", value)
     found = _COOKIE.match(value)
-    return Named("cookie", 0, found.end()) if found is not None and is_mixed(value) and is_given(value) else None
+    return NamedSecret("cookie", 0, found.end()) if found is not None and is_mixed(value) and is_given(value) else None
 
 
-def _after_scheme(kind: str, value: str) -> Named | None:
+def _after_scheme(kind: str, value: str) -> NamedSecret | None:
     """What stands behind `Basic` or `Bearer`, or alone."""
     found = _CREDENTIAL.match(value)
     if found is None or not is_given(found[1]) or not (is_mixed(found[1]) or (" " in value and found[1].endswith("="))):
         return None
-    return Named(kind, *found.span(1))
+    return NamedSecret(kind, *found.span(1))

@@ -131,7 +131,7 @@ for _place, (_shape, _literal) in enumerate(_LITERALS):
 _TRIPLES_CHARS_MAX = 4096
 
 
-class Found(NamedTuple):
+class FoundSecret(NamedTuple):
     """A secret in a text: what kind it is, and where it stands."""
 
     kind: str
@@ -139,7 +139,7 @@ class Found(NamedTuple):
     end: int
 
 
-def secrets_in(text: str) -> tuple[Found, ...]:
+def secrets_in(text: str) -> tuple[FoundSecret, ...]:
     """Every secret in a text, in order; no two overlap."""
     return _settled(text, _search(text, 0)) if _may_hold_one(text) else ()
 
@@ -171,7 +171,7 @@ def covered(text: str) -> str:
     return without_secrets(text, lambda kind, _: f"[secret:{kind}]")
 
 
-def _search(text: str, depth: int) -> Iterator[Found]:
+def _search(text: str, depth: int) -> Iterator[FoundSecret]:
     """What may be a secret; pieces may overlap, and those that tell most come first."""
     yield from _shaped(text)
     if depth < DEPTH_MAX:
@@ -191,7 +191,7 @@ def _search(text: str, depth: int) -> Iterator[Found]:
     yield from _by_chance(text)
 
 
-def _shaped(text: str) -> Iterator[Found]:
+def _shaped(text: str) -> Iterator[FoundSecret]:
     folded = text.lower()
     if len(folded) != len(text):
         # A few letters grow when they are made small; nothing that is looked for is among them.
@@ -217,7 +217,7 @@ def _candidates(text: str, folded: str) -> list[tuple[Shape, str]]:
     return [_LITERALS[place] for place in sorted(places)]
 
 
-def _matched(shape: Shape, text: str, at: int) -> Found | None:
+def _matched(shape: Shape, text: str, at: int) -> FoundSecret | None:
     """The secret whose literal stands here, if it is one."""
     found = shape.pattern.match(text, at)
     if found is None:
@@ -230,16 +230,16 @@ def _matched(shape: Shape, text: str, at: int) -> Found | None:
         start = at - len(begun[0])
     if shape.is_one is not None and not shape.is_one(found, before):
         return None
-    return Found(shape.kind, *(value_span(found) or (start, found.end())))
+    return FoundSecret(shape.kind, *(value_span(found) or (start, found.end())))
 
 
-def _encoded(span: tuple[int, int], decoded: Iterator[bytes], depth: int) -> Iterator[Found]:
+def _encoded(span: tuple[int, int], decoded: Iterator[bytes], depth: int) -> Iterator[FoundSecret]:
     """The run of an encoding if what it decodes to holds a secret, among texts or among other bytes."""
     for data in decoded:
         for piece in _PIECE.findall(data):
             text = piece.decode()
             for inner in _settled(text, _search(text, depth + 1)):
-                yield Found(inner.kind, *span)
+                yield FoundSecret(inner.kind, *span)
                 return
 
 
@@ -263,7 +263,7 @@ def _from_base64(run: str) -> Iterator[bytes]:
         yield base64.b64decode(piece + "=" * (-len(piece) % 4)).replace(b"\0", b"")
 
 
-def _percent_encoded(text: str, depth: int) -> Iterator[Found]:
+def _percent_encoded(text: str, depth: int) -> Iterator[FoundSecret]:
     for run in _UNBROKEN.finditer(text):
         if _ESCAPE.search(run[0]) is None:
             continue
@@ -280,10 +280,10 @@ def _percent_encoded(text: str, depth: int) -> Iterator[Found]:
         places += range(end, len(run[0]) + 1)
         decoded = "".join(letters)
         for kind, start, stop in _settled(decoded, _search(decoded, depth + 1)):
-            yield Found(kind, run.start() + places[start], run.start() + places[stop])
+            yield FoundSecret(kind, run.start() + places[start], run.start() + places[stop])
 
 
-def _by_chance(text: str) -> Iterator[Found]:
+def _by_chance(text: str) -> Iterator[FoundSecret]:
     public: list[tuple[int, int]] | None = None
     for token in _TOKEN.finditer(text):
         if not _is_chance(token[0]):
@@ -292,7 +292,7 @@ def _by_chance(text: str) -> Iterator[Found]:
             public = [found.span() for found in _PUBLIC.finditer(text)]
         start, end = token.span()
         if not any(first < end and start < last for first, last in public) and not _is_among_data(text, start, end):
-            yield Found(CHANCE, start, end)
+            yield FoundSecret(CHANCE, start, end)
 
 
 def _is_chance(value: str) -> bool:
@@ -325,7 +325,7 @@ def _bits(value: str) -> float:
     return -sum(share * log2(share) for share in counts)
 
 
-def _settled(text: str, found: Iterator[Found]) -> tuple[Found, ...]:
+def _settled(text: str, found: Iterator[FoundSecret]) -> tuple[FoundSecret, ...]:
     """The findings in order, those that overlap made one under the name of the first that was found."""
     standing = [mark.span() for mark in _STANDING.finditer(text)] if "secret" in text else []
     ranked = [
@@ -341,4 +341,4 @@ def _settled(text: str, found: Iterator[Found]) -> tuple[Found, ...]:
             settled.append((last[0], max(last[1], end), *first))
         else:
             settled.append((start, end, rank, kind))
-    return tuple([Found(kind, start, end) for start, end, _, kind in settled])
+    return tuple([FoundSecret(kind, start, end) for start, end, _, kind in settled])

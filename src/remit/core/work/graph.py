@@ -232,7 +232,7 @@ class Ask(Record, frozen=True):
     sampling: Shape = ""
 
 
-class Feed(Record, frozen=True):
+class StepInput(Record, frozen=True):
     """What a step of a plan works on: a value written in the plan, or the output of an earlier node.
 
     `takes` is the kind that the step needs, empty for whatever comes; `gives` is the kind of its output where that is
@@ -282,7 +282,7 @@ class Node(Record, frozen=True):
     model: str = ""
     # What no command of this node may take longer than; 0 leaves the standard limits.
     timeout_ms: Count = 0
-    feed: Feed | None = None
+    feed: StepInput | None = None
     # For a decide node whose code counts a vote.
     ballot: Ballot | None = None
 

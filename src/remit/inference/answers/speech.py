@@ -11,7 +11,7 @@ from collections.abc import Callable
 from remit.core.limits.tools import ToolCall
 from remit.core.run.inference import ModelRequest
 from remit.inference.answers.text_calls import CallFilter, call_filter
-from remit.inference.answers.think import Heard, ThinkFilter
+from remit.inference.answers.think import SaidAndThought, ThinkFilter
 from remit.inference.engine import StreamChunk
 
 
@@ -44,13 +44,13 @@ class Speech:
         """What is heard of a piece of text and a piece of thought, if something is."""
         self.said_bytes += len(text.encode())
         self.thought_bytes += len(thought.encode())
-        heard = Heard(text) if self._thoughts is None else self._thoughts.take(text)
+        heard = SaidAndThought(text) if self._thoughts is None else self._thoughts.take(text)
         words = heard.text if self._calls is None else self._calls.take(heard.text)
         return self._heard(words, thought + heard.thought)
 
     def end(self) -> StreamChunk | None:
         """What is heard of what was held back, now that the model has stopped."""
-        heard = Heard() if self._thoughts is None else self._thoughts.end()
+        heard = SaidAndThought() if self._thoughts is None else self._thoughts.end()
         words = heard.text
         if self._calls is not None:
             words = self._calls.take(heard.text) + self._calls.end(self._blotted)
@@ -99,7 +99,7 @@ def mixed_speech(request: ModelRequest, blotted: Callable[[str], str]) -> Speech
     return Speech(thoughts=ThinkFilter(), calls=call_filter(request), blotted=blotted)
 
 
-def joined(first: StreamChunk | None, second: StreamChunk | None) -> StreamChunk | None:
+def joined_pieces(first: StreamChunk | None, second: StreamChunk | None) -> StreamChunk | None:
     """Two pieces as one."""
     if first is None or second is None:
         return first or second

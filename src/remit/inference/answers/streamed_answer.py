@@ -22,7 +22,7 @@ from remit.core.run.messages import Message, Role
 from remit.core.run.usage import TokenUsage
 from remit.inference.answers.call_pieces import CallPieces, CallsUnreadable
 from remit.inference.answers.speech import Speech, plain_speech
-from remit.inference.endpoint.faults import Place
+from remit.inference.endpoint.faults import EndpointPlace
 from remit.inference.engine import EngineFault, StreamChunk
 
 # Tokens that a server did not count: bounds by bytes, since every token takes at least one.
@@ -43,7 +43,7 @@ class Generated(NamedTuple):
     calls: int = 0
 
 
-def counted(usage: TokenUsage, request: ModelRequest, info: ModelInfo, generated: Generated) -> TokenUsage:
+def bounded_usage(usage: TokenUsage, request: ModelRequest, info: ModelInfo, generated: Generated) -> TokenUsage:
     """The usage of an answer, with a bound in the place of every figure that was not reported."""
     if usage.prompt_tokens and usage.completion_tokens:
         return usage
@@ -125,7 +125,9 @@ class StreamedAnswer(ABC):
     RAN_OUT: ClassVar[AbstractSet[str]]
     WITHHELD: ClassVar[tuple[str, str]]
 
-    def __init__(self, request: ModelRequest, info: ModelInfo, place: Place, speech: Speech | None = None) -> None:
+    def __init__(
+        self, request: ModelRequest, info: ModelInfo, place: EndpointPlace, speech: Speech | None = None
+    ) -> None:
         self.is_over = False
         self._request = request
         self._info = info
@@ -172,7 +174,7 @@ class StreamedAnswer(ABC):
             self.reject(str(error))
         said_bytes = self._speech.said_bytes + self._calls.size_bytes
         generated = Generated(self._speech.thought_bytes, said_bytes, len(self._calls))
-        usage = counted(self._usage, self._request, self._info, generated)
+        usage = bounded_usage(self._usage, self._request, self._info, generated)
         return ModelResult(
             content=text,
             reasoning=self._speech.reasoning,

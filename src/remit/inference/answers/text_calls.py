@@ -64,7 +64,7 @@ class WrittenCall(NamedTuple):
     arguments: JsonObject
 
 
-class Written(NamedTuple):
+class SplitText(NamedTuple):
     """A text taken apart: the words, and the calls behind them."""
 
     words: str = ""
@@ -170,11 +170,11 @@ def call_filter(request: ModelRequest) -> CallFilter | None:
     return CallFilter([tool.name for tool in request.tools], (read_marked,) if is_shaped else (read_marked, read_bare))
 
 
-def written_in(text: str, names: Collection[str]) -> Written:
+def written_in(text: str, names: Collection[str]) -> SplitText:
     """The words and the calls of a whole text."""
     calls = CallFilter(names, (read_marked, read_bare))
     words = calls.take(text) + calls.end()
-    return Written(words, calls.calls)
+    return SplitText(words, calls.calls)
 
 
 def begins_a_call(text: str) -> bool | None:

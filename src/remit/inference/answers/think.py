@@ -21,7 +21,7 @@ _TAG = regex(rf"{OPENS}|{CLOSES}")
 _SPACES = regex(r"\s*")
 
 
-class Heard(NamedTuple):
+class SaidAndThought(NamedTuple):
     """What was said and what was thought."""
 
     text: str = ""
@@ -39,34 +39,34 @@ class ThinkFilter:
         self._has_thought = False
         self._has_spoken = False
 
-    def take(self, piece: str) -> Heard:
+    def take(self, piece: str) -> SaidAndThought:
         """What is known by now, and was not told before."""
         if self._has_spoken:
-            return Heard(piece)
+            return SaidAndThought(piece)
         text, self._held = self._held + piece, ""
         return self._read(text)
 
-    def end(self) -> Heard:
+    def end(self) -> SaidAndThought:
         """What was held back, now that no more comes."""
         held, self._held = self._held, ""
         if self._depth:
-            return Heard("", held)
-        return Heard(held[_behind_spaces(held, 0) :] if self._has_thought else held)
+            return SaidAndThought("", held)
+        return SaidAndThought(held[_behind_spaces(held, 0) :] if self._has_thought else held)
 
-    def _read(self, text: str) -> Heard:
+    def _read(self, text: str) -> SaidAndThought:
         thoughts: list[str] = []
         at = 0
         while True:
             if not self._depth:
                 begun = _behind_spaces(text, at)
                 if begun - at > SPACES_MAX or not text.startswith(OPENS, begun):
-                    return Heard(self._speak(text, at, begun), "".join(thoughts))
+                    return SaidAndThought(self._speak(text, at, begun), "".join(thoughts))
                 at, self._depth, self._has_thought = begun + len(OPENS), 1, True
             tag = _TAG.search(text, at)
             if tag is None:
                 kept = len(text) - _tag_begun(text[max(at, len(text) - len(CLOSES)) :])
                 self._held = text[kept:]
-                return Heard("", "".join([*thoughts, text[at:kept]]))
+                return SaidAndThought("", "".join([*thoughts, text[at:kept]]))
             self._depth += 1 if tag.group() == OPENS else -1
             # The tags of a thought within a thought are part of the outer one.
             thoughts.append(text[at : tag.end() if self._depth else tag.start()])

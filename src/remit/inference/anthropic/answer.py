@@ -12,7 +12,7 @@ from remit.core.run.inference import ModelInfo, ModelRequest
 from remit.core.run.usage import TokenUsage
 from remit.inference.answers.speech import Speech
 from remit.inference.answers.streamed_answer import ServerFailed, StreamedAnswer, figure
-from remit.inference.endpoint.faults import Place
+from remit.inference.endpoint.faults import EndpointPlace
 from remit.inference.engine import StreamChunk
 
 # What a prompt is made of: what was read anew, what was kept for later, and what had been kept.
@@ -28,7 +28,9 @@ class MessagesAnswer(StreamedAnswer):
     RAN_OUT = frozenset({"max_tokens", "model_context_window_exceeded"})
     WITHHELD = ("refusal", "the server's safeguards refused to go on with it")
 
-    def __init__(self, request: ModelRequest, info: ModelInfo, place: Place, speech: Speech | None = None) -> None:
+    def __init__(
+        self, request: ModelRequest, info: ModelInfo, place: EndpointPlace, speech: Speech | None = None
+    ) -> None:
         super().__init__(request, info, place, speech)
         self._figures: JsonObject = {}
 

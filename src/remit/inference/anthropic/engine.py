@@ -6,7 +6,7 @@ from remit.inference.answers.wire_names import Wire
 from remit.inference.anthropic.answer import MessagesAnswer
 from remit.inference.anthropic.spec import ANTHROPIC, KEY_VARIABLE, VENDOR_HOST, read_place, spec_of
 from remit.inference.anthropic.wire import body_of, sampling_of
-from remit.inference.endpoint.faults import MESSAGES, Place
+from remit.inference.endpoint.faults import MESSAGES, EndpointPlace
 from remit.inference.endpoint.serving import NO_KEY, Server, check_reach, sendable
 from remit.inference.engine import Engine, StreamHandler
 from remit.inference.openai.spec import Endpoint
@@ -30,7 +30,7 @@ class AnthropicEngine:
             calls_at_once=SERVED_CALLS_AT_ONCE,
         )
         self._is_vendor = endpoint.host == VENDOR_HOST
-        self._place = Place(endpoint.model, endpoint.url, sendable(key, KEY_VARIABLE), MESSAGES)
+        self._place = EndpointPlace(endpoint.model, endpoint.url, sendable(key, KEY_VARIABLE), MESSAGES)
         key = key or NO_KEY
         headers = {"anthropic-version": API_VERSION, "authorization": f"Bearer {key}"}
         # Where servers that speak like the vendor have looked for it longer.

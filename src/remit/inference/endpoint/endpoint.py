@@ -50,7 +50,7 @@ class _Waiter:
             self.turn.set_result(None)
 
 
-class Gate:
+class CallLimiter:
     """Lets calls to one url pass: so many at once, so many in a minute, and none while the server wants none."""
 
     def __init__(
@@ -179,13 +179,13 @@ class Endpoints:
     def __init__(self, clock: MonotonicClock = time.monotonic) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._gates: OrderedDict[str, Gate] = OrderedDict()
+        self._gates: OrderedDict[str, CallLimiter] = OrderedDict()
         self._breakers: OrderedDict[tuple[str, EndpointLimits], Breaker] = OrderedDict()
 
-    def gate(self, url: str, limits: EndpointLimits) -> Gate:
+    def gate(self, url: str, limits: EndpointLimits) -> CallLimiter:
         """The gate of a url, at least as strict as these limits."""
         with self._lock:
-            gate = self._gates.pop(url, None) or Gate(url, self._clock)
+            gate = self._gates.pop(url, None) or CallLimiter(url, self._clock)
             self._gates[url] = gate
             if len(self._gates) > ENDPOINTS_MAX:
                 self._gates.popitem(last=False)

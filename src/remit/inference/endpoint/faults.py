@@ -80,7 +80,7 @@ MESSAGES = Api("Messages API", "anthropic", "/v1/messages", "the url stands befo
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EndpointPlace:
     """Which model, where, the key that no message may hold, and the API that is spoken there."""
 
     model: str
@@ -100,7 +100,7 @@ class Place:
         return "".join(char if char.isprintable() else "?" for char in line)
 
 
-def fault_of_status(place: Place, status: int, headers: Mapping[str, str], body: bytes) -> EngineFault:
+def fault_of_status(place: EndpointPlace, status: int, headers: Mapping[str, str], body: bytes) -> EngineFault:
     """Why a server turned a call away, told from its status and what it says about it."""
     error = error_in(body)
     told = place.said(message_of(error))
@@ -136,7 +136,7 @@ def retry_after_s(headers: Mapping[str, str]) -> int:
     return min(int(wanted), RETRY_AFTER_S_MAX) if wanted.isascii() and wanted.isdigit() else 0
 
 
-def fault_of_event(place: Place, error: Any) -> EngineFault:
+def fault_of_event(place: EndpointPlace, error: Any) -> EngineFault:
     """Why a server broke off in the middle of an answer, as it says itself."""
     told = place.said(message_of(error))
     said = f": {told}" if told else ""
@@ -147,7 +147,7 @@ def fault_of_event(place: Place, error: Any) -> EngineFault:
     return EngineFault(_ENGINE_ERROR, f"{place.url} failed while model {place.model!r} answered{said}", was_cut=True)
 
 
-def fault_of_exception(place: Place, error: BaseException) -> EngineFault | None:
+def fault_of_exception(place: EndpointPlace, error: BaseException) -> EngineFault | None:
     """What a broken connection means; None for what is no failure of a connection."""
     causes = list(_causes(error))
     # By name: this file is read where the package that makes connections is not installed.
@@ -168,7 +168,7 @@ def fault_of_exception(place: Place, error: BaseException) -> EngineFault | None
     return None
 
 
-def too_long(place: Place, told: str, *, was_cut: bool = False) -> EngineFault:
+def too_long(place: EndpointPlace, told: str, *, was_cut: bool = False) -> EngineFault:
     """A conversation does not fit."""
     message = f"the conversation does not fit into model {place.model!r}" + (f": {told}" if told else "")
     return EngineFault(_EXCEEDED, message, was_cut=was_cut)
@@ -202,7 +202,7 @@ def _is_too_long(error: Any) -> bool:
     )
 
 
-def waiting(place: Place, headers: Mapping[str, str]) -> str:
+def waiting(place: EndpointPlace, headers: Mapping[str, str]) -> str:
     """How long a server asks to be left alone, as the end of a sentence."""
     wanted = place.said(headers.get("retry-after", ""))[:RETRY_AFTER_CHARS_MAX]
     if not wanted:

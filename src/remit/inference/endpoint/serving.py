@@ -24,7 +24,7 @@ from remit.core.run.inference import ModelResult
 from remit.inference.answers.streamed_answer import ServerFailed, StreamedAnswer
 from remit.inference.endpoint.faults import (
     REFUSAL_BYTES_MAX,
-    Place,
+    EndpointPlace,
     fault_of_event,
     fault_of_exception,
     fault_of_status,
@@ -66,7 +66,7 @@ _HEADERS: Mapping[str, str] = {
 class Server:
     """One server, asked by POST at one path. `headers` are those of its API, the key among them."""
 
-    def __init__(self, endpoint: Endpoint, place: Place, headers: Mapping[str, str]) -> None:
+    def __init__(self, endpoint: Endpoint, place: EndpointPlace, headers: Mapping[str, str]) -> None:
         self._place = place
         self._url = f"{endpoint.url}{place.api.path}"
         self._headers = {**_HEADERS, **headers}
@@ -124,7 +124,7 @@ def _client(endpoint: Endpoint, package: ModuleType) -> "AsyncClient":
     return client
 
 
-def _package(place: Place) -> ModuleType:
+def _package(place: EndpointPlace) -> ModuleType:
     try:
         import httpx2
     except ImportError:
@@ -134,7 +134,7 @@ def _package(place: Place) -> ModuleType:
     return httpx2
 
 
-async def _refuse_unanswered(response: "Response", place: Place) -> None:
+async def _refuse_unanswered(response: "Response", place: EndpointPlace) -> None:
     """Let an answer through that can be read as it comes, and turn anything else into a fault."""
     if 200 <= response.status_code < 300:
         if (packing := response.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):

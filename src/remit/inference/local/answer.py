@@ -17,10 +17,10 @@ from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.core.run.inference import ModelRequest, ModelResult
 from remit.core.run.usage import TokenUsage
-from remit.inference.answers.speech import Speech, joined
+from remit.inference.answers.speech import Speech, joined_pieces
 from remit.inference.answers.think import ThinkFilter
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.local.request import grammar_of
+from remit.inference.local.request import answer_grammar
 
 # How much of a complaint of the server is repeated: it may quote the request.
 COMPLAINT_CHARS_MAX = 300
@@ -42,9 +42,9 @@ class AnswerLimits(NamedTuple):
     is_constrained: bool
 
 
-def limits_of(request: ModelRequest, window: int) -> AnswerLimits:
+def answer_limits(request: ModelRequest, window: int) -> AnswerLimits:
     """The limits that a request sets to its answer."""
-    return AnswerLimits(window, request.max_tokens, bool(grammar_of(request)))
+    return AnswerLimits(window, request.max_tokens, bool(answer_grammar(request)))
 
 
 class LocalAnswer:
@@ -93,7 +93,7 @@ class LocalAnswer:
         if not isinstance(event, dict):
             raise _unreadable(f"the server sent a {type(event).__name__}")
         if "error" in event:
-            raise fault_of(event["error"])
+            raise server_fault(event["error"])
         if "prompt_progress" in event:
             self._count(event["prompt_progress"])
         if choices := event.get("choices"):
@@ -124,12 +124,12 @@ class LocalAnswer:
         heard = self._speech.take(text, reasoning)
         if choice.get("finish_reason"):
             self._finish = str(choice["finish_reason"])
-            heard = joined(heard, self._speech.end())
+            heard = joined_pieces(heard, self._speech.end())
         if heard is not None:
             self._pass_on(heard)
 
 
-def fault_of(error: Any) -> EngineFault:
+def server_fault(error: Any) -> EngineFault:
     """The fault that an error of the server comes to."""
     if not isinstance(error, dict):
         return _unreadable(f"the server reported an error that is a {type(error).__name__}")

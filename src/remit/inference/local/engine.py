@@ -18,7 +18,7 @@ from remit.core.installing import install_command
 from remit.core.record import JsonObject
 from remit.core.run.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price
 from remit.inference.engine import StreamChunk, StreamHandler
-from remit.inference.local.answer import AnswerLimits, LocalAnswer, limits_of
+from remit.inference.local.answer import AnswerLimits, LocalAnswer, answer_limits
 from remit.inference.local.models import find_model, header_of
 from remit.inference.local.request import body_of
 from remit.inference.local.server import LoadedModel, LoadedModels, window_of
@@ -59,7 +59,7 @@ class LocalEngine:
         """The answer to a request, made in a thread."""
         body = body_of(request, self._control_tokens)
         model = self._loaded.of(self._path, self._info.context_window)
-        call = _Call(asyncio.get_running_loop(), limits_of(request, self._info.context_window), on_chunk)
+        call = _Call(asyncio.get_running_loop(), answer_limits(request, self._info.context_window), on_chunk)
         return await call.made(model, body, self._info.name)
 
 

@@ -52,7 +52,7 @@ Value: TypeAlias = Number | str | list[Number] | list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ModelHeader:
     """What a model's file says about itself. `control_tokens` are the texts that steer the model."""
 
     architecture: str
@@ -66,7 +66,7 @@ class Header:
     size_bytes: int
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path) -> ModelHeader:
     """What the header of a GGUF file says, or RequestRejected with what is wrong with the file."""
     try:
         with path.open("rb") as file:
@@ -147,7 +147,7 @@ class _Cursor:
         return self.take(size, what).decode("utf-8", "replace")
 
 
-def _read(cursor: _Cursor) -> Header:
+def _read(cursor: _Cursor) -> ModelHeader:
     if cursor.take(len(_MAGIC), "its beginning") != _MAGIC:
         raise _Broken("it does not begin with GGUF")
     if (version := cursor.count("I", 2**32, "its version")) not in _VERSIONS:
@@ -161,7 +161,7 @@ def _read(cursor: _Cursor) -> Header:
         raise _Broken("it does not name its architecture")
     _expect_within(found, f"{architecture}.block_count", LAYERS_MAX)
     _expect_within(found, f"{architecture}.context_length", WINDOW_MAX)
-    return Header(
+    return ModelHeader(
         architecture=architecture,
         name=_text(found, "general.name"),
         size_label=_text(found, "general.size_label"),

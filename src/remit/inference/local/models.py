@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.inference.local.gguf import Header, read_header
+from remit.inference.local.gguf import ModelHeader, read_header
 
 SUFFIX = ".gguf"
 # The model that `local` means when several are there, and the short name it can be asked for by.
@@ -27,7 +27,7 @@ MODELS_MAX = 1000
 HEADERS_REMEMBERED_MAX = 16
 
 
-class Origin(StrEnum):
+class ModelOrigin(StrEnum):
     """Where a model comes from: the package that ships weights, or the models folder."""
 
     PACKAGE = "package"
@@ -41,7 +41,7 @@ class KnownModel:
     name: str
     path: Path
     size_bytes: int
-    origin: Origin
+    origin: ModelOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def describe_model(path: Path) -> ModelDescription:
     )
 
 
-def header_of(path: Path) -> Header:
+def header_of(path: Path) -> ModelHeader:
     """The header of a model's file, remembered for as long as the file is what it was."""
     try:
         found = path.stat()
@@ -109,11 +109,11 @@ def header_of(path: Path) -> Header:
 
 
 @lru_cache(maxsize=HEADERS_REMEMBERED_MAX)
-def _remembered(path: Path, size_bytes: int, changed_at_ns: int) -> Header:
+def _remembered(path: Path, size_bytes: int, changed_at_ns: int) -> ModelHeader:
     return read_header(path)
 
 
-def _in_folder(folder: Path | None) -> list[tuple[Origin, Path]]:
+def _in_folder(folder: Path | None) -> list[tuple[ModelOrigin, Path]]:
     try:
         if folder is None or not folder.is_dir():
             return []
@@ -124,14 +124,14 @@ def _in_folder(folder: Path | None) -> list[tuple[Origin, Path]]:
             "with REMIT_MODELS"
         )
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from error
-    return [(Origin.FOLDER, path) for path in files[:MODELS_MAX]]
+    return [(ModelOrigin.FOLDER, path) for path in files[:MODELS_MAX]]
 
 
-def _in_package() -> list[tuple[Origin, Path]]:
+def _in_package() -> list[tuple[ModelOrigin, Path]]:
     # Finding a package runs none of its code.
     spec = importlib.util.find_spec(WEIGHTS_MODULE)
     places = (spec.submodule_search_locations or []) if spec is not None else []
-    return [(Origin.PACKAGE, path) for place in places for path in sorted(Path(place).glob(f"*{SUFFIX}"))]
+    return [(ModelOrigin.PACKAGE, path) for place in places for path in sorted(Path(place).glob(f"*{SUFFIX}"))]
 
 
 def _by_name(wanted: str, known: tuple[KnownModel, ...]) -> KnownModel | None:

@@ -46,7 +46,7 @@ _BREAK = "\u200b"
 def body_of(request: ModelRequest, control_tokens: Iterable[str] = ()) -> JsonObject:
     """What the server is asked for. It streams, and reports how far the prompt was read, so that it can be cut."""
     body: JsonObject = {
-        "messages": rendered(request.messages, control_tokens),
+        "messages": rendered_chat(request.messages, control_tokens),
         "max_tokens": request.max_tokens or TOKENS_DEFAULT,
         "temperature": TEMPERATURE_DEFAULT if request.temperature is None else request.temperature,
         "top_p": request.top_p or TOP_P_DEFAULT,
@@ -59,7 +59,7 @@ def body_of(request: ModelRequest, control_tokens: Iterable[str] = ()) -> JsonOb
         "return_progress": True,
         **_checked(request.options),
     }
-    if grammar := grammar_of(request):
+    if grammar := answer_grammar(request):
         body["grammar"] = grammar
         # A thought would have to follow the grammar, too.
         body["chat_template_kwargs"] = {"enable_thinking": False}
@@ -68,7 +68,7 @@ def body_of(request: ModelRequest, control_tokens: Iterable[str] = ()) -> JsonOb
     return body
 
 
-def grammar_of(request: ModelRequest) -> str:
+def answer_grammar(request: ModelRequest) -> str:
     """The grammar that holds an answer to its shape; empty where there is none."""
     if request.grammar or request.schema is None:
         return request.grammar
@@ -76,7 +76,7 @@ def grammar_of(request: ModelRequest) -> str:
     return f"%llguidance {{}}\nstart: %json {json.dumps(schema)}\n"
 
 
-def rendered(messages: Iterable[Message], control_tokens: Iterable[str] = ()) -> list[JsonObject]:
+def rendered_chat(messages: Iterable[Message], control_tokens: Iterable[str] = ()) -> list[JsonObject]:
     """A conversation as a template without tools can show it: system, user and assistant alone."""
     harmless = _breaking(control_tokens)
     # Where the operator says nothing, many templates put words of the model's vendor. They were not asked for, no run

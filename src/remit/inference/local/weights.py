@@ -19,7 +19,7 @@ from remit.core.failure import RequestRejected
 from remit.core.installing import has_pip, install_command
 from remit.inference.local.engine import RUNTIME_MODULE
 from remit.inference.local.gguf import read_header
-from remit.inference.local.models import DEFAULT_NAME, SMOLLM2, SUFFIX, KnownModel, Origin
+from remit.inference.local.models import DEFAULT_NAME, SMOLLM2, SUFFIX, KnownModel, ModelOrigin
 
 MODELS_FOLDER_UNUSABLE = "MODELS_FOLDER_UNUSABLE"
 MODEL_NOT_FOUND = "MODEL_NOT_FOUND"
@@ -163,4 +163,4 @@ def _placed(found: Path, target: Path, on_progress: OnProgress) -> KnownModel:
 
 
 def _known(path: Path) -> KnownModel:
-    return KnownModel(path.stem, path, path.stat().st_size, Origin.FOLDER)
+    return KnownModel(path.stem, path, path.stat().st_size, ModelOrigin.FOLDER)

@@ -8,9 +8,9 @@ from typing import Any
 from remit.core.record import JsonObject
 from remit.core.run.inference import ModelInfo, ModelRequest
 from remit.core.run.usage import TokenUsage
-from remit.inference.answers.speech import Speech, joined
+from remit.inference.answers.speech import Speech, joined_pieces
 from remit.inference.answers.streamed_answer import ServerFailed, StreamedAnswer, figure
-from remit.inference.endpoint.faults import Place
+from remit.inference.endpoint.faults import EndpointPlace
 from remit.inference.engine import StreamChunk
 
 # The event that says that no other follows.
@@ -29,7 +29,9 @@ class ChatAnswer(StreamedAnswer):
     RAN_OUT = frozenset({"length", "max_tokens", "model_length"})
     WITHHELD = ("content_filter", "the server's content filter withheld the rest of it")
 
-    def __init__(self, request: ModelRequest, info: ModelInfo, place: Place, speech: Speech | None = None) -> None:
+    def __init__(
+        self, request: ModelRequest, info: ModelInfo, place: EndpointPlace, speech: Speech | None = None
+    ) -> None:
         super().__init__(request, info, place, speech)
         self._thought_field = "reasoning"
 
@@ -55,11 +57,11 @@ class ChatAnswer(StreamedAnswer):
         self._keep(len(text) + len(thought))
         heard = self._speech.take(text, thought)
         if delta.get("tool_calls"):
-            heard = joined(heard, self._speech.leave_calls())
+            heard = joined_pieces(heard, self._speech.leave_calls())
             self._take_calls(delta["tool_calls"])
         if isinstance(reason, str) and reason:
             self._reason = reason
-            heard = joined(heard, self._speech.end())
+            heard = joined_pieces(heard, self._speech.end())
         return heard
 
     def _spoken(self, delta: JsonObject) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from remit.core.run.inference import SERVED_CALLS_AT_ONCE, TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult
 from remit.inference.answers.speech import mixed_speech, plain_speech
 from remit.inference.answers.wire_names import Wire
-from remit.inference.endpoint.faults import CHAT_COMPLETIONS, Place
+from remit.inference.endpoint.faults import CHAT_COMPLETIONS, EndpointPlace
 from remit.inference.endpoint.serving import NO_KEY, Server, check_reach, sendable
 from remit.inference.engine import Engine, StreamHandler, StrictJudge
 from remit.inference.openai.answer import ChatAnswer
@@ -43,7 +43,7 @@ class OpenAIEngine:
             calls_at_once=SERVED_CALLS_AT_ONCE,
         )
         is_vendor = endpoint.host == VENDOR_HOST
-        self._place = Place(endpoint.model, endpoint.url, sendable(key, KEY_VARIABLE), CHAT_COMPLETIONS)
+        self._place = EndpointPlace(endpoint.model, endpoint.url, sendable(key, KEY_VARIABLE), CHAT_COMPLETIONS)
         headers = {"authorization": f"Bearer {key or NO_KEY}", **(account if is_vendor else {})}
         self._server = Server(endpoint, self._place, headers)
         self._dialect = dialect_with(known or (VENDOR if is_vendor else ANY), endpoint.grammars, endpoint.thinking)

@@ -20,8 +20,8 @@ from remit.inference.scripted.script import (
     CONTEXT_WINDOW_DEFAULT,
     FREE,
     SCRIPTED,
-    Reply,
     Script,
+    ScriptedReply,
     read_script,
     script_of,
 )
@@ -92,7 +92,7 @@ class ScriptedEngine:
         )
 
 
-async def _stream(reply: Reply, on_chunk: StreamHandler) -> None:
+async def _stream(reply: ScriptedReply, on_chunk: StreamHandler) -> None:
     """Send a reply piece by piece, its delay spread over the pieces."""
     chunks = [StreamChunk(reasoning=reply.reasoning)] if reply.reasoning else []
     chunks += [StreamChunk(piece) for piece in reply.pieces]
@@ -115,7 +115,7 @@ def _named(calls: tuple[ToolCall, ...], mark: Bookmark) -> tuple[ToolCall, ...]:
     )
 
 
-def _estimated(reply: Reply, mark: Bookmark, tokens_max: int, context_window: int) -> TokenUsage:
+def _estimated(reply: ScriptedReply, mark: Bookmark, tokens_max: int, context_window: int) -> TokenUsage:
     """What a real model would report, roughly. It never generates more than it was allowed to."""
     prompt, output = _tokens(mark.shown_bytes), _tokens(reply.said_bytes)
     reasoning = _tokens(size_bytes(reply.reasoning)) if reply.reasoning else 0
@@ -129,7 +129,7 @@ def _tokens(count_bytes: int) -> int:
     return -(-count_bytes // BYTES_PER_TOKEN)
 
 
-def _for(replica: int, replies: Sequence[Reply]) -> list[Reply]:
+def _for(replica: int, replies: Sequence[ScriptedReply]) -> list[ScriptedReply]:
     """What a replica is told: replies for it come before those for all."""
     own = [reply for reply in replies if replica and reply.replica == replica]
     return [*own, *(reply for reply in replies if not reply.replica)]

@@ -54,7 +54,7 @@ _USAGE_KEYS = TokenUsage.__struct_fields__
 _PRICE_KEYS = Price.__struct_fields__
 
 
-class Reply(NamedTuple):
+class ScriptedReply(NamedTuple):
     """One reply: an answer, or an error. A call without an id gets one when it is said.
 
     `pieces` is how the text is streamed, `said_bytes` how long text and calls are together. A reply with a `replica` is
@@ -81,7 +81,7 @@ class Reply(NamedTuple):
 class Script(NamedTuple):
     """What a scripted engine knows: its replies, the model it plays, and where both came from."""
 
-    replies: tuple[Reply, ...]
+    replies: tuple[ScriptedReply, ...]
     info: ModelInfo
     source: Source
 
@@ -103,11 +103,11 @@ class _Page(NamedTuple):
 def read_script(path: Path) -> Script:
     """The script in a file: JSON when its name ends so, YAML otherwise."""
     # Only those who read a file pay for the reader.
-    from remit.core.schema.strict_yaml import YAML_BYTES_MAX, parse_yaml, text_of
+    from remit.core.schema.strict_yaml import YAML_BYTES_MAX, decoded_text, parse_yaml
 
     data, place = _bytes_in(path, YAML_BYTES_MAX + 1)
     try:
-        text = text_of(data, place)
+        text = decoded_text(data, place)
         if path.suffix.lower() == ".json":
             value, lines = _json_in(text, place), {}
         else:
@@ -177,7 +177,7 @@ def _price(page: _Page, value: Any) -> Price | None:
     return Price(*(_figure(page, block[key], ("price", key)) for key in _PRICE_KEYS))
 
 
-def _reply(page: _Page, value: Any, place: Place) -> Reply:
+def _reply(page: _Page, value: Any, place: Place) -> ScriptedReply:
     block = _block(page, value, _REPLY_KEYS, place)
     error = _error(page, block["error"], (*place, "error")) if "error" in block else None
     pieces, text = _pieces(page, block, place)
@@ -186,7 +186,7 @@ def _reply(page: _Page, value: Any, place: Place) -> Reply:
         page.reject("has an error beside a text or tool_calls; an error stands alone, after chunks at most", place)
     if error is None and not calls and "text" not in block and not pieces:
         page.reject("says nothing; give it a text, tool_calls or an error", place)
-    return Reply(
+    return ScriptedReply(
         text=text if error is None else "",
         reasoning=_text(page, block.get("reasoning", ""), (*place, "reasoning")),
         calls=calls,

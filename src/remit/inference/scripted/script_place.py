@@ -3,6 +3,7 @@
 Rule 1: the place follows from the conversation, so a run that is resumed, in whatever process, gets the right reply.
 Rule 2: a message of the assistant is the first reply from the place on that says the same, and the place moves behind
         it; a message no reply says counts as one reply. So a history that keeps only answers skips the calls before them.
+        Look-ups that were made for orders are no message of the assistant's.
 Rule 3: a reply with `when` answers what it matches and moves no place.
 Rule 4: a reply that leaves no message, an error or silence, is passed by asking again: attempt n takes the n-th reply
         from the place on, up to the first that speaks.
@@ -16,8 +17,9 @@ from typing import NamedTuple
 from remit.core.failure import ErrorCode
 from remit.core.record import size_bytes
 from remit.core.run.messages import Message, Role
+from remit.core.work.orders import LOOK_UP_ID
 from remit.inference.engine import EngineFault
-from remit.inference.scripted.script import Reply
+from remit.inference.scripted.script import ScriptedReply
 
 # How much of a message a pattern sees: a pattern whose cost grows with the square of it still takes a moment only.
 WHEN_SEES_CHARS_MAX = 10_000
@@ -39,7 +41,7 @@ class Bookmark(NamedTuple):
 class Playbook:
     """Finds the reply to a conversation. What it remembers is a cache: without it, the replies are the same."""
 
-    def __init__(self, replies: Sequence[Reply]) -> None:
+    def __init__(self, replies: Sequence[ScriptedReply]) -> None:
         self._ordered = [reply for reply in replies if reply.when is None]
         self._conditional = [reply for reply in replies if reply.when is not None]
         # For each place, the first reply from there on that speaks, or the last of all.
@@ -50,7 +52,7 @@ class Playbook:
             self._speaking[place] = speaking
         self._remembered: dict[int, tuple[tuple[Message, ...], Bookmark]] = {}
 
-    def reply_to(self, messages: tuple[Message, ...], attempt: int) -> tuple[Reply, Bookmark]:
+    def reply_to(self, messages: tuple[Message, ...], attempt: int) -> tuple[ScriptedReply, Bookmark]:
         """The reply to a conversation in this attempt, and where the conversation stands."""
         mark = self._read(messages)
         if self._conditional and messages and (matching := self._matching(messages[-1])):
@@ -83,7 +85,7 @@ class Playbook:
             shown += size_bytes(message.content)
             if message.reasoning:
                 shown += size_bytes(message.reasoning)
-            if message.role == _ASSISTANT:
+            if message.role == _ASSISTANT and not _is_look_up(message):
                 answers += 1
                 place = self._after(place, message, messages[position - 1] if position else None)
         return Bookmark(place, answers, shown)
@@ -99,11 +101,11 @@ class Playbook:
                 return position + 1
         return self._speaking[place] + 1 if place < len(ordered) else place
 
-    def _matching(self, message: Message) -> list[Reply]:
+    def _matching(self, message: Message) -> list[ScriptedReply]:
         """The replies whose pattern matches, in order, up to the first that speaks."""
         assert isinstance(message.content, str), "an engine never sees a digest"
         text = message.content[:WHEN_SEES_CHARS_MAX]
-        found: list[Reply] = []
+        found: list[ScriptedReply] = []
         for reply in self._conditional:
             if reply.when is not None and reply.when.search(text):
                 found.append(reply)
@@ -112,7 +114,11 @@ class Playbook:
         return found
 
 
-def _says(reply: Reply, message: Message) -> bool:
+def _is_look_up(message: Message) -> bool:
+    return bool(message.tool_calls) and message.tool_calls[0].id.startswith(LOOK_UP_ID)
+
+
+def _says(reply: ScriptedReply, message: Message) -> bool:
     """Whether a message is what this reply leaves in a conversation. Ids may have been given on the way."""
     if reply.error is not None or reply.text != message.content or len(reply.calls) != len(message.tool_calls):
         return False

@@ -33,11 +33,11 @@ from remit.kernel.authority.policy import (
     is_the_least_tool,
     keeps_conditions,
     keeps_rate,
-    may_decide,
     may_write,
+    model_may_decide,
     needs_a_person,
 )
-from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict, ask, refuse
+from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict, ask_person, refuse
 from remit.kernel.budget.exhaustion import asked_when_spent
 from remit.kernel.budget.spend import lacking, tool_charges
 from remit.kernel.state import RunState
@@ -90,7 +90,7 @@ def _allowed(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     allowed = manifest.boundary.allowed_tools
     if allowed is not None and tool.name not in allowed:
         return refuse(Refusal.PERMISSION_DENIED, f"boundary {manifest.boundary.name} does not allow tool {tool.name}")
-    if (verdict := may_decide(tool, manifest)) is not ALLOWED:
+    if (verdict := model_may_decide(tool, manifest)) is not ALLOWED:
         return verdict
     if (verdict := may_write(tool, manifest)) is not ALLOWED:
         return verdict
@@ -231,17 +231,17 @@ def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
     if tally.state.derived.tools[call.tool].effect not in MUTATING:
         return ALLOWED
     if tally.manifest.host is not None and (why := _left_open(call, tally.state)):
-        return ask(why)
+        return ask_person(why)
     if (done := done_unseen(tally.state, call)) is not None:
-        return ask(f"{call.tool} was called with the same arguments in turn {done.seq}: {HAPPENED_UNSEEN}")
+        return ask_person(f"{call.tool} was called with the same arguments in turn {done.seq}: {HAPPENED_UNSEEN}")
     for effect in earlier:
         if not effect.tool:
             if effect.how:
-                return ask(f"run {effect.run_id} may have done this: {effect.how}")
-            return ask(f"run {effect.run_id} was open when this one was forked from it, and may do the same")
+                return ask_person(f"run {effect.run_id} may have done this: {effect.how}")
+            return ask_person(f"run {effect.run_id} was open when this one was forked from it, and may do the same")
         if call.tool == effect.tool or call.arguments_hash == effect.arguments_hash:
             same = "with the same arguments" if call.arguments_hash == effect.arguments_hash else "with other arguments"
-            return ask(f"run {effect.run_id} called {effect.tool} {same} in turn {effect.seq}: {effect.how}")
+            return ask_person(f"run {effect.run_id} called {effect.tool} {same} in turn {effect.seq}: {effect.how}")
     return ALLOWED
 
 
@@ -266,7 +266,7 @@ def _left_open(call: ProposedCall, state: RunState) -> str:
 
 def _changes_nothing(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """The same of every call of a tool: only what changes something can have been done before."""
-    return ask("every change is held against those before it") if tool.effect in MUTATING else ALLOWED
+    return ask_person("every change is held against those before it") if tool.effect in MUTATING else ALLOWED
 
 
 def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
@@ -280,21 +280,21 @@ def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
         code = Refusal.APPROVAL_EXPIRED if NOBODY_ANSWERED in call.reasons[:1] else Refusal.APPROVAL_REJECTED
         return refuse(code, "; ".join(call.reasons) or SAID_NO)
     if call.provenance is Provenance.UNBOUND:
-        return ask("; ".join(call.reasons) or call.objection, call.objection)
+        return ask_person("; ".join(call.reasons) or call.objection, call.objection)
     return _trusted(tally.state.derived.tools[call.tool])
 
 
 def _trusted(tool: ToolDefinition) -> Verdict:
     """What an untraced call of a tool deserves. One that only reads is harmless, wherever its arguments come from."""
     if tool.effect in MUTATING:
-        return ask(f"nobody traced where the arguments of {tool.name} come from")
+        return ask_person(f"nobody traced where the arguments of {tool.name} come from")
     return ALLOWED
 
 
 def _trusted_always(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """The same of every call of a tool: a read that stays on this machine is never traced."""
     if may_leave_reading(tool):
-        return ask("a read that may leave the machine is traced")
+        return ask_person("a read that may leave the machine is traced")
     return _trusted(tool)
 
 
@@ -302,22 +302,22 @@ def needs_no_approval(call: ProposedCall, tally: Tally) -> Verdict:
     """Neither the boundary nor the node demands a person for such a call, and the budget has room for it."""
     tool = tally.state.derived.tools[call.tool]
     if rules_here(tally).approval and tool.asks_under is None:
-        return ask(f"node {tally.graph.nodes[tally.node].name} demands approval of every call")
+        return ask_person(f"node {tally.graph.nodes[tally.node].name} demands approval of every call")
     if (verdict := _released(tool, tally.manifest)) is not ALLOWED:
         return verdict
     if (verdict := conditions_ask(call, tally)) is not ALLOWED:
         return verdict
     if lifted := lifted_by_a_person(call, tally):
         names = ", ".join(FIELDS[dimension] for dimension, _ in lifted)
-        return ask(f"nothing is left of {names}; a person may let this one call through")
+        return ask_person(f"nothing is left of {names}; a person may let this one call through")
     return ALLOWED
 
 
 def _released(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     if why := needs_a_person(tool, manifest.boundary):
-        return ask(why)
+        return ask_person(why)
     if manifest.caps[_SIDE_EFFECTS] == 0 and tool.effect in MUTATING and not tool.delegates:
-        return ask(
+        return ask_person(
             f"the run may change nothing by itself, and {tool.name} does; a person may let this one call through"
         )
     return ALLOWED
@@ -329,7 +329,7 @@ def _released_always(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     is_demanding = any(node.rules is not None and node.rules.approval for node in manifest.graph.nodes)
     may_be_spent = asked_when_spent(boundary).intersection(dimension for dimension, _ in tool_charges(tool))
     if boundary.conditions or is_demanding or may_be_spent:
-        return ask("something looks at every call")
+        return ask_person("something looks at every call")
     return _released(tool, manifest)
 
 
@@ -367,7 +367,7 @@ AUDITED: frozenset[Check] = frozenset(
 # Checks that need no call, or not of every tool: what they say of a tool at worst.
 STANDING: Mapping[Check, Standing] = {
     is_registered: lambda tool, manifest: ALLOWED,
-    passes_filters: lambda tool, manifest: ask("filters look at every call") if manifest.filters else ALLOWED,
+    passes_filters: lambda tool, manifest: ask_person("filters look at every call") if manifest.filters else ALLOWED,
     is_within_boundary: _allowed,
     is_offered: _offered,
     has_permission: _everywhere(_permitted),

@@ -25,7 +25,7 @@ from remit.core.limits.tools import Effect, ToolDefinition
 from remit.core.schema.json_text import kept_value
 from remit.kernel.authority.call_flags import concerns_of, flags_now, people_in, purchased_so_far
 from remit.kernel.authority.outside_paths import paths_outside
-from remit.kernel.graph.expressions import GuardType, Program, compiled, environment, holds
+from remit.kernel.graph.expressions import GuardType, Program, compiled_condition, condition_holds, environment
 from remit.kernel.graph.view import clock_ms_used
 from remit.kernel.tally import Tally
 
@@ -264,7 +264,7 @@ def objecting(
         for name in program.names:
             if name not in values:
                 values[name] = CONDITION_NAMES[name][2](call, tool, tally)
-        if (says := holds(program, {name: values[name] for name in program.names})) is not False:
+        if (says := condition_holds(program, {name: values[name] for name in program.names})) is not False:
             yield condition, says is True
 
 
@@ -272,7 +272,7 @@ def says_always(source: str, tool: ToolDefinition, boundary: Boundary) -> bool |
     """What a text of SETTLED_NAMES alone says of every call of a tool; None where it cannot be decided."""
     program = parse_condition(source)
     stand: Any = SimpleNamespace(manifest=SimpleNamespace(boundary=boundary))
-    return holds(program, {name: CONDITION_NAMES[name][2](_NO_CALL, tool, stand) for name in program.names})
+    return condition_holds(program, {name: CONDITION_NAMES[name][2](_NO_CALL, tool, stand) for name in program.names})
 
 
 def holds_always(condition: Condition, tool: ToolDefinition, boundary: Boundary) -> bool:
@@ -285,7 +285,7 @@ def holds_always(condition: Condition, tool: ToolDefinition, boundary: Boundary)
 @lru_cache(maxsize=_PROGRAMS_KEPT_MAX)
 def parse_condition(source: str) -> Program:
     """Check a condition and make it ready to evaluate, or raise GuardRefused."""
-    return compiled(source, CONDITION_VIEW, _environment())
+    return compiled_condition(source, CONDITION_VIEW, _environment())
 
 
 @lru_cache(maxsize=1)

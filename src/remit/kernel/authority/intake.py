@@ -15,7 +15,7 @@ from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Role
 from remit.core.work.goal import Task, TaskSource
 from remit.kernel.authority.conditions import hour_of, weekday_of
-from remit.kernel.graph.expressions import GuardType, Program, compiled, environment, holds
+from remit.kernel.graph.expressions import GuardType, Program, compiled_condition, condition_holds, environment
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -60,7 +60,7 @@ def check_intake(manifest: Manifest, at_ms: int) -> None:
     boundary = manifest.boundary
     for condition in boundary.intake:
         program = parse_intake(condition.when)
-        says = holds(program, {name: INTAKE_NAMES[name][2](manifest, at_ms) for name in program.names})
+        says = condition_holds(program, {name: INTAKE_NAMES[name][2](manifest, at_ms) for name in program.names})
         if says is not False:
             undecided = "" if says else " (it could not be decided, which counts as if it held)"
             why = f": {condition.message}" if condition.message else ""
@@ -72,7 +72,10 @@ def task_named(manifest: Manifest, at_ms: int) -> Task | None:
     """What kind of task the boundary says a request is; a rule that cannot be decided counts as if it held."""
     for rule in manifest.boundary.tasks:
         program = parse_intake(rule.when)
-        if holds(program, {name: INTAKE_NAMES[name][2](manifest, at_ms) for name in program.names}) is not False:
+        if (
+            condition_holds(program, {name: INTAKE_NAMES[name][2](manifest, at_ms) for name in program.names})
+            is not False
+        ):
             return Task(rule.task_class, TaskSource.BOUNDARY, rule.name, rule.grounds)
     return None
 
@@ -81,7 +84,7 @@ def task_named(manifest: Manifest, at_ms: int) -> Task | None:
 @lru_cache(maxsize=_PROGRAMS_KEPT_MAX)
 def parse_intake(source: str) -> Program:
     """Check a condition over a request and make it ready to evaluate, or raise GuardRefused."""
-    return compiled(source, INTAKE_VIEW, _environment())
+    return compiled_condition(source, INTAKE_VIEW, _environment())
 
 
 @lru_cache(maxsize=1)

@@ -27,7 +27,7 @@ from remit.core.limits.trust import READS_RANK
 from remit.core.limits.verification import is_unverified
 from remit.core.run.manifest import Manifest, permissions_of
 from remit.kernel.authority.conditions import objecting
-from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict, ask, refuse
+from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict, ask_person, refuse
 from remit.kernel.tally import Tally
 
 _FIRM, _ASKING = (Then.REFUSE, Then.STOP), (Then.ASK,)
@@ -36,7 +36,7 @@ TOOL_UNCHECKED = "TOOL_UNCHECKED"
 ANY_TOOL = "*"
 
 
-def may_decide(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+def model_may_decide(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """The model holds the right to decide what this call decides."""
     boundary = manifest.boundary
     if boundary.decisions is None:
@@ -105,11 +105,11 @@ def keeps_conditions(call: ProposedCall, tally: Tally) -> Verdict:
 def conditions_ask(call: ProposedCall, tally: Tally) -> Verdict:
     """No condition holds that leaves the call to a person."""
     for condition, is_decided in objecting(call, tally.state.derived.tools[call.tool], tally, _ASKING):
-        return ask(_why(condition.name, condition.message, is_decided=is_decided))
+        return ask_person(_why(condition.name, condition.message, is_decided=is_decided))
     return ALLOWED
 
 
-def stopped_by(tally: Tally, tool: ToolDefinition, at: At) -> str:
+def condition_stop(tally: Tally, tool: ToolDefinition, at: At) -> str:
     """Why a condition stops the run at an observation of this tool, or at the answer; empty when none does."""
     if not any(condition.at is at for condition in tally.manifest.boundary.conditions):
         return ""
@@ -136,7 +136,7 @@ def _why_of(condition: Condition, is_decided: bool) -> str:  # noqa: FBT001
 
 def has_no_conditions(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """What the conditions say of every call of a tool: nothing where there are none."""
-    return ask("conditions look at every call") if manifest.boundary.conditions else ALLOWED
+    return ask_person("conditions look at every call") if manifest.boundary.conditions else ALLOWED
 
 
 def _why(name: str, message: str, *, is_decided: bool) -> str:
@@ -170,7 +170,7 @@ def keeps_rate(call: ProposedCall, tally: Tally) -> Verdict:
 
 def has_no_rate(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """What rates say of every call of a tool: nothing where it has none."""
-    return ask("rates look at every call") if rates_of(tool, manifest.boundary) else ALLOWED
+    return ask_person("rates look at every call") if rates_of(tool, manifest.boundary) else ALLOWED
 
 
 def is_the_least_tool(call: ProposedCall, tally: Tally) -> Verdict:
@@ -184,7 +184,7 @@ def is_the_least_tool(call: ProposedCall, tally: Tally) -> Verdict:
 
 def has_no_alternative(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """What the rule of the least tool says of every call of a tool: nothing where it names no alternative."""
-    return ask("an alternative may come first") if tool.alternative else ALLOWED
+    return ask_person("an alternative may come first") if tool.alternative else ALLOWED
 
 
 def _is_tried(tally: Tally, tool: str) -> bool:
@@ -198,7 +198,7 @@ def _is_open_to(manifest: Manifest, tool: ToolDefinition) -> bool:
     is_allowed = boundary.allowed_tools is None or tool.name in boundary.allowed_tools
     is_offered = not request.tools or tool.name in request.tools
     is_permitted = set(tool.permissions) <= set(permissions_of(manifest))
-    is_granted = may_decide(tool, manifest) is ALLOWED and may_write(tool, manifest) is ALLOWED
+    is_granted = model_may_decide(tool, manifest) is ALLOWED and may_write(tool, manifest) is ALLOWED
     return is_allowed and is_offered and is_permitted and is_granted
 
 

@@ -25,9 +25,9 @@ from remit.kernel.authority.attempts import attempts_at
 from remit.kernel.authority.authorize import lifted_by_a_person, reasons_to_ask
 from remit.kernel.authority.call_flags import NO_FLAGS, Flags
 from remit.kernel.budget.backoff import cooled_at_ms
-from remit.kernel.budget.spend import lacking, settle
+from remit.kernel.budget.spend import lacking, settle_command
 from remit.kernel.children import start_delegate
-from remit.kernel.people.questions import REVIEW, ask, settle_question
+from remit.kernel.people.questions import REVIEW, open_question, settle_question
 from remit.kernel.results.grounding import made_good
 from remit.kernel.results.notices import refusal_bound
 from remit.kernel.state import CallKey, RunState, inquiries, longer, pinned
@@ -86,7 +86,7 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
             tool.version,
             call.arguments,
             arguments_hash,
-            key_of(state, tool, arguments_hash) or f"{state.run_id}:{command_id}",
+            key_of_failed_attempt(state, tool, arguments_hash) or f"{state.run_id}:{command_id}",
             timeout_ms,
             state.derived.charges[name],
             mutating,
@@ -105,7 +105,7 @@ def _spent_by(call: ProposedCall, tool: ToolDefinition) -> int:
     return max(amount_in(kept_value(text) if text else {}, tool), 0)
 
 
-def key_of(state: RunState, tool: ToolDefinition, arguments_hash: bytes) -> str:
+def key_of_failed_attempt(state: RunState, tool: ToolDefinition, arguments_hash: bytes) -> str:
     """The key of an attempt at exactly this that failed within; a tool that takes keys does nothing twice under one.
 
     It may be that of an earlier run, as long as this one has not done it.
@@ -138,7 +138,7 @@ def _ask_for_the_model(tally: Tally, call: ProposedCall, ending: Ending) -> None
         return
     tally.repeats += ((call.tool, call.arguments_hash),)
     question, options = question_in(call)
-    ask(tally, AskPurpose.QUESTION, ending, question=question, options=options, call=call)
+    open_question(tally, AskPurpose.QUESTION, ending, question=question, options=options, call=call)
 
 
 def hold_call(tally: Tally, call: ProposedCall) -> str:
@@ -159,7 +159,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
         reasons=(*reasons_to_ask(call, tally), *attempts_at(state, call)),
         # A person may let one call through where the budget has no room for it; the packet says that this is what they do.
         releases=lifted_by_a_person(call, tally),
-        source=source_of(state, call.tool),
+        source=code_digest(state, call.tool),
         left=tuple((d, amount) for d, amount in enumerate(tally.left) if d in _SHOWN),
         blast_radius=tool.blast_radius,
         rollback=tool.rollback,
@@ -168,7 +168,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     is_ambiguous = call.objection == RECORD_AMBIGUOUS
     ending = Ending.AMBIGUOUS_INTENT if is_ambiguous else Ending.CONFIRM_REQUIRED
     trigger = Trigger.AMBIGUOUS_GOAL if is_ambiguous else _trigger(tool, packet.releases)
-    question_id = ask(tally, AskPurpose.APPROVAL, ending, packet=packet, trigger=trigger, group=tally.group)
+    question_id = open_question(tally, AskPurpose.APPROVAL, ending, packet=packet, trigger=trigger, group=tally.group)
     tally.group = tally.group or question_id
     if tool.effect.is_mutating:
         tally.claim(call.tool, call.arguments_hash, Ending.CONFIRM_REQUIRED)
@@ -262,7 +262,7 @@ def settle_call(
     tally.decisions.append(CallSettled(command.id, rung, command.reserved, verifier, evidence, code, *flags))
 
 
-def source_of(state: RunState, tool: str) -> str:
+def code_digest(state: RunState, tool: str) -> str:
     """The digest of the code that a call of this tool would run, as far as it was written down."""
     source = state.sources.get(tool)
     return "" if source is None else source.digest
@@ -285,4 +285,4 @@ def drop_inquiry(tally: Tally, command_id: str) -> None:
         if isinstance(inquiry, AskHuman):
             settle_question(tally, inquiry, Answer.WITHDRAWN)
         else:
-            settle(tally, inquiry, ())
+            settle_command(tally, inquiry, ())

@@ -35,6 +35,6 @@ def refuse(code: ErrorCode | Refusal, reason: str) -> Verdict:
     return Verdict(Judgement.REFUSE, code.value, reason)
 
 
-def ask(reason: str, code: str = "") -> Verdict:
+def ask_person(reason: str, code: str = "") -> Verdict:
     """A person decides."""
     return Verdict(Judgement.ASK, code, reason)

@@ -20,9 +20,9 @@ from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.limits.escalation import Trigger
 from remit.core.record import size_bytes
 from remit.core.run.messages import Message, Role
-from remit.kernel.budget.spend import exhausted, lacking
+from remit.kernel.budget.spend import end_exhausted, lacking
 from remit.kernel.budget.wall_clock import deadline_at_ms, is_past_deadline
-from remit.kernel.people.questions import REVIEW, ask
+from remit.kernel.people.questions import REVIEW, open_question
 from remit.kernel.results.notices import SHORTENED_BYTES_MAX, WRAP_UP, shortened_bound, tokens_bound, whole_bound
 from remit.kernel.tally import Tally
 
@@ -107,7 +107,7 @@ def relieve(tally: Tally, dimension: Dimension, wanted: int, again: Again, kept:
     is_kept = is_kept_back(tally.manifest.boundary) and wanted <= tally.left[dimension]
     if (policy is _WRAP_UP or is_kept) and begin_wrap_up(tally, dimension):
         return again()
-    return exhausted(tally, dimension, wanted)
+    return end_exhausted(tally, dimension, wanted)
 
 
 def may_freeze(tally: Tally, dimension: Dimension) -> bool:
@@ -193,7 +193,7 @@ def _ask_for_more(tally: Tally, dimension: Dimension, wanted: int, kept: int = 0
         last_words = f", {kept} of them for last words" if kept else ""
         told = f"{name} is short: {given} were given, {left} are left and {wanted + kept} are needed{last_words}"
     question = f"{told}. Release {amount} more?"
-    ask(
+    open_question(
         tally,
         AskPurpose.RELEASE,
         Ending.CONFIRM_REQUIRED,

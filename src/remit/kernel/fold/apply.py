@@ -21,10 +21,11 @@ from remit.core.record import Text
 from remit.core.run.messages import Message, tool_message, user_message
 from remit.core.run.usage import TokenUsage
 from remit.core.work.goal import JUDGE_MARK
+from remit.core.work.plan import PLAN_SAID
 from remit.kernel.children import child_trace
 from remit.kernel.fold.derived import derived_of
 from remit.kernel.fold.fold_decisions import APPLIED
-from remit.kernel.people.hold import UNTOLD, holding, proven_ms, told, waited_ms
+from remit.kernel.people.hold import UNTOLD, hold_after_child, holding, proven_ms, waited_ms
 from remit.kernel.results import notices
 from remit.kernel.results.doubt import LOST
 from remit.kernel.results.grounding import claims_of_child
@@ -57,7 +58,7 @@ def apply(state: RunState, turn: Turn, head: bytes) -> None:
         _wind_clock(state)
 
 
-def opened(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> RunState:
+def opened_state(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> RunState:
     """The state of a run that has just started, before anything was decided: a new one, or one to be filled."""
     manifest = arrival.manifest
     state = RunState.__new__(RunState) if into is None else into
@@ -88,7 +89,7 @@ def opened(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> Run
 
 def _hear_start(state: RunState, arrival: RunStarted) -> None:
     seq, head = state.seq, state.head
-    opened(arrival, state.at_ms, into=state)
+    opened_state(arrival, state.at_ms, into=state)
     state.seq, state.head = seq, head
 
 
@@ -160,6 +161,12 @@ def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:
         state.calls.proposed, state.calls.is_unjudged, state.people.unreleased = arrival.calls, True, ""
         if not arrival.is_filtered:
             state.calls.filtered = 0
+        if arrival.tokens_bound:
+            # The model is shown look-ups that were made for its orders like calls of its own.
+            state.talk.context.append(arrivals.ModelAnswered(arrival.command_id, calls=arrival.calls))
+            state.talk.context_tokens += arrival.tokens_bound
+    elif arrival.kind == PLAN_SAID:
+        _say(state, user_message(arrival.value), notices.whole_bound(arrival.value))
 
 
 def _hear_proposal(state: RunState, arrival: arrivals.CallProposed) -> None:
@@ -244,7 +251,7 @@ def _hear_from_child(
     command = state.commands.open[command_id]
     assert isinstance(command, StartChild)
     if state.children.held.pop(command_id, None) is not None and state.clock.hold is not None:
-        state.clock.hold = told(state.clock.hold, waited_beyond(state, command_id, stood_ms))
+        state.clock.hold = hold_after_child(state.clock.hold, waited_beyond(state, command_id, stood_ms))
     del state.children.stood_before[command_id]
     if command.kind.startswith(JUDGE_MARK):
         return

@@ -14,7 +14,7 @@ from remit.core.run.manifest import Manifest
 from remit.kernel.authority.authorize import checks_left
 from remit.kernel.authority.conditions import looks_for_claims
 from remit.kernel.authority.policy import rates_of
-from remit.kernel.budget.foresee import floors_of
+from remit.kernel.budget.early_stop import floors_of
 from remit.kernel.budget.spend import tool_charges
 from remit.kernel.children import child_charges
 from remit.kernel.graph.compiled import compile_graph
@@ -85,9 +85,11 @@ def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
 def is_traced(manifest: Manifest) -> bool:
     """Whether calls pass the gate: a tool reads what may be outside; or the boundary says so, and a tool changes something.
 
+    Where a run has orders, its effects are compared with them, whatever the boundary.
+
     Where conditions look at what was read so far, every tool counts; where they look at what an answer claims, every run.
     """
-    if manifest.host is not None or looks_for_claims(manifest.boundary):
+    if manifest.host is not None or manifest.request.orders or looks_for_claims(manifest.boundary):
         return True
     if any(may_leave_reading(tool) for tool in manifest.tools):
         return True

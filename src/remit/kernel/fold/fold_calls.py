@@ -198,7 +198,10 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
             state.result.violations = arrival.answer_violations
     elif type(arrival) is ToolFailed:
         trace.duration_ms = arrival.duration_ms
-        message, bound = notices.failure(trace.call_id, trace.tool, arrival.code, arrival.error), arrival.tokens_bound
+        message, bound = (
+            notices.failure_notice(trace.call_id, trace.tool, arrival.code, arrival.error),
+            arrival.tokens_bound,
+        )
     elif isinstance(arrival, arrivals.ToolReconciled) and arrival.happened is arrivals.Happened.YES:
         trace.content = arrival.content
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
@@ -225,7 +228,7 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
     )
     state.calls.refused.append(trace)
     state.calls.tried[ruling.tool] = True
-    state.talk.context.append(notices.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
+    state.talk.context.append(notices.refusal_notice(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
     state.talk.context_tokens += ruling.tokens_bound
     state.counts.last_error = ruling.code
     if isinstance(arrival, arrivals.ApprovalRefused) and _is_a_persons(state, arrival):

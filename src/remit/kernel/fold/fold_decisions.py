@@ -34,7 +34,7 @@ from remit.kernel.fold.fold_calls import (
     outcome_doubted,
     recount,
 )
-from remit.kernel.people.hold import UNTOLD, told
+from remit.kernel.people.hold import UNTOLD, hold_after_child
 from remit.kernel.results import notices
 from remit.kernel.results.grounding import place_of_child
 from remit.kernel.state import CallTrace, RunState, pinned, stood_by_now
@@ -129,7 +129,7 @@ def _compress(state: RunState, ruling: rulings.ContextCompressed, arrival: Arriv
     for place in ruling.messages:
         entry = state.talk.context[place]
         assert isinstance(entry, Message), "only results are compressed"
-        state.talk.context[place] = replace(entry, content=notices.shortened(entry.content))
+        state.talk.context[place] = replace(entry, content=notices.compressed_notice(entry.content))
     state.talk.context_tokens -= ruling.tokens_saved
     state.talk.compressions += 1
 
@@ -229,7 +229,7 @@ def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) ->
 def _release_child(state: RunState, ruling: rulings.ChildReleased, arrival: Arrival) -> None:
     state.children.held.pop(ruling.command_id, None)
     # The child of the run that this is a copy of does not say here how long it waited.
-    state.clock.hold = None if state.clock.hold is None else told(state.clock.hold, UNTOLD)
+    state.clock.hold = None if state.clock.hold is None else hold_after_child(state.clock.hold, UNTOLD)
 
 
 def _settle_delegation(state: RunState, ruling: rulings.DelegationSettled, arrival: Arrival) -> None:
@@ -271,7 +271,7 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.commands.withheld.clear()
     if state.children.held and state.clock.hold is not None:
         # A child that is cut off does not say how long it waited.
-        state.clock.hold = told(state.clock.hold, UNTOLD)
+        state.clock.hold = hold_after_child(state.clock.hold, UNTOLD)
     state.children.held.clear()
     state.children.stood_before.clear()
     for command_id in [command_id for command_id in state.commands.open if command_id not in state.commands.doubted]:

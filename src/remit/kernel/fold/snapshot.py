@@ -33,7 +33,7 @@ _MARK_BYTES = 32
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
-class Field(NamedTuple):
+class StateField(NamedTuple):
     """A field of a state or of one of its groups ("place.node"), the type it is written as, and the way there and back."""
 
     name: str
@@ -42,11 +42,11 @@ class Field(NamedTuple):
     unpacked: Callable[[Any], Any]
 
 
-class Layout(NamedTuple):
+class StateLayout(NamedTuple):
     """How states are written."""
 
     mark: bytes
-    fields: tuple[Field, ...]
+    fields: tuple[StateField, ...]
     decode: Callable[[memoryview], Sequence[Any]]
 
 
@@ -80,16 +80,16 @@ def state_from(data: bytes) -> RunState | None:
 
 # A pure memo: the types of a class never change.
 @cache
-def layout_of(kind: type) -> Layout:
+def layout_of(kind: type) -> StateLayout:
     """How states of a class are written. It takes milliseconds, so it is found out when the first one is."""
     fields = tuple(_fields(kind))
     written_as = GenericAlias(tuple, tuple(field.written_as for field in fields))
     shape = msgspec.json.encode(msgspec.json.schema(written_as), order="deterministic")
     named = repr((FORMAT, KERNEL_VERSION, [field.name for field in fields])).encode()
-    return Layout(sha256(named + shape).digest(), fields, msgspec.msgpack.Decoder(written_as).decode)
+    return StateLayout(sha256(named + shape).digest(), fields, msgspec.msgpack.Decoder(written_as).decode)
 
 
-def _fields(kind: type, group: str = "") -> Iterator[Field]:
+def _fields(kind: type, group: str = "") -> Iterator[StateField]:
     for name, hint in get_type_hints(kind).items():
         if is_dataclass(hint) and name != DERIVED:
             yield from _fields(hint, f"{name}.")  # type: ignore[arg-type]  # a hint is a class
@@ -97,16 +97,16 @@ def _fields(kind: type, group: str = "") -> Iterator[Field]:
             yield _field(group + name, hint)
 
 
-def _field(name: str, hint: Any) -> Field:
+def _field(name: str, hint: Any) -> StateField:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is dict:
         # As pairs: the order of a map belongs to the state, and keys may be anything.
-        return Field(name, GenericAlias(list, GenericAlias(tuple, inner)), _pairs, dict)
+        return StateField(name, GenericAlias(list, GenericAlias(tuple, inner)), _pairs, dict)
     if origin is list and isinstance(inner[0], UnionType) and not _tell_each_other_apart(get_args(inner[0])):
         kinds = get_args(inner[0])
         row = GenericAlias(tuple, tuple(kind | None for kind in kinds))
-        return Field(name, GenericAlias(list, row), lambda entries: _by_kind(kinds, entries), _whichever)
-    return Field(name, hint, _as_it_is, _as_it_is)
+        return StateField(name, GenericAlias(list, row), lambda entries: _by_kind(kinds, entries), _whichever)
+    return StateField(name, hint, _as_it_is, _as_it_is)
 
 
 def _tell_each_other_apart(kinds: Iterable[Any]) -> bool:

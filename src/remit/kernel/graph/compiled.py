@@ -18,9 +18,9 @@ from remit.core.failure import InvariantBroken, RemitError, RequestRejected
 from remit.core.record import JsonObject
 from remit.core.schema.json_text import kept_value
 from remit.core.work.graph import OWN_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, graph_version
-from remit.kernel.graph.expressions import Program, holds
+from remit.kernel.graph.expressions import Program, condition_holds
 from remit.kernel.graph.graph_checks import GraphFault, GraphProblem, find_problems
-from remit.kernel.graph.graph_walk import Layout, lay_out
+from remit.kernel.graph.graph_walk import GraphLayout, lay_out
 from remit.kernel.graph.guards import parse_guard
 from remit.kernel.results.notices import tokens_bound
 
@@ -112,7 +112,7 @@ class CompiledGraph:
             node = self.nodes[node_index]
             raise InvariantBroken("GRAPH_OUTCOME_UNKNOWN", f"{node.kind} node {node.name!r} has no outcome {outcome!r}")
         for edge, program, target in choice.tried:
-            verdict = holds(program, view(program.names))
+            verdict = condition_holds(program, view(program.names))
             if verdict is None:
                 raise GuardUndecided(edge)
             if verdict:
@@ -166,7 +166,7 @@ def _compile(data: bytes) -> CompiledGraph:
     )
 
 
-def _inner_problems(layout: Layout) -> Iterator[GraphProblem]:
+def _inner_problems(layout: GraphLayout) -> Iterator[GraphProblem]:
     """Why a graph may not run within this one. It is compiled like any other, and so are those within it."""
     for position, node in enumerate(layout.nodes):
         if node.inner is None:
@@ -192,7 +192,7 @@ def depth_of(graph: Graph) -> int:
     return depth
 
 
-def _sure_targets(layout: Layout) -> list[dict[str, int]]:
+def _sure_targets(layout: GraphLayout) -> list[dict[str, int]]:
     """Per node, by outcome: where a run goes when no condition says otherwise."""
     tables: list[dict[str, int]] = []
     for node, sure in zip(layout.nodes, layout.sure, strict=True):
@@ -209,7 +209,7 @@ def _sure_targets(layout: Layout) -> list[dict[str, int]]:
     return tables
 
 
-def _take_choices(position: int, sure: dict[str, int], layout: Layout) -> dict[str, Choice]:
+def _take_choices(position: int, sure: dict[str, int], layout: GraphLayout) -> dict[str, Choice]:
     """The ways to choose from, by outcome. They are taken out of what was thought sure."""
     own: tuple[str, ...] = OWN_OUTCOMES[layout.nodes[position].kind]
     # Own outcomes that no edge names all ask the same conditions, so those are looked through once.

@@ -82,7 +82,7 @@ class Program(NamedTuple):
     names: tuple[str, ...]
 
 
-def holds(program: Program, view: Mapping[str, object]) -> bool | None:
+def condition_holds(program: Program, view: Mapping[str, object]) -> bool | None:
     """Whether the condition is true of this view; None when that cannot be decided.
 
     The library converts everything it is given, so a view of the program's own names is the fastest.
@@ -94,7 +94,7 @@ def holds(program: Program, view: Mapping[str, object]) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def compiled(source: str, view: View, env: "cel.Env") -> Program:
+def compiled_condition(source: str, view: View, env: "cel.Env") -> Program:
     """Check a condition over a view and make it ready to evaluate, or raise GuardRefused."""
     _refuse_bad_text(source)
     try:

@@ -33,7 +33,7 @@ from remit.core.work.graph import (
 )
 from remit.core.work.values import ValueKind
 from remit.kernel.graph.expressions import GuardRefused
-from remit.kernel.graph.graph_walk import Layout, Moves, cycles, endless_moves, reach, reversed_moves
+from remit.kernel.graph.graph_walk import GraphLayout, Moves, cycles, endless_moves, reach, reversed_moves
 from remit.kernel.graph.guards import parse_guard
 
 # A message shows a long path by its ends; the problem itself carries all of it.
@@ -48,7 +48,15 @@ _PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 _ASKING = (NodeKind.MODEL, *_PARENTS)
 _VALUE_KINDS = frozenset(ValueKind)
 # What a step of a plan can be.
-_FED = (NodeKind.TOOL, NodeKind.RETRIEVE, NodeKind.RERANK, NodeKind.VALIDATE, NodeKind.CHILD, NodeKind.DECIDE)
+_FED = (
+    NodeKind.TOOL,
+    NodeKind.RETRIEVE,
+    NodeKind.RERANK,
+    NodeKind.VALIDATE,
+    NodeKind.HUMAN,
+    NodeKind.CHILD,
+    NodeKind.DECIDE,
+)
 # A graph may go on without what failed and call that a partial success; these three are never one.
 _NEVER_SUCCESS = UNIVERSAL_OUTCOMES - {NodeOutcome.FAILED}
 _LAST_STATES = frozenset(state for state in LifecycleState if state.is_terminal)
@@ -113,7 +121,7 @@ class GraphProblem(Record, frozen=True):
 Problems = Iterator[GraphProblem]
 
 
-def is_well_formed(layout: Layout) -> Problems:
+def is_well_formed(layout: GraphLayout) -> Problems:
     """0: names are unique, the start exists, everything can be reached, and each kind has what it needs."""
     graph = layout.graph
     if graph.start not in layout.index:
@@ -142,7 +150,7 @@ def is_well_formed(layout: Layout) -> Problems:
             yield GraphProblem(0, fault, message, layout.path_to(position))
 
 
-def _misplaced_lifecycle(node: Node, position: int, layout: Layout) -> GraphProblem:
+def _misplaced_lifecycle(node: Node, position: int, layout: GraphLayout) -> GraphProblem:
     message = (
         f"node {node.name!r} is a {node.kind} with lifecycle {node.lifecycle}; "
         "COMPLETE, ERROR and CANCELLED are for terminals, and terminals have one of them"
@@ -150,14 +158,14 @@ def _misplaced_lifecycle(node: Node, position: int, layout: Layout) -> GraphProb
     return GraphProblem(0, GraphFault.LIFECYCLE_MISPLACED, message, layout.path_to(position))
 
 
-def _unfit_leases(node: Node, position: int, layout: Layout) -> Problems:
+def _unfit_leases(node: Node, position: int, layout: GraphLayout) -> Problems:
     for dimension, amount in node.lease:
         if dimension not in LEASABLE or amount < 1:
             message = f"node {node.name!r} leases {dimension}={amount}; a lease is at least 1 of {', '.join(LEASABLE)}"
             yield GraphProblem(0, GraphFault.LEASE_UNKNOWN, message, layout.path_to(position))
 
 
-def _unfit_ask(node: Node, ask: Ask, position: int, layout: Layout) -> Problems:
+def _unfit_ask(node: Node, ask: Ask, position: int, layout: GraphLayout) -> Problems:
     path = layout.path_to(position)
     if node.kind not in _ASKING:
         message = f"node {node.name!r} is a {node.kind} that asks a model something; move ask to a model node"
@@ -173,7 +181,7 @@ def _unfit_ask(node: Node, ask: Ask, position: int, layout: Layout) -> Problems:
         yield GraphProblem(0, GraphFault.ASK_SCHEMA_INVALID, message, path)
 
 
-def _unfit_step(node: Node, layout: Layout) -> Iterator[tuple[GraphFault, str]]:
+def _unfit_step(node: Node, layout: GraphLayout) -> Iterator[tuple[GraphFault, str]]:
     """What is wrong with what a node is fed, with its vote, or with the place of its inner graph."""
     feed, ballot = node.feed, node.ballot
     if feed is not None:
@@ -232,7 +240,7 @@ def _schema_problem(text: str) -> str:
     return ""
 
 
-def every_node_has_a_way_out(layout: Layout) -> Problems:
+def every_node_has_a_way_out(layout: GraphLayout) -> Problems:
     """1: each node that is not a terminal has edges, the last of them unconditional, and a terminal ahead."""
     stuck = _out_of_reach_of_terminals(layout)
     if stuck:
@@ -253,7 +261,7 @@ def every_node_has_a_way_out(layout: Layout) -> Problems:
             yield GraphProblem(1, GraphFault.LAST_EDGE_CONDITIONAL, message, layout.path_to(position))
 
 
-def _out_of_reach_of_terminals(layout: Layout) -> list[int]:
+def _out_of_reach_of_terminals(layout: GraphLayout) -> list[int]:
     terminals = {position for position, node in enumerate(layout.nodes) if node.kind is _TERMINAL}
     # Nearly every node has an exit that leads straight to a terminal; for those nothing needs to be walked.
     if all(position in terminals or not terminals.isdisjoint(to) for position, to in enumerate(layout.moves)):
@@ -262,7 +270,7 @@ def _out_of_reach_of_terminals(layout: Layout) -> list[int]:
     return [position for position, before in enumerate(has_terminal_ahead) if before < 0]
 
 
-def every_cycle_has_a_bound_and_an_exit(layout: Layout) -> Problems:
+def every_cycle_has_a_bound_and_an_exit(layout: GraphLayout) -> Problems:
     """2: the moves that no visits_max stops form no cycle."""
     for cycle in cycles(endless_moves(layout)):
         path = tuple(layout.nodes[i].name for i in cycle)
@@ -278,7 +286,7 @@ def every_cycle_has_a_bound_and_an_exit(layout: Layout) -> Problems:
             yield GraphProblem(2, GraphFault.CYCLE_WITHOUT_EXIT, message, path)
 
 
-def every_edge_has_a_sound_guard(layout: Layout) -> Problems:
+def every_edge_has_a_sound_guard(layout: GraphLayout) -> Problems:
     """3: each edge joins known nodes, names an outcome its source can have, and its condition is a BOOL."""
     index, nodes = layout.index, layout.nodes
     taken: set[tuple[int, str]] = set()
@@ -304,14 +312,14 @@ def every_edge_has_a_sound_guard(layout: Layout) -> Problems:
     yield from _unsound_exits(layout)
 
 
-def _unknown_node(edge: Edge, layout: Layout) -> GraphProblem:
+def _unknown_node(edge: Edge, layout: GraphLayout) -> GraphProblem:
     unknown = [name for name in (edge.source, edge.target) if name not in layout.index]
     path = () if edge.source in unknown else layout.path_to(layout.index[edge.source])
     message = f"edge {_shown(edge)} names {_listed(unknown)}, which is not a node; declare it or correct the edge"
     return GraphProblem(3, GraphFault.EDGE_NODE_UNKNOWN, message, path)
 
 
-def _unfit_outcome(edge: Edge, source: int, layout: Layout) -> GraphProblem:
+def _unfit_outcome(edge: Edge, source: int, layout: GraphLayout) -> GraphProblem:
     kind = layout.nodes[source].kind
     if kind is _TERMINAL:
         message = f"edge {_shown(edge)} leaves a terminal, where every run is over; remove it"
@@ -320,7 +328,7 @@ def _unfit_outcome(edge: Edge, source: int, layout: Layout) -> GraphProblem:
     return GraphProblem(3, GraphFault.OUTCOME_UNKNOWN, message, layout.path_to(source))
 
 
-def _unsound_condition(edge: Edge, source: int, layout: Layout) -> Problems:
+def _unsound_condition(edge: Edge, source: int, layout: GraphLayout) -> Problems:
     try:
         parse_guard(edge.condition)
     except GuardRefused as refused:
@@ -328,7 +336,7 @@ def _unsound_condition(edge: Edge, source: int, layout: Layout) -> Problems:
         yield GraphProblem(3, GraphFault.GUARD_REFUSED, message, layout.path_to(source))
 
 
-def _unsound_exits(layout: Layout) -> Problems:
+def _unsound_exits(layout: GraphLayout) -> Problems:
     named: set[str] = set()
     for outcome, target in layout.graph.exits:
         if outcome not in UNIVERSAL_OUTCOMES:
@@ -343,7 +351,7 @@ def _unsound_exits(layout: Layout) -> Problems:
         named.add(outcome)
 
 
-def every_tool_node_has_its_rules(layout: Layout) -> Problems:
+def every_tool_node_has_its_rules(layout: GraphLayout) -> Problems:
     """4: each tool node has a permission, a schema, a budget, a timeout and a verification."""
     for position, node in enumerate(layout.nodes):
         if node.kind is _TOOL:
@@ -362,7 +370,7 @@ def _unknown_rules(rules: ToolRules) -> Iterator[tuple[str, str, tuple[str, ...]
     return ((rule, value, names) for rule, names in known if (value := getattr(rules, rule)) and value not in names)
 
 
-def every_ending_reaches_its_terminal(layout: Layout) -> Problems:
+def every_ending_reaches_its_terminal(layout: GraphLayout) -> Problems:
     """5: success is reached by edges; failure, cancellation, escalation and exhaustion through their exits."""
     start = layout.index.get(layout.graph.start)
     begin = () if start is None else (layout.graph.start,)
@@ -388,7 +396,7 @@ def every_ending_reaches_its_terminal(layout: Layout) -> Problems:
                 yield GraphProblem(5, GraphFault.SUCCESS_UNEARNED, message, path)
 
 
-def _endings_from(start: int | None, moves: Moves, layout: Layout) -> set[EndingClass | None]:
+def _endings_from(start: int | None, moves: Moves, layout: GraphLayout) -> set[EndingClass | None]:
     if start is None:
         return set()
     # Nearly every exit leads straight to its terminal; then nothing needs to be walked.
@@ -398,7 +406,7 @@ def _endings_from(start: int | None, moves: Moves, layout: Layout) -> set[Ending
     return {node.ending for node, before in zip(layout.nodes, reached, strict=True) if before >= 0}
 
 
-def every_terminal_leaves_a_record(layout: Layout) -> Problems:
+def every_terminal_leaves_a_record(layout: GraphLayout) -> Problems:
     """6: each terminal has an ending class and writes trace, status, release and final state."""
     for position, node in enumerate(layout.nodes):
         if node.kind is not _TERMINAL:
@@ -412,7 +420,7 @@ def every_terminal_leaves_a_record(layout: Layout) -> Problems:
             yield GraphProblem(6, GraphFault.WRITE_MISSING, message, layout.path_to(position))
 
 
-CHECKS: tuple[Callable[[Layout], Problems], ...] = (
+CHECKS: tuple[Callable[[GraphLayout], Problems], ...] = (
     is_well_formed,
     every_node_has_a_way_out,
     every_cycle_has_a_bound_and_an_exit,
@@ -423,7 +431,7 @@ CHECKS: tuple[Callable[[Layout], Problems], ...] = (
 )
 
 
-def find_problems(layout: Layout) -> tuple[GraphProblem, ...]:
+def find_problems(layout: GraphLayout) -> tuple[GraphProblem, ...]:
     """What every check has to say, in their order."""
     return tuple(problem for check in CHECKS for problem in islice(check(layout), PROBLEMS_PER_CHECK_MAX))
 

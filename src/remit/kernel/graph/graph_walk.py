@@ -17,7 +17,7 @@ _TERMINAL, _SUCCESS, _EXHAUSTED = NodeKind.TERMINAL, EndingClass.SUCCESS, NodeOu
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class GraphLayout:
     """A graph with its names resolved. What cannot be resolved is left out here and reported by the checks."""
 
     graph: Graph
@@ -62,7 +62,7 @@ class Layout:
         return tuple(self.nodes[step].name for step in reversed(path))
 
 
-def lay_out(graph: Graph) -> Layout:
+def lay_out(graph: Graph) -> GraphLayout:
     """Resolve the names of a graph and find out what can be reached."""
     index: dict[str, int] = {}
     for position, node in enumerate(graph.nodes):
@@ -89,7 +89,7 @@ def lay_out(graph: Graph) -> Layout:
     moves = [_moves_from(*each, exits, ends) for each in zip(graph.nodes, targets, sure, strict=True)]
     start = index.get(graph.start, -1)
     reached_from = reach(moves, (start,) if start >= 0 else ())
-    return Layout(
+    return GraphLayout(
         graph=graph,
         index=index,
         edges=edges,
@@ -136,7 +136,7 @@ def reversed_moves(moves: Moves) -> Moves:
     return backwards
 
 
-def endless_moves(layout: Layout) -> Moves:
+def endless_moves(layout: GraphLayout) -> Moves:
     """The moves that no bound stops.
 
     A node without a bound can be left by every move it has, for ever. One with a bound counts as used up, and exhaustion

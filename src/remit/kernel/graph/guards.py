@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from remit.core.limits.budget import Dimension
 from remit.core.record import Record
-from remit.kernel.graph.expressions import GuardType, Program, compiled, environment
+from remit.kernel.graph.expressions import GuardType, Program, compiled_condition, environment
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -69,7 +69,7 @@ GUARD_VIEW: Mapping[str, GuardType] = MappingProxyType({entry.name: entry.type f
 @lru_cache(maxsize=_PROGRAMS_KEPT_MAX)
 def parse_guard(source: str) -> Program:
     """Check a condition and make it ready to evaluate, or raise GuardRefused."""
-    return compiled(source, GUARD_VIEW, _environment())
+    return compiled_condition(source, GUARD_VIEW, _environment())
 
 
 # One environment serves every guard; a graph without conditions never needs it.

@@ -10,11 +10,11 @@ Rule 3: nor is one cut off because a person released no budget for its neighbour
 from remit.core.failure import Ending, ErrorCode
 from remit.core.limits.budget import Dimension
 from remit.core.record import Text
-from remit.core.work.graph import Feed, JoinRule, Node, NodeKind, NodeOutcome
+from remit.core.work.graph import JoinRule, Node, NodeKind, NodeOutcome, StepInput
 from remit.core.work.values import ValueKind
 from remit.kernel.children import fail_as
 from remit.kernel.graph.plan_steps import conclude_call, conclude_step, finish
-from remit.kernel.results.acceptance import conclude
+from remit.kernel.results.acceptance import conclude_answer
 from remit.kernel.results.endings import head_for, stop_for_denials
 from remit.kernel.tally import Tally
 
@@ -23,7 +23,7 @@ _TOOL, _HOST = NodeKind.TOOL, NodeKind.HOST
 _SETTLED, _STOPPED = NodeOutcome.SETTLED, NodeOutcome.STOPPED
 
 
-def joined(tally: Tally, content: Text = "") -> str | None:
+def join_outcome(tally: Tally, content: Text = "") -> str | None:
     """The outcome of the node, or None while it still waits. `content` is what a tool has just returned."""
     if tally.blocking:
         return None
@@ -40,11 +40,11 @@ def joined(tally: Tally, content: Text = "") -> str | None:
         has_failures = tally.state.counts.failures_in_a_row or tally.failures_in_a_row
         return (_stop_for_failures(tally) if has_failures else None) or (_STOPPED if tally.stopped else _SETTLED)
     if node.kind is NodeKind.VALIDATE:
-        return conclude(tally, node)
+        return conclude_answer(tally, node)
     return _join_children(tally, node)
 
 
-def _conclude(tally: Tally, node: Node, feed: Feed, content: Text) -> str:
+def _conclude(tally: Tally, node: Node, feed: StepInput, content: Text) -> str:
     """What a step of a plan came to."""
     if node.kind is _TOOL:
         return conclude_call(tally, node, content)

@@ -43,16 +43,18 @@ def fed(tally: Tally, node: Node) -> Fed:
     if feed.source:
         output = _output_of(tally, feed.source)
         if output is None:
-            return _mismatched(tally, f"step {feed.source} gave nothing that step {named(node)} could work on")
+            return _mismatched(tally, f"step {feed.source} gave nothing that step {step_name(node)} could work on")
         text, kind = output.text, output.kind.value
     if kind not in _KINDS or not is_convertible(kind, feed.takes):
         source = f"step {feed.source}" if feed.source else "the plan"
-        message = f"step {named(node)} takes {feed.takes or 'any kind of value'} and {source} gives it {kind or 'none'}"
+        message = (
+            f"step {step_name(node)} takes {feed.takes or 'any kind of value'} and {source} gives it {kind or 'none'}"
+        )
         return _mismatched(tally, message)
     return Fed(text, kind)
 
 
-def named(node: Node) -> str:
+def step_name(node: Node) -> str:
     """The name of the step that a node belongs to."""
     return node.name.partition(MARK)[0]
 

@@ -35,7 +35,7 @@ def holding(hold: Hold | None, at_ms: int, own: int) -> Hold:
     return hold._replace(own_ms=hold.own_ms + at_ms - hold.own_since_ms, own_since_ms=-1)
 
 
-def told(hold: Hold, stood_ms: int) -> Hold:
+def hold_after_child(hold: Hold, stood_ms: int) -> Hold:
     """The hold, now that a child has ended that waited in it for so long."""
     is_untold = UNTOLD in (hold.told_ms, stood_ms)
     return hold._replace(told_ms=UNTOLD if is_untold else max(hold.told_ms, stood_ms))

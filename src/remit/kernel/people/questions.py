@@ -20,7 +20,7 @@ from remit.kernel.tally import Tally, blocks
 REVIEW = ((int(Dimension.HUMAN_REVIEWS), 1),)
 
 
-def ask(
+def open_question(
     tally: Tally,
     purpose: AskPurpose,
     ending: Ending,

@@ -20,12 +20,12 @@ from remit.core.schema.json_schema import code_of
 from remit.core.work.goal import Goal, TaskClass
 from remit.core.work.graph import EndingClass, Node, NodeKind, NodeOutcome
 from remit.kernel.authority.call_flags import flags_now
-from remit.kernel.authority.policy import stopped_by
+from remit.kernel.authority.policy import condition_stop
 from remit.kernel.budget.spend import lacking
-from remit.kernel.graph.expressions import holds
+from remit.kernel.graph.expressions import condition_holds
 from remit.kernel.graph.guards import parse_guard
 from remit.kernel.graph.view import view_of
-from remit.kernel.people.questions import REVIEW, ask
+from remit.kernel.people.questions import REVIEW, open_question
 from remit.kernel.results.endings import head_for
 from remit.kernel.results.feasible import given_up
 from remit.kernel.results.grounding import times_committed
@@ -70,7 +70,7 @@ def check_goal(goal: Goal) -> None:
             parse_guard(criterion.guard)
 
 
-def conclude(tally: Tally, node: Node) -> str | None:
+def conclude_answer(tally: Tally, node: Node) -> str | None:
     """Pass the answer, send it back, hand it to a reviewer, or fail the run, now that every validator was heard."""
     goal = tally.manifest.goal
     found = [*_problems(tally), *(_criteria_problems(tally, goal) if goal is not None else ())]
@@ -107,7 +107,7 @@ def _reviewed(tally: Tally) -> str | None:
     shown = "; ".join(why for why in (doubt, stakes) if why)
     if lacking(tally, REVIEW) is not None:
         return head_for(tally, ending, message=f"{shown}, and nobody may be asked any more")
-    ask(tally, AskPurpose.REVIEW, ending, question=f"{shown}. Let the answer stand?", answer=tally.answer)
+    open_question(tally, AskPurpose.REVIEW, ending, question=f"{shown}. Let the answer stand?", answer=tally.answer)
     return None
 
 
@@ -153,7 +153,7 @@ def refuse_unaccepted(tally: Tally, node: Node) -> str | None:
     """
     if node.ending is not EndingClass.SUCCESS:
         return None
-    if why := stopped_by(tally, _NO_TOOL, At.ANSWER):
+    if why := condition_stop(tally, _NO_TOOL, At.ANSWER):
         return head_for(tally, Ending.UNSAFE_DETECTION, message=why)
     goal, is_judged = tally.manifest.goal, _has_passed_a_check(tally)
     found = [*_problems(tally), *(() if goal is None or is_judged else _unjudged_criteria(tally, goal))]
@@ -236,4 +236,4 @@ def _criteria_problems(tally: Tally, goal: Goal) -> Iterator[Problem]:
 
 def _is_true(guard: str, tally: Tally) -> bool:
     program = parse_guard(guard)
-    return holds(program, view_of(tally, "", program.names)) is True
+    return condition_holds(program, view_of(tally, "", program.names)) is True

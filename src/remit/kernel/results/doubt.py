@@ -12,9 +12,9 @@ from remit.core.journal.rulings import OutcomeDoubted
 from remit.core.limits.boundary import At
 from remit.core.run.halt import HELD_BACK
 from remit.kernel.authority.attempts import ARGUMENTS_CHARS_MAX, attempts_at
-from remit.kernel.authority.policy import stopped_by
+from remit.kernel.authority.policy import condition_stop
 from remit.kernel.budget.spend import lacking
-from remit.kernel.people.questions import REVIEW, ask
+from remit.kernel.people.questions import REVIEW, open_question
 from remit.kernel.results.endings import head_for
 from remit.kernel.state import inquiries
 from remit.kernel.tally import Tally
@@ -36,7 +36,7 @@ def doubt(tally: Tally, command: CallTool, reason: str, said: str = "", raised: 
     tally.last_error = reason
     if raised:
         tally.raised = raised
-        if why := stopped_by(tally, tally.state.derived.tools[command.tool], At.OBSERVATION):
+        if why := condition_stop(tally, tally.state.derived.tools[command.tool], At.OBSERVATION):
             return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{command.tool}: {why}")
     return None if tally.paused else inquire(tally, command, said)
 
@@ -73,7 +73,7 @@ def ask_about(tally: Tally, command: CallTool, said: str = "") -> str | None:
     packet = Packet(
         call=call, tool_version=command.version, boundary_version=boundary, reasons=tuple(reasons), about=command.id
     )
-    ask(tally, AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, packet=packet)
+    open_question(tally, AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, packet=packet)
     return None
 
 

@@ -103,7 +103,9 @@ def refuse_success(tally: Tally, node: Node) -> str | None:
     decisive = {code for code in unproven.values() if code not in UNDONE}
     if unknown := unknown_effects(tally):
         return head_for(
-            tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {named(claims_in(unknown))}"
+            tally,
+            Ending.REVIEW_REQUIRED,
+            message=f"nobody knows what became of {listed_names(listed_effects(unknown))}",
         )
     return _refuse_success(tally, unproven, decisive) if decisive and not has_changed_anything(tally) else None
 
@@ -116,7 +118,7 @@ def enter_terminal(tally: Tally, node: Node) -> None:
         ending = Ending.PARTIAL_SUCCESS
         tally.message = what_is_missing(unproven)
     _leave_nothing_open(tally)
-    doubted = claims_in(_left_in_doubt(tally))
+    doubted = listed_effects(_left_in_doubt(tally))
     # No question about them follows any more, so a person who is asked otherwise is told.
     trigger = _trigger_of(tally, ending) or (TRIGGER_OF[Ending.REVIEW_REQUIRED] if doubted else None)
     queues = tally.manifest.boundary.queues
@@ -126,20 +128,22 @@ def enter_terminal(tally: Tally, node: Node) -> None:
 
 def what_is_missing(unproven: Mapping[CallKey, str]) -> str:
     """What a run that answered has not done or not proven, in words for its user."""
-    undone = claims_in({key: code for key, code in unproven.items() if code != UNVERIFIED})
+    undone = listed_effects({key: code for key, code in unproven.items() if code != UNVERIFIED})
     unverified = {tool for (tool, _), code in unproven.items() if code == UNVERIFIED}
-    said = [f"not done: {named(undone)}"] if undone else []
+    said = [f"not done: {listed_names(undone)}"] if undone else []
     if unverified:
-        said.append(f"not verified: {named(unverified)} returned, and nothing could have refused it; declare `verify`")
+        said.append(
+            f"not verified: {listed_names(unverified)} returned, and nothing could have refused it; declare `verify`"
+        )
     return "; ".join(said)
 
 
-def claims_in(unproven: Mapping[CallKey, str]) -> tuple[str, ...]:
+def listed_effects(unproven: Mapping[CallKey, str]) -> tuple[str, ...]:
     """Effects as messages name them, each once."""
     return tuple(sorted({claim_of(tool[:NAME_CHARS_MAX], digest, code) for (tool, digest), code in unproven.items()}))
 
 
-def named(names: Collection[str]) -> str:
+def listed_names(names: Collection[str]) -> str:
     """Names as a message lists them, in order; a model may make up as many as it likes, so the rest is counted."""
     shown = sorted(names)[:NAMES_SHOWN_MAX]
     more = len(names) - len(shown)
@@ -219,14 +223,14 @@ def _ending_at(tally: Tally, terminal: EndingClass) -> Ending:
 
 
 def _refuse_success(tally: Tally, unproven: Mapping[CallKey, str], decisive: Collection[str]) -> str:
-    claims = claims_in(unproven)
+    claims = listed_effects(unproven)
     endings = {REFUSALS[Refusal(code)].ending for code in decisive if code in REFUSALS}
     if all(code in REFUSALS for code in decisive):
         # Refusals of several kinds: the strictest reading is that authority was missing.
         ending = endings.pop() if len(endings) == 1 else Ending.PERMISSION_DENIED
-        return head_for(tally, ending, message=f"refused: {named(claims)}{_why_refused(tally)}")
+        return head_for(tally, ending, message=f"refused: {listed_names(claims)}{_why_refused(tally)}")
     tally.rule(GroundingViolated(claims[:NAMES_SHOWN_MAX]))
-    message = f"answered although never observed to have happened: {named(claims)}"
+    message = f"answered although never observed to have happened: {listed_names(claims)}"
     return head_for(tally, Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED, message)
 
 

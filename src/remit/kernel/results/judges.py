@@ -12,7 +12,7 @@ from remit.core.journal.rulings import ValidatorHeard
 from remit.core.limits.budget import COUNTERS, Charges, Dimension
 from remit.core.work.goal import JUDGE_MARK, Goal
 from remit.core.work.graph import Node
-from remit.kernel.budget.spend import exhausted, lacking
+from remit.kernel.budget.spend import end_exhausted, lacking
 from remit.kernel.children import child_charges, start_child
 from remit.kernel.results.endings import head_for
 from remit.kernel.results.notices import unjudged
@@ -31,7 +31,7 @@ def start_judges(tally: Tally, node: Node, goal: Goal) -> str | None:
     reserved = child_charges(lease)
     wanted = tuple((dimension, len(names) * amount) for dimension, amount in reserved)
     if (dimension := lacking(tally, wanted)) is not None:
-        return exhausted(tally, dimension, dict(wanted)[dimension])
+        return end_exhausted(tally, dimension, dict(wanted)[dimension])
     for name in names:
         kind = f"{JUDGE_MARK}{name}"
         depth = tally.manifest.depth

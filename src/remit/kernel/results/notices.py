@@ -41,7 +41,7 @@ def whole_bound(text: Text) -> int:
 SHORTENED_BYTES_MAX = 160
 
 
-def shortened(text: Text) -> str:
+def compressed_notice(text: Text) -> str:
     """What stands in place of an earlier result once the context was compressed: its size and its digest."""
     digest = text.digest if isinstance(text, BlobRef) else digest_of(text.encode())
     return f"(an earlier result of {size_bytes(text)} bytes, kept as sha256:{digest.hex()})"
@@ -49,10 +49,10 @@ def shortened(text: Text) -> str:
 
 def shortened_bound(text: Text) -> int:
     """The bound of that message."""
-    return tokens_bound(shortened(text))
+    return tokens_bound(compressed_notice(text))
 
 
-def refusal(call_id: str, tool: str, code: str, reason: str) -> Message:
+def refusal_notice(call_id: str, tool: str, code: str, reason: str) -> Message:
     """A call was not made."""
     return tool_message(call_id, tool, _refusal_text(code, reason))
 
@@ -62,7 +62,7 @@ def refusal_bound(code: str, reason: str) -> int:
     return tokens_bound(_refusal_text(code, reason))
 
 
-def failure(call_id: str, tool: str, code: str, error: str) -> Message:
+def failure_notice(call_id: str, tool: str, code: str, error: str) -> Message:
     """A call failed; the words of the failure are the tool's own."""
     return tool_message(call_id, tool, f"{code}: {error}")
 

@@ -11,7 +11,7 @@ Rule 4: who wins is said by code, and recorded; the answer of the run is the win
 from remit.core.failure import ANSWERED, ERRORS, Ending, ErrorCode
 from remit.core.failure_families import FailureCategory
 from remit.core.journal.arrivals import CodeReturned, Election
-from remit.core.journal.commands import CallCode
+from remit.core.journal.commands import CallCode, place_in_journal
 from remit.core.journal.rulings import VoteCounted
 from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.core.work.graph import Ballot, Node, NodeOutcome
@@ -28,7 +28,7 @@ _PPM = 1_000_000
 def enter_vote(tally: Tally, node: Node, ballot: Ballot) -> str | None:
     """Have the answers counted, if there are enough of them."""
     replicas = replicas_of(tally, ballot)
-    answers = answers_of(replicas)
+    answers = voting_answers(replicas)
     to_come = _to_come(tally, ballot, replicas)
     if ballot.early_stop and not _is_quorate(len(answers) + to_come, ballot):
         to_come = 0
@@ -43,7 +43,7 @@ def enter_vote(tally: Tally, node: Node, ballot: Ballot) -> str | None:
 def on_counted(tally: Tally, ballot: Ballot, arrival: CodeReturned) -> str:
     """Take the winner's words for the answer, wait for more of them, or end without a consensus."""
     replicas = replicas_of(tally, ballot)
-    answers = answers_of(replicas)
+    answers = voting_answers(replicas)
     election = arrival.election
     if election is None:
         return _no_consensus(tally, "; ".join(arrival.problems) or "the vote named no winner")
@@ -65,7 +65,7 @@ def replicas_of(tally: Tally, ballot: Ballot) -> list[ChildTrace]:
     return [child for child in ended if child.node == ballot.source]
 
 
-def answers_of(replicas: list[ChildTrace]) -> list[ChildTrace]:
+def voting_answers(replicas: list[ChildTrace]) -> list[ChildTrace]:
     """Those that may vote, in the order in which they were started, so that a tie does not depend on who was faster."""
     return [child for child in in_order(replicas) if child.ending in ANSWERED]
 
@@ -73,12 +73,6 @@ def answers_of(replicas: list[ChildTrace]) -> list[ChildTrace]:
 def in_order(replicas: list[ChildTrace]) -> list[ChildTrace]:
     """All of them in the order in which they were started."""
     return sorted(replicas, key=lambda child: place_in_journal(child.command_id))
-
-
-def place_in_journal(command_id: str) -> tuple[int, int]:
-    """The turn in which a command was ordered, and its place there."""
-    turn, _, place = command_id.partition(".")
-    return int(turn), int(place)
 
 
 def _is_possible(election: Election, answered: int) -> bool:

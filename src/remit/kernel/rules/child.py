@@ -16,9 +16,9 @@ from remit.core.journal.rulings import CheckFailed, ChildHeld, DelegationSettled
 from remit.core.limits.budget import Charges, lease_of
 from remit.core.work.goal import JUDGE_MARK
 from remit.core.work.graph import Node
-from remit.kernel.budget.spend import exhausted, lacking, settle
+from remit.kernel.budget.spend import end_exhausted, lacking, settle_command
 from remit.kernel.children import child_charges, child_trace, share_of, start_child
-from remit.kernel.graph.join import joined
+from remit.kernel.graph.join import join_outcome
 from remit.kernel.graph.plan_steps import Fed, fed
 from remit.kernel.results.doubt import LOST
 from remit.kernel.results.grounding import claims_of_child, left_with, made_good_beneath, place_of_child
@@ -37,7 +37,7 @@ def enter_child(tally: Tally, node: Node) -> str | None:
     children = max(node.children, 1)
     wanted = tuple((dimension, children * amount) for dimension, amount in reserved)
     if (dimension := lacking(tally, wanted)) is not None:
-        return exhausted(tally, dimension, dict(wanted)[dimension])
+        return end_exhausted(tally, dimension, dict(wanted)[dimension])
     for _ in range(children):
         start_child(
             tally,
@@ -78,7 +78,7 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     _answer_for(tally, command, arrival.ending, dict(arrival.observed))
     if command.kind.startswith(JUDGE_MARK):
         on_verdict(tally, command, arrival)
-        return settle(tally, command, spent) or unpaid(arrival, tally) or joined(tally)
+        return settle_command(tally, command, spent) or unpaid(arrival, tally) or join_outcome(tally)
     return _settle_child(tally, command, spent, failed=failed, bound=arrival.tokens_bound)
 
 
@@ -98,7 +98,7 @@ def on_child_lost(tally: Tally, arrival: ChildLost) -> str | None:
     _answer_for(tally, command, LOST, ())
     if command.kind.startswith(JUDGE_MARK):
         on_verdict(tally, command, arrival)
-        return settle(tally, command, command.reserved) or joined(tally)
+        return settle_command(tally, command, command.reserved) or join_outcome(tally)
     return _settle_child(tally, command, command.reserved, failed=LOST, bound=tokens_bound(CHILD_LOST))
 
 
@@ -122,4 +122,4 @@ def _settle_child(tally: Tally, command: StartChild, spent: Charges, *, failed: 
         tally.children_failed += 1
         tally.last_error = failed
     tally.say(bound)
-    return settle(tally, command, spent) or joined(tally)
+    return settle_command(tally, command, spent) or join_outcome(tally)

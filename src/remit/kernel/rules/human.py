@@ -31,14 +31,15 @@ from remit.core.run.messages import Message
 from remit.core.run.person import is_among, look_alike
 from remit.core.work.graph import Node, NodeKind, NodeOutcome
 from remit.kernel.authority.authorize import FIRM_CHECKS, authorize
-from remit.kernel.authority.proposed_calls import order_call, refuse_call, settle_call, source_of
+from remit.kernel.authority.proposed_calls import code_digest, order_call, refuse_call, settle_call
 from remit.kernel.authority.verdict import ALLOWED, Verdict, refuse
-from remit.kernel.budget.spend import exhausted, lacking
-from remit.kernel.graph.join import joined
-from remit.kernel.people.questions import REVIEW, ask, ask_the_next, released_by, settle_question
+from remit.kernel.budget.spend import end_exhausted, lacking
+from remit.kernel.graph.join import join_outcome
+from remit.kernel.graph.plan_steps import fed
+from remit.kernel.people.questions import REVIEW, ask_the_next, open_question, released_by, settle_question
 from remit.kernel.results.doubt import NOT_DONE
 from remit.kernel.results.endings import head_for
-from remit.kernel.results.notices import HAPPENED, NOT_HAPPENED, refusal, refusal_bound, tokens_bound
+from remit.kernel.results.notices import HAPPENED, NOT_HAPPENED, refusal_bound, refusal_notice, tokens_bound
 from remit.kernel.tally import Tally, freezes
 
 # The outcome of a released budget, which no edge names: the model is asked after all, where the run stands.
@@ -53,10 +54,16 @@ _YES_OR_NO = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE, AskP
 
 
 def enter_human(tally: Tally, node: Node) -> str | None:
-    """Ask the node's question."""
+    """Ask the node's question; one that is fed with a text asks to let that stand, and asks nothing where it is empty."""
+    shown = None if node.feed is None else fed(tally, node).text
+    if shown == "":
+        return NodeOutcome.APPROVED
     if (dimension := lacking(tally, REVIEW)) is not None:
-        return exhausted(tally, dimension, 1)
-    ask(tally, AskPurpose.QUESTION, Ending.MISSING_INFO, question=node.prompt)
+        return end_exhausted(tally, dimension, 1)
+    if shown is not None:
+        open_question(tally, AskPurpose.REVIEW, Ending.CONFIRM_REQUIRED, question=node.prompt, answer=shown)
+        return None
+    open_question(tally, AskPurpose.QUESTION, Ending.MISSING_INFO, question=node.prompt)
     return None
 
 
@@ -88,11 +95,11 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
         order_call(tally, call, approved_by=", ".join(by))
         if tally.manifest.host is not None and not arrival.is_awaited:
             tally.rule(CommandsWithheld((tally.orders[-1].id,)))
-        return joined(tally)
+        return join_outcome(tally)
     refuse_call(tally, call, verdict.code, verdict.reason)
     if verdict.code == Refusal.UNSAFE:
         return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{call.tool}: {verdict.reason}")
-    return joined(tally)
+    return join_outcome(tally)
 
 
 def _within_packet(tally: Tally, call: ProposedCall, packet: Packet) -> Verdict:
@@ -119,7 +126,8 @@ def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
         return THAWED
     if question.purpose is AskPurpose.RELEASE:
         return RELEASED
-    return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW else NodeOutcome.APPROVED
+    is_check = tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE
+    return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW and is_check else NodeOutcome.APPROVED
 
 
 def _admit_person(tally: Tally, question: AskHuman, by: str) -> None:
@@ -155,7 +163,7 @@ def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: App
         )
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
     # A packet that names no source binds none: none was written down, or it is of a time when packets had none.
-    if packet.source and packet.source != source_of(tally.state, packet.call.tool):
+    if packet.source and packet.source != code_digest(tally.state, packet.call.tool):
         message = f"the code of {packet.call.tool} has changed since question {question.id} was asked; reject it"
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
     if is_among(arrival.by, tally.state.people.approvals.get(question.id, ())):
@@ -199,7 +207,7 @@ def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
         return _not_released(tally, question, f"{arrival.by} released nothing")
     if question.call_id:
         tally.say(refusal_bound(Refusal.APPROVAL_REJECTED, _no_answer(arrival.by, arrival.reason)))
-        return joined(tally)
+        return join_outcome(tally)
     if question.packet is None:
         message = f"{arrival.by} said no to question {question.id}" + (f": {arrival.reason}" if arrival.reason else "")
         return _say_no(tally, NodeOutcome.REJECTED, Ending.PERMISSION_DENIED, message)
@@ -232,7 +240,7 @@ def _turn_down(tally: Tally, packet: Packet, code: Refusal, reason: str, message
     spent = [dimension for dimension, _ in packet.releases if tally.manifest.caps[dimension] > 0]
     unreleased = _spent(spent, message) if spent else ""
     refuse_call(tally, packet.call, code, reason, unreleased=unreleased, is_a_no=tally.is_a_no)
-    return joined(tally)
+    return join_outcome(tally)
 
 
 def _not_released(tally: Tally, question: AskHuman, message: str) -> str:
@@ -252,7 +260,7 @@ def _no_answer(by: str, reason: str) -> str:
 
 def no_answer(question: AskHuman, by: str, reason: str) -> Message:
     """What the model is told when a person does not answer its question."""
-    return refusal(question.call_id, question.tool, Refusal.APPROVAL_REJECTED, _no_answer(by, reason))
+    return refusal_notice(question.call_id, question.tool, Refusal.APPROVAL_REJECTED, _no_answer(by, reason))
 
 
 def _say_no(tally: Tally, outcome: NodeOutcome, ending: Ending, message: str) -> str:
@@ -283,7 +291,7 @@ def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:
     else:
         settle_call(tally, command, Rung.OBSERVED, code=NOT_DONE)
         tally.say(tokens_bound(NOT_HAPPENED))
-    return joined(tally, HAPPENED)
+    return join_outcome(tally, HAPPENED)
 
 
 def on_question_answered(tally: Tally, arrival: QuestionAnswered) -> str | None:
@@ -291,7 +299,7 @@ def on_question_answered(tally: Tally, arrival: QuestionAnswered) -> str | None:
     question = _question(tally, arrival.command_id, arrival.by, AskPurpose.QUESTION)
     settle_question(tally, question, Answer.ANSWERED, by=arrival.by)
     tally.say(arrival.tokens_bound)
-    return joined(tally) if question.call_id else NodeOutcome.ANSWERED
+    return join_outcome(tally) if question.call_id else NodeOutcome.ANSWERED
 
 
 def _question(tally: Tally, command_id: str, by: str, *purposes: AskPurpose) -> AskHuman:

@@ -21,7 +21,7 @@ from remit.core.secrets.seal import SECRET_EXPOSED
 from remit.core.work.graph import Node, NodeOutcome
 from remit.kernel.budget.backoff import backoff_ms
 from remit.kernel.budget.exhaustion import compress, is_kept_back, is_under_pressure, relieve
-from remit.kernel.budget.spend import at_least, lacking, model_charges, settle, usage_charges
+from remit.kernel.budget.spend import at_least, lacking, model_charges, settle_command, usage_charges
 from remit.kernel.budget.wall_clock import deadline_at_ms
 from remit.kernel.results.endings import head_for
 from remit.kernel.tally import Tally
@@ -69,12 +69,12 @@ def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
             max_tokens = min(max_tokens, last_words)
         else:
             tokens_left -= last_words
-            kept_back = model_charges(model, input_tokens, last_words)
+            kept_back = model_charges(model, input_tokens, last_words, is_money_capped=manifest.is_money_capped)
     if max_tokens > tokens_left:
         max_tokens = tokens_left
     if max_tokens <= 0:
         return _relieve(tally, node, attempt, Dimension.OUTPUT_TOKENS, 1, kept_back)
-    charges = model_charges(model, input_tokens, max_tokens)
+    charges = model_charges(model, input_tokens, max_tokens, is_money_capped=manifest.is_money_capped)
     if charges is None or kept_back is None:
         message = f"the price of model {model.name} is unknown and inference_cost_microusd is capped; give it a price"
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)
@@ -117,7 +117,7 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     if calls or text:
         tally.messages_count += 1
         tally.context_tokens += arrival.tokens_bound
-    if (outcome := settle(tally, command, charged)) is not None:
+    if (outcome := settle_command(tally, command, charged)) is not None:
         return outcome
     if arrival.exposed:
         return head_for(tally, Ending.UNSAFE_DETECTION, message=_exposed(command, arrival.exposed))
@@ -142,7 +142,7 @@ def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:
     command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallModel)
     tally.last_error = arrival.code
-    if (outcome := settle(tally, command, _charges_of_failure(tally, arrival, command))) is not None:
+    if (outcome := settle_command(tally, command, _charges_of_failure(tally, arrival, command))) is not None:
         return outcome
     if arrival.is_final:
         return head_for(tally, ENDING_OF.get(arrival.code, Ending.UNAVAILABLE_DEP), arrival.code, arrival.message)

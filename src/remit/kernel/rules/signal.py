@@ -45,7 +45,7 @@ from remit.core.run.lineage import derived_id
 from remit.core.run.manifest import Origin, Source
 from remit.kernel.authority.authorize import was_not_done_before
 from remit.kernel.authority.verdict import ALLOWED
-from remit.kernel.budget.spend import settle
+from remit.kernel.budget.spend import settle_command
 from remit.kernel.people.questions import ask_anew
 from remit.kernel.results.doubt import WITHHELD, doubt, inquire_all
 from remit.kernel.results.endings import head_for
@@ -155,7 +155,7 @@ def on_forked(tally: Tally, arrival: RunForked) -> None:
         tally.rule(RunPaused(arrival.by))
         tally.paused = True
     for command in [command for command in state.commands.open.values() if isinstance(command, CallModel)]:
-        settle(tally, command, ())
+        settle_command(tally, command, ())
         tally.rule(OutcomeParked(RELEASED))
     for withheld in [state.commands.open[command_id] for command_id in state.commands.withheld]:
         if isinstance(withheld, CallTool) and withheld.mutating:

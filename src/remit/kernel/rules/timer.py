@@ -3,7 +3,7 @@
 from remit.core.journal.arrivals import TimerFired
 from remit.core.journal.commands import AskHuman, SetTimer, TimerPurpose
 from remit.kernel.budget.exhaustion import is_out_of_time
-from remit.kernel.budget.spend import settle
+from remit.kernel.budget.spend import settle_command
 from remit.kernel.budget.wall_clock import deadline_at_ms, is_past_deadline, stop_for_time
 from remit.kernel.people.questions import has_next
 from remit.kernel.rules.human import on_expired
@@ -17,7 +17,7 @@ def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
     """Do what the timer was set for."""
     timer = tally.state.commands.open[arrival.command_id]
     assert isinstance(timer, SetTimer)
-    settle(tally, timer, ())
+    settle_command(tally, timer, ())
     if arrival.unbegun:
         tally.unbegun = arrival.unbegun
     if timer.purpose is TimerPurpose.RETRY:

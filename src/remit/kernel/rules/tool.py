@@ -36,12 +36,12 @@ from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.core.work.graph import Node, NodeOutcome
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.call_flags import NO_FLAGS, Flags, declares_tests, settled_flags
-from remit.kernel.authority.policy import stopped_by
+from remit.kernel.authority.policy import condition_stop
 from remit.kernel.authority.proposed_calls import INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.authority.verdict import ALLOWED, Judgement
 from remit.kernel.budget.exhaustion import begin_wrap_up, policy_of
-from remit.kernel.budget.spend import settle
-from remit.kernel.graph.join import joined
+from remit.kernel.budget.spend import settle_command
+from remit.kernel.graph.join import join_outcome
 from remit.kernel.graph.plan_steps import conclude_call
 from remit.kernel.results.doubt import LOST, NOT_DONE, ask_about, doubt
 from remit.kernel.results.endings import DENIALS_MAX, head_for, times_denied
@@ -109,7 +109,7 @@ def on_filtered(tally: Tally, arrival: CodeReturned | CodeFailed) -> str:
     """Go on with the calls as a filter left them. One that failed has let nothing through."""
     command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallCode)
-    settle(tally, command, ())
+    settle_command(tally, command, ())
     name = command.name.removeprefix(FILTER_MARK)
     before = tally.state.calls.proposed
     if isinstance(arrival, CodeFailed):
@@ -176,11 +176,11 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     settle_call(tally, command, rung, code, arrival.evidence, verifier, flags=flags)
     tally.messages_count += 1
     tally.context_tokens += arrival.tokens_bound
-    if tally.raised and (why := stopped_by(tally, tool, At.OBSERVATION)):
+    if tally.raised and (why := condition_stop(tally, tool, At.OBSERVATION)):
         return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{tool.name}: {why}")
     if arrival.critical and rung is _COMMITTED and (conflict := _conflict(tally, command.tool, arrival.critical)):
         return head_for(tally, Ending.SOURCE_CONFLICT, message=conflict)
-    return joined(tally, arrival.content)
+    return join_outcome(tally, arrival.content)
 
 
 def _conflict(tally: Tally, tool: str, critical: tuple[tuple[str, str], ...]) -> str:
@@ -221,9 +221,9 @@ def settle_failed(tally: Tally, command: CallTool, arrival: ToolFailed) -> str |
     tally.say(arrival.tokens_bound)
     if arrival.exposed:
         return head_for(tally, Ending.UNSAFE_DETECTION, arrival.code, arrival.error)
-    if tally.raised and (why := stopped_by(tally, tool, At.OBSERVATION)):
+    if tally.raised and (why := condition_stop(tally, tool, At.OBSERVATION)):
         return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{tool.name}: {why}")
-    return joined(tally)
+    return join_outcome(tally)
 
 
 def _flags(tally: Tally, tool: ToolDefinition, arrival: ToolFailed | ToolReturned) -> Flags:
@@ -278,7 +278,7 @@ def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
     """Settle a call in doubt with what its tool says became of it, or ask a person when the tool cannot say."""
     inquiry = tally.state.commands.open[arrival.command_id]
     assert isinstance(inquiry, ReconcileTool)
-    settle(tally, inquiry, inquiry.reserved)
+    settle_command(tally, inquiry, inquiry.reserved)
     command = tally.state.commands.open[inquiry.about]
     assert isinstance(command, CallTool)
     if arrival.happened is Happened.YES:
@@ -291,4 +291,4 @@ def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
     else:
         said = "; ".join(text for text in (tally.state.calls.made[command.id].reason, arrival.why) if text)
         return None if tally.paused else ask_about(tally, command, said)
-    return joined(tally, arrival.content)
+    return join_outcome(tally, arrival.content)

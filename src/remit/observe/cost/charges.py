@@ -18,10 +18,10 @@ from remit.core.record import Record, replace
 from remit.core.run.inference import Price
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import NodeKind
-from remit.kernel.people.hold import UNTOLD, Hold, holding, told, waited_ms
+from remit.kernel.people.hold import UNTOLD, Hold, hold_after_child, holding, waited_ms
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.observe.reading import Fact, FactKind, Reading
-from remit.observe.steps import Step, StepKind
+from remit.observe.steps import PerformedStep, StepKind
 
 _FREE = Price(0, 0)
 _CLOCK = int(Dimension.WALL_CLOCK_MS)
@@ -147,7 +147,7 @@ class _Clock:
             case FactKind.SETTLED | FactKind.RELEASED:
                 if key in self._held and self._hold is not None:
                     is_told = fact.kind is FactKind.SETTLED
-                    self._hold = told(self._hold, self._waited_beyond(fact) if is_told else UNTOLD)
+                    self._hold = hold_after_child(self._hold, self._waited_beyond(fact) if is_told else UNTOLD)
                 self._asking.discard(key)
                 self._held.discard(key)
             case FactKind.PAUSED | FactKind.RESUMED:
@@ -208,7 +208,7 @@ class _Tariff:
             elif step.tool or fact.charged:
                 yield plain
 
-    def _of_model(self, step: Step, plain: Expense) -> Expense:
+    def _of_model(self, step: PerformedStep, plain: Expense) -> Expense:
         """What a model call cost, under the name of the model that answered; what it was shown is a gauge, too."""
         shown = dict(plain.amounts).get(int(Dimension.INPUT_TOKENS), 0)
         gauges = ((int(Dimension.RETRIES), step.attempt - 1), (int(Dimension.CONTEXT_TOKENS), shown))
@@ -218,7 +218,7 @@ class _Tariff:
         return Expense(plain.seq, plain.node, amounts, model=name, command_id=step.id, gpu_ms=gpu_ms)
 
 
-def _of_child(step: Step, plain: Expense) -> Expense:
+def _of_child(step: PerformedStep, plain: Expense) -> Expense:
     """What a run beneath cost its parent: what starting it did, and what was charged for what it spent."""
     lease = dict(step.lease)
     starting = {dimension: amount - lease.get(dimension, 0) for dimension, amount in step.reserved}

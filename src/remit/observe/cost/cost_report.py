@@ -56,7 +56,7 @@ def cost_microusd(amounts: Charges | Mapping[int, int], gpu_ms: int, prices: Pri
 def parse_prices(text: str, source_name: str) -> Prices:
     """The prices in a text of YAML or JSON; the name stands for it in errors, which say the line and what would be right."""
     # The parser is loaded only where there are prices to read.
-    from remit.core.schema.strict_yaml import YamlFault, block_in, parse_yaml, shown
+    from remit.core.schema.strict_yaml import YamlFault, block_in, parse_yaml, shown_value
 
     document = parse_yaml(text, source_name)
     block = block_in(document, document.value, Prices.__struct_fields__, ())
@@ -64,7 +64,7 @@ def parse_prices(text: str, source_name: str) -> Prices:
         # To Python a bool is a number; it is no price.
         if type(price) is not int or not 0 <= price <= PRICE_MICROUSD_MAX:
             wanted = f"a whole number of micro-dollars from 0 to {PRICE_MICROUSD_MAX}, where 1000000 is one dollar"
-            document.reject(YamlFault.VALUE_INVALID, f"{name} is {shown(price)} and must be {wanted}", (name,))
+            document.reject(YamlFault.VALUE_INVALID, f"{name} is {shown_value(price)} and must be {wanted}", (name,))
     return Prices(**block)
 
 

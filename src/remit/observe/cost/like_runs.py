@@ -142,7 +142,7 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
     return tuple(Need(FIELDS[d], least.get(d, 0), amount) for d, amount in sorted(most.items()) if amount)
 
 
-def stopped_by(stopped: StoppedEarly | None) -> Stopped | None:
+def early_stop(stopped: StoppedEarly | None) -> Stopped | None:
     """Why a run was stopped early, in names; None of one that was not."""
     if stopped is None:
         return None

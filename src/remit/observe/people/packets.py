@@ -62,7 +62,7 @@ def grouped(asked: Iterable[Approval]) -> list[list[Approval]]:
     return list(packets.values())
 
 
-def version_of(packet: Sequence[Approval]) -> str:
+def asked_version(packet: Sequence[Approval]) -> str:
     """The version of all that is asked together; of one question alone its own, empty where that has none."""
     if len(packet) == 1:
         return packet[0].packet

@@ -16,15 +16,15 @@ from remit.core.failure import EscalationRoute
 from remit.core.journal.commands import AskHuman, AskPurpose, question_version
 from remit.core.journal.rulings import RunEnded
 from remit.core.journal.turn import Turn
-from remit.core.limits.escalation import QUEUES, SEVERITY_RANK, TRIGGER_OF, Escalation, Severity, Trigger, escalation_of
+from remit.core.limits.escalation import QUEUES, SEVERITY_RANK, TRIGGER_OF, Escalation, Gravity, Trigger, escalation_of
 from remit.core.limits.queue import QueueLimits
 from remit.core.record import BlobRef, Record, Text, replace
 from remit.core.run.approval import What
 from remit.core.run.signals import packet_id
-from remit.kernel.results.endings import named
+from remit.kernel.results.endings import listed_names
 from remit.kernel.state import RunState, questions
-from remit.observe.plain import plain
-from remit.observe.views.late_outcomes import NOTHING_FOUND, Found
+from remit.observe.plain import printable_line
+from remit.observe.views.late_outcomes import NOTHING_FOUND, FoundOutcome
 
 # A summary stands on one line beside a name, an age and a date.
 SUMMARY_CHARS_MAX = 160
@@ -40,7 +40,7 @@ class QueueItem(Record):
     run_id: str
     queue: str
     what: What
-    severity: Severity
+    severity: Gravity
     trigger: Trigger
     route: EscalationRoute
     since_ms: int
@@ -109,7 +109,7 @@ def ended_by(turns: Iterable[Turn]) -> tuple[RunEnded, int] | None:
 
 
 def item_ended(
-    run_id: str, turns: Iterable[Turn], *, is_child: bool = False, found: Mapping[str, Found] = NOTHING_FOUND
+    run_id: str, turns: Iterable[Turn], *, is_child: bool = False, found: Mapping[str, FoundOutcome] = NOTHING_FOUND
 ) -> QueueItem | None:
     """The ending of a run as an item of a queue; None where it hands nothing on, or hands it to its parent.
 
@@ -131,9 +131,9 @@ def _ended(
     run_id: str, ended: RunEnded, at_ms: int, doubted: tuple[str, ...], found: tuple[str, ...], *, is_child: bool
 ) -> QueueItem | None:
     handed = ended.escalation
-    if handed is None or (is_child and handed.severity is not Severity.HIGH and not ended.doubted):
+    if handed is None or (is_child and handed.severity is not Gravity.HIGH and not ended.doubted):
         return None
-    doubt = f", and it is unknown what became of {named(doubted)}" if doubted else ""
+    doubt = f", and it is unknown what became of {listed_names(doubted)}" if doubted else ""
     since = f"; {'; '.join(found)}" if found else ""
     why = f": {ended.message}" if ended.message else ""
     return QueueItem(
@@ -145,7 +145,7 @@ def _ended(
         trigger=handed.trigger,
         route=handed.route,
         since_ms=at_ms,
-        summary=plain(f"ended as {ended.ending}{doubt}{since}{why}", SUMMARY_CHARS_MAX),
+        summary=printable_line(f"ended as {ended.ending}{doubt}{since}{why}", SUMMARY_CHARS_MAX),
         doubted=doubted,
         found=found,
     )
@@ -162,7 +162,7 @@ def _item(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> QueueIt
         trigger=to.trigger,
         route=to.route,
         since_ms=asked_at_ms(question, turns),
-        summary=plain(_summary(question), SUMMARY_CHARS_MAX),
+        summary=printable_line(_summary(question), SUMMARY_CHARS_MAX),
         expires_at_ms=question.expires_at_ms,
         group=packet_id(state.run_id, question.group) if question.group else "",
         silences=question.silences,
@@ -205,7 +205,7 @@ def aged(items: Iterable[QueueItem], limits: Iterable[QueueLimits], now_ms: int)
     return sorted(placed, key=_place)
 
 
-def _raised(severity: Severity, steps: int) -> Severity:
+def _raised(severity: Gravity, steps: int) -> Gravity:
     return _BY_RANK[min(SEVERITY_RANK[severity] + steps, len(_BY_RANK) - 1)]
 
 
@@ -222,7 +222,7 @@ def _outside(items: Sequence[QueueItem], load_max: int) -> list[str]:
 
 
 def _stays(item: QueueItem) -> bool:
-    return item.severity is Severity.HIGH or item.what is What.ENDING
+    return item.severity is Gravity.HIGH or item.what is What.ENDING
 
 
 def _rank(held: Sequence[QueueItem]) -> tuple[int, int]:
@@ -234,7 +234,7 @@ def _place(item: QueueItem) -> tuple[bool, bool, int, int, str]:
     return (item.is_outside, not item.is_overdue, -SEVERITY_RANK[item.severity], item.since_ms, item.id)
 
 
-def overview(items: Iterable[QueueItem], limits: Iterable[QueueLimits]) -> list[QueueShown]:
+def queue_overview(items: Iterable[QueueItem], limits: Iterable[QueueLimits]) -> list[QueueShown]:
     """Every queue that holds something, is named by a limit, or belongs to the table of triggers."""
     limited = {one.name: one for one in limits}
     held: dict[str, list[QueueItem]] = {name: [] for name in (*limited, *QUEUES)}
@@ -244,17 +244,17 @@ def overview(items: Iterable[QueueItem], limits: Iterable[QueueLimits]) -> list[
 
 
 def _queue(name: str, items: Sequence[QueueItem], limits: QueueLimits) -> QueueShown:
-    counts = {rank: sum(item.severity is rank for item in items) for rank in Severity}
+    counts = {rank: sum(item.severity is rank for item in items) for rank in Gravity}
     overdue = [item for item in items if item.is_overdue]
     return QueueShown(
         name,
         len(items),
-        counts[Severity.HIGH],
-        counts[Severity.MODERATE],
-        counts[Severity.LOW],
+        counts[Gravity.HIGH],
+        counts[Gravity.MODERATE],
+        counts[Gravity.LOW],
         max((item.age_ms for item in items), default=0),
         len(overdue),
-        sum(item.severity is Severity.HIGH for item in overdue),
+        sum(item.severity is Gravity.HIGH for item in overdue),
         limits.load_max,
         limits.age_ms_max,
         bool(limits.load_max) and len({packet_of(item) for item in items}) >= limits.load_max,

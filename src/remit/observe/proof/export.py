@@ -21,7 +21,7 @@ from remit.core.journal.storage import SignedHead
 from remit.core.journal.turn import Turn
 from remit.core.record import Record
 from remit.observe.history import references
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.proof.findings import Fault, Verification
 from remit.observe.proof.verify import Verifier
 
@@ -42,7 +42,7 @@ class ExportUnreadable(RemitError):
     """A file that is no export, or not all of one."""
 
 
-class Header(Record, tag_field="kind", tag="header", forbid_unknown_fields=True):
+class HeaderLine(Record, tag_field="kind", tag="header", forbid_unknown_fields=True):
     """What the file holds. `texts` counts the long texts that the turns name; some may have been redacted."""
 
     format: int
@@ -90,10 +90,10 @@ class Footer(Record, tag_field="kind", tag="footer", forbid_unknown_fields=True)
     signature: bytes
 
 
-Line: TypeAlias = Header | TurnLine | BlobLine | HeadLine | LoggedLine | Footer
+Line: TypeAlias = HeaderLine | TurnLine | BlobLine | HeadLine | LoggedLine | Footer
 
 # The order of the kinds in a file.
-_RANKS: dict[type[Line], int] = {Header: 0, TurnLine: 1, BlobLine: 2, HeadLine: 3, LoggedLine: 4, Footer: 5}
+_RANKS: dict[type[Line], int] = {HeaderLine: 0, TurnLine: 1, BlobLine: 2, HeadLine: 3, LoggedLine: 4, Footer: 5}
 
 
 class Export(Record):
@@ -147,7 +147,7 @@ def read_lines(stream: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def entries(lines: Iterable[bytes]) -> Iterator[tuple[Line, str]]:
+def checked_lines(lines: Iterable[bytes]) -> Iterator[tuple[Line, str]]:
     """The lines of an export, read strictly and in order, each with the SHA-256 over all lines before it.
 
     Raises ExportUnreadable with the number of the line where the file stops being an export.
@@ -156,7 +156,7 @@ def entries(lines: Iterable[bytes]) -> Iterator[tuple[Line, str]]:
     for number, line in enumerate(lines, start=1):
         text = line.removesuffix(b"\n")
         entry = _entry(text, number, is_whole=len(text) != len(line))
-        if _RANKS[type(entry)] < rank or rank == _RANKS[Footer] or (rank < 0) != isinstance(entry, Header):
+        if _RANKS[type(entry)] < rank or rank == _RANKS[Footer] or (rank < 0) != isinstance(entry, HeaderLine):
             raise _malformed(number, f"a {_kind(entry)} does not belong here")
         rank = _RANKS[type(entry)]
         yield entry, running.hexdigest()
@@ -168,14 +168,14 @@ def entries(lines: Iterable[bytes]) -> Iterator[tuple[Line, str]]:
 
 def read_export(lines: Iterable[bytes]) -> Export:
     """An export as a whole, its parts as they stand there; nothing is verified."""
-    header: Header | None = None
+    header: HeaderLine | None = None
     data: list[bytes] = []
     blobs: dict[bytes, bytes] = {}
     heads: list[SignedHead] = []
     logged: list[SignedHead] = []
-    for entry, _ in entries(lines):
+    for entry, _ in checked_lines(lines):
         match entry:
-            case Header():
+            case HeaderLine():
                 header = entry
             case TurnLine():
                 data.append(entry.data)
@@ -200,8 +200,8 @@ def verify_export(
     that the caller knows from elsewhere: they show whether this is an older copy. Raises ExportUnreadable.
     """
     check: _Check | None = None
-    for entry, digest in entries(lines):
-        if isinstance(entry, Header):
+    for entry, digest in checked_lines(lines):
+        if isinstance(entry, HeaderLine):
             check = _Check(entry, entry.signer if signer is None else signer)
         assert check is not None, "the header comes first"
         check.take(entry, digest)
@@ -213,7 +213,7 @@ def verify_export(
 class _Check:
     """One export on its way through."""
 
-    def __init__(self, header: Header, trusted: str) -> None:
+    def __init__(self, header: HeaderLine, trusted: str) -> None:
         self.header = header
         self.trusted = trusted
         self.verifier = Verifier(header.run_id)
@@ -223,7 +223,7 @@ class _Check:
     def take(self, entry: Line, digest: str) -> None:
         """Check the next line; `digest` is over the lines before it."""
         match entry:
-            case Header():
+            case HeaderLine():
                 self._expect_signer(entry.signer)
             case TurnLine():
                 self._take_turn(entry)
@@ -251,7 +251,7 @@ class _Check:
             message = f"the header counts turns, texts, heads and logged heads as {said}, and they are {counted}"
             find(Fault.EXPORT_COUNTS_DIFFER, message)
         if (footer.lines, footer.sha256) != (self._lines, digest):
-            message = f"the footer vouches for {footer.lines} lines with SHA-256 {plain(footer.sha256, 64)}"
+            message = f"the footer vouches for {footer.lines} lines with SHA-256 {printable_line(footer.sha256, 64)}"
             find(Fault.EXPORT_DIGEST_DIFFERS, f"{message}; there are {self._lines} with {digest}")
         self._expect_signer(footer.signer)
         try:
@@ -263,7 +263,7 @@ class _Check:
 
     def _expect_signer(self, signer: str) -> None:
         if signer != self.trusted:
-            shown = f"{plain(signer, _SHOWN_CHARS_MAX)}, not {plain(self.trusted, _SHOWN_CHARS_MAX)}"
+            shown = f"{printable_line(signer, _SHOWN_CHARS_MAX)}, not {printable_line(self.trusted, _SHOWN_CHARS_MAX)}"
             self.verifier.find(Fault.SIGNER_UNTRUSTED, f"the export is signed by {shown}")
 
 
@@ -282,7 +282,7 @@ def _body(
     logged: Sequence[SignedHead],
     blob_of: Callable[[bytes], bytes | None],
 ) -> Iterator[Line]:
-    yield Header(FORMAT, run_id, signer, len(data), len(digests), len(heads), len(logged))
+    yield HeaderLine(FORMAT, run_id, signer, len(data), len(digests), len(heads), len(logged))
     for seq, stored in enumerate(data):
         yield TurnLine(seq, stored, msgspec.Raw(_reading(_read(stored))))
     for digest in digests:
@@ -323,7 +323,7 @@ def _entry(text: bytes, number: int, *, is_whole: bool) -> Line:
         if not is_whole and not text.endswith(b"}"):
             message = f"the export breaks off within line {number}; export the run again"
             raise ExportUnreadable(EXPORT_TRUNCATED, message, {"line": number}) from error
-        raise _malformed(number, plain(str(error), _SHOWN_CHARS_MAX)) from error
+        raise _malformed(number, printable_line(str(error), _SHOWN_CHARS_MAX)) from error
     if _encode(entry) != text:
         # One entry has one spelling, so that the footer, which no digest covers, cannot be changed either.
         raise _malformed(number, f"the {_kind(entry)} is not spelt as an export spells it")

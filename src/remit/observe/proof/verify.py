@@ -30,10 +30,10 @@ from remit.core.journal.signing import is_head_signed, is_redaction_signed
 from remit.core.journal.storage import SignedHead
 from remit.core.journal.turn import RedactedTurn, Turn
 from remit.core.record import digest_of
-from remit.core.run.halt import HALTS, NOTHING_HALTED, folded
+from remit.core.run.halt import HALTS, NOTHING_HALTED, halts_after
 from remit.kernel.decide import ANSWERS, HEARD_LATE
 from remit.observe.history import references
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.proof.findings import Fault, Finding, Verification
 
 # Enough to see what happened, few enough to read: a journal that was shuffled is wrong at every turn.
@@ -299,7 +299,7 @@ class Verifier:
 
 
 def _shown(text: str) -> str:
-    return plain(text, _SHOWN_CHARS_MAX)
+    return printable_line(text, _SHOWN_CHARS_MAX)
 
 
 def verify_halts(
@@ -311,7 +311,7 @@ def verify_halts(
     """
     found: list[str] = []
     try:
-        folded(NOTHING_HALTED, data)
+        halts_after(NOTHING_HALTED, data)
     except InvariantBroken as error:
         found.append(error.message)
     links = [hash_turn(stored) for stored in data]

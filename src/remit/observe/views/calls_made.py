@@ -14,6 +14,7 @@ from typing import NamedTuple
 from remit.core.failure import ErrorCode
 from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.codec import arguments_in
+from remit.core.journal.commands import place_in_journal
 from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNALLOWED, UNVERIFIED, Rung
 from remit.core.record import BlobRef, Text
 from remit.core.run.contract import CallStatus, ToolCallMade
@@ -63,12 +64,6 @@ class CallsOfChild(NamedTuple):
     duration_ms: int = 0
 
 
-def place_of(command_id: str) -> tuple[int, int]:
-    """Where in its run a command was ordered: the turn, and the place in it."""
-    turn, _, place = command_id.partition(".")
-    return int(turn or 0), int(place or 0)
-
-
 def long_texts(state: RunState) -> Iterator[BlobRef]:
     """The arguments and results of a run's calls that live in Blobs."""
     for trace in state.calls.made.values():
@@ -86,7 +81,7 @@ def unallowed(state: RunState) -> tuple[str, ...]:
 
 def children_of(state: RunState) -> tuple[str, ...]:
     """The commands that started a child of this run: those of nodes and those of calls that delegate."""
-    return tuple(sorted(state.children.runs, key=place_of))
+    return tuple(sorted(state.children.runs, key=place_in_journal))
 
 
 def calls_made(state: RunState) -> tuple[ToolCallMade, ...]:
@@ -113,7 +108,7 @@ def calls_begun(
             at = (trace.seq, order.get(_key(trace), 0), _CALL)
             made.append((at, (Begun(times.get(trace.seq, 0), _call_refused(trace, proposed, texts)),)))
     for child in children:
-        turn, place, _ = places.get(child.command_id, (*place_of(child.command_id), _CALL))
+        turn, place, _ = places.get(child.command_id, (*place_in_journal(child.command_id), _CALL))
         made.append(((turn, place, _OF_CHILD), child.calls))
     made.sort(key=lambda entry: entry[0])
     # What has no time of its own is not moved.
@@ -134,7 +129,7 @@ def _order(state: RunState) -> dict[_Key, int]:
 
 
 def _place(command_id: str, trace: CallTrace, order: Mapping[_Key, int]) -> tuple[int, int]:
-    turn, place = place_of(command_id)
+    turn, place = place_in_journal(command_id)
     return turn, order.get(_key(trace), place)
 
 

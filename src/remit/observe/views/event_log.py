@@ -33,10 +33,10 @@ from remit.core.run.correlation import (
 from remit.core.run.inference import FinishReason
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.work.graph import Ask
-from remit.kernel.state import RunState, compiled, pinned
+from remit.kernel.state import RunState, graph_of_run, pinned
 from remit.observe.places import places_of
 from remit.observe.reading import Fact, FactKind, Reading
-from remit.observe.steps import ANSWERED_STATUS, FAILED, Step, StepKind
+from remit.observe.steps import ANSWERED_STATUS, FAILED, PerformedStep, StepKind
 from remit.observe.views.execution import attempt_of, offered_tools
 
 
@@ -115,7 +115,7 @@ class Telling:
         self._stands: dict[str, LifecycleState] = {}
         # Which attempt each run was at before this turn: the turn that finds an answer wrong counts the next one already.
         self._attempts: dict[str, int] = {}
-        self._open: dict[str, Step] = {}
+        self._open: dict[str, PerformedStep] = {}
         # Which call or step each child was started for, and the step of a plan that it works for.
         self._causes: dict[str, str] = {}
         self._beneath: dict[str, str] = {}
@@ -145,13 +145,13 @@ class Telling:
             self._attempts[state.run_id] = attempt_of(state)
         return told
 
-    def _told(self, state: RunState, fact: Fact, heard: Step | None) -> "Iterator[_Told]":
+    def _told(self, state: RunState, fact: Fact, heard: PerformedStep | None) -> "Iterator[_Told]":
         """What a fact tells; `heard` is its step as the outcome left it that came with this turn."""
         match fact.kind:
             case FactKind.STARTED:
                 self._stands[state.run_id] = LifecycleState.INIT
             case FactKind.ENTERED:
-                graph = compiled(state)
+                graph = graph_of_run(state)
                 stands = graph.nodes[graph.index[fact.step.name]].lifecycle
                 yield from self._moved(state, fact, stands, fact.step.status)
             case FactKind.ENDED:
@@ -183,7 +183,7 @@ class Telling:
             moved = LifecycleTransitionEvent(context, stood, stands, attempt, reason)
             yield Action.LIFECYCLE, moved, self._place(state, node)
 
-    def _take_up(self, state: RunState, step: Step) -> None:
+    def _take_up(self, state: RunState, step: PerformedStep) -> None:
         """Note that a step is under way; a child hears for what."""
         self._open.setdefault(_span(state, step), step)
         if step.kind is StepKind.CHILD:
@@ -191,7 +191,7 @@ class Telling:
             self._causes[step.run_id] = own or step.call_id or step.id
             self._beneath[step.run_id] = self._place(state, step.node)
 
-    def _began(self, state: RunState, step: Step) -> "Iterator[_Told]":
+    def _began(self, state: RunState, step: PerformedStep) -> "Iterator[_Told]":
         place = self._place(state, step.node)
         if step.kind is StepKind.MODEL:
             yield Action.INFER, _inference_start(state, step, self._below_step(state, step)), place
@@ -199,7 +199,7 @@ class Telling:
             context = self._below_call(state, step)
             yield Action.TOOL, ToolStartEvent(context, step.tool, step.call_id, step.arguments_hash.hex()), place
 
-    def _settled(self, state: RunState, fact: Fact, heard: Step | None) -> "Iterator[_Told]":
+    def _settled(self, state: RunState, fact: Fact, heard: PerformedStep | None) -> "Iterator[_Told]":
         step, place = fact.step, self._place(state, fact.step.node)
         took_ms = (heard.measured_ms if heard is not None else 0) or self._took_ms(state, fact, step)
         match step.kind:
@@ -225,16 +225,16 @@ class Telling:
                 called = self._called(state, step, self._took_ms(state, fact, step), code)
                 yield Action.TOOL, called, self._place(state, step.node)
 
-    def _took_ms(self, state: RunState, fact: Fact, step: Step) -> int:
+    def _took_ms(self, state: RunState, fact: Fact, step: PerformedStep) -> int:
         return fact.at_ms - state.clock.started_at_ms - step.began_ms
 
-    def _called(self, state: RunState, step: Step, took_ms: int, code: str) -> ToolEndEvent:
+    def _called(self, state: RunState, step: PerformedStep, took_ms: int, code: str) -> ToolEndEvent:
         return ToolEndEvent(self._below_call(state, step), step.tool, step.call_id, took_ms, not code, code)
 
-    def _below_step(self, state: RunState, step: Step) -> CorrelationContext:
+    def _below_step(self, state: RunState, step: PerformedStep) -> CorrelationContext:
         return below_step(self._run(state), span_id=_span(state, step), step_name=self._place(state, step.node))
 
-    def _below_call(self, state: RunState, step: Step) -> CorrelationContext:
+    def _below_call(self, state: RunState, step: PerformedStep) -> CorrelationContext:
         # A plan makes its calls itself: no model asked for them, and their id is known to nothing else.
         if places_of(pinned(state).graph).steps:
             return self._below_step(state, step)
@@ -257,7 +257,7 @@ def events_of(followed: Iterable[tuple[Turn, RunState]]) -> list[Event]:
 _Told: TypeAlias = tuple[Action, _What, str]
 
 
-def _inferred(context: CorrelationContext, heard: Step | None, took_ms: int) -> InferenceEndEvent:
+def _inferred(context: CorrelationContext, heard: PerformedStep | None, took_ms: int) -> InferenceEndEvent:
     if heard is None:
         return InferenceEndEvent(context, took_ms, 0, 0, FinishReason.ERROR, 0)
     usage, calls = heard.usage, len(heard.proposed)
@@ -272,9 +272,9 @@ def _inferred(context: CorrelationContext, heard: Step | None, took_ms: int) -> 
     )
 
 
-def _inference_start(state: RunState, step: Step, context: CorrelationContext) -> InferenceStartEvent:
+def _inference_start(state: RunState, step: PerformedStep, context: CorrelationContext) -> InferenceStartEvent:
     """What this very call sends: what its node asks for comes before what the request asks for."""
-    request, graph = pinned(state).request, compiled(state)
+    request, graph = pinned(state).request, graph_of_run(state)
     ask = graph.nodes[graph.index[step.node]].ask or Ask()
     offered = [name for name in offered_tools(state) if ask.tools is None or name in ask.tools]
     own = ask.words or ask.schema or ask.grammar
@@ -288,7 +288,7 @@ def _inference_start(state: RunState, step: Step, context: CorrelationContext) -
     )
 
 
-def _code(state: RunState, step: Step, *, was_cut: bool) -> str:
+def _code(state: RunState, step: PerformedStep, *, was_cut: bool) -> str:
     """Why a call failed; empty when it did not."""
     if step.kind is StepKind.TOOL:
         return "" if step.rung == Rung.COMMITTED or step.code == UNVERIFIED else step.code
@@ -300,6 +300,6 @@ def _why_cut(state: RunState) -> str:
     return str(state.end.error or state.end.ending)
 
 
-def _span(state: RunState, step: Step) -> str:
+def _span(state: RunState, step: PerformedStep) -> str:
     """The span of a step: that of the run which it started, or one of its own."""
     return step.run_id or f"{state.run_id}.{step.id}"

@@ -18,7 +18,8 @@ from remit.core.failure import (
 )
 from remit.core.failure_families import FailureCategory, Retryable
 from remit.core.journal.arrivals import ModelAnswered
-from remit.core.journal.codec import from_json, plain, read_json
+from remit.core.journal.codec import from_json, plain_value, read_json
+from remit.core.journal.commands import place_in_journal
 from remit.core.limits.tools import ToolChoiceMode
 from remit.core.record import JsonObject, Text, replace
 from remit.core.run.contract import (
@@ -40,9 +41,9 @@ from remit.core.work.plan import MARK, RerankInput
 from remit.core.work.values import ValueKind
 from remit.kernel.results.feasible import why_disallowed
 from remit.kernel.results.votes import in_order
-from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
-from remit.observe.views.calls_made import calls_made, place_of, unallowed
-from remit.observe.views.late_outcomes import NOTHING_BELOW, Below, in_doubt
+from remit.kernel.state import RunState, graph_of_run, lifecycle, pinned, questions, standing_at, waiting_for
+from remit.observe.views.calls_made import calls_made, unallowed
+from remit.observe.views.late_outcomes import NOTHING_BELOW, EffectsBeneath, in_doubt
 
 _PPM = 1_000_000
 
@@ -63,7 +64,7 @@ def attempt_of(state: RunState) -> int:
     """Which attempt a run is at: of a plan, how often the step was begun that was begun most often."""
     if not _is_plan(state):
         return state.counts.repairs + 1
-    visits = zip(compiled(state).nodes, state.place.visits, strict=True)
+    visits = zip(graph_of_run(state).nodes, state.place.visits, strict=True)
     return max((times for node, times in visits if node.feed is not None), default=1) or 1
 
 
@@ -75,7 +76,9 @@ def _last_step(state: RunState) -> str:
     """The step of a plan that was finished last; of any other run, the node it stands at."""
     if _is_plan(state):
         # One that was sent back and done again is finished later than its place among the steps says.
-        return max(state.result.outputs, key=lambda step: place_of(state.result.outputs[step].command_id), default="")
+        return max(
+            state.result.outputs, key=lambda step: place_in_journal(state.result.outputs[step].command_id), default=""
+        )
     return standing_at(state).name if state.place.node >= 0 else ""
 
 
@@ -128,7 +131,7 @@ def _judged(state: RunState) -> tuple[Candidate, ...]:
 def _evidence(state: RunState) -> tuple[Candidate, ...]:
     """The candidates that a step of a plan gave last, where they are at hand."""
     found = [output for output in state.result.outputs.values() if output.kind is ValueKind.CANDIDATES]
-    latest = max(found, key=lambda output: place_of(output.command_id), default=None)
+    latest = max(found, key=lambda output: place_in_journal(output.command_id), default=None)
     if latest is None or not isinstance(latest.text, str):
         return ()
     return from_json(latest.text, RerankInput).candidates
@@ -155,7 +158,7 @@ def offered_tools(state: RunState) -> tuple[str, ...]:
     )
 
 
-def usage_of(state: RunState, *, with_children: bool = True) -> TokenUsage:
+def run_usage(state: RunState, *, with_children: bool = True) -> TokenUsage:
     """What the run and its declared children used of their models: counts add up, context and window are the largest."""
     # Failed calls are in the sums and in no answer; of the gauges and the time only answers tell.
     answered = sum_usage(entry.usage for entry in state.talk.context if isinstance(entry, ModelAnswered))
@@ -168,7 +171,7 @@ def usage_of(state: RunState, *, with_children: bool = True) -> TokenUsage:
     return sum_usage((own, *(child.usage for child in state.children.ended if with_children)))
 
 
-def confidence_of(state: RunState) -> tuple[float | None, ConfidenceSource | None]:
+def run_confidence(state: RunState) -> tuple[float | None, ConfidenceSource | None]:
     """How surely the answer stands, and what says so: a vote before checks that were counted, those before evidence."""
     if state.result.confidence_ppm >= 0:
         return state.result.confidence_ppm / _PPM, ConfidenceSource.VOTING
@@ -184,7 +187,7 @@ def response_of(
     content: str,
     outputs: Mapping[str, object] | None = None,
     made: tuple[ToolCallMade, ...] | None = None,
-    below: Below = NOTHING_BELOW,
+    below: EffectsBeneath = NOTHING_BELOW,
 ) -> SystemResponse:
     """What the caller is told. `content` is the text of the run's answer, wherever it lives.
 
@@ -193,7 +196,7 @@ def response_of(
     """
     request = pinned(state).request
     has_schema = request.output.schema is not None
-    confidence, source = confidence_of(state)
+    confidence, source = run_confidence(state)
     return SystemResponse(
         request_id=request.request_id,
         session_id=request.session_id,
@@ -206,7 +209,7 @@ def response_of(
         confidence=confidence,
         confidence_source=source,
         validation=validation_of(state),
-        token_usage=usage_of(state),
+        token_usage=run_usage(state),
         error=error_of(state),
         warnings=_warnings(state, below),
         halted=_halted_by(state),
@@ -243,7 +246,7 @@ def error_of(state: RunState) -> SystemError | None:
 def _whereabouts(state: RunState, failure: Failure) -> JsonObject:
     """What failed, by its name: the step of a plan, the tool, the model, the replica."""
     manifest = pinned(state)
-    begun = zip(compiled(state).nodes, state.place.visits, strict=True) if state.derived.graph is not None else ()
+    begun = zip(graph_of_run(state).nodes, state.place.visits, strict=True) if state.derived.graph is not None else ()
     steps = [node.name.partition(MARK)[0] for node, times in begun if node.feed is not None and times]
     step = next((name for name in reversed(steps) if name not in state.result.outputs), "")
     is_caused = state.end.ending in _CAUSED
@@ -313,7 +316,7 @@ def _is_withheld(state: RunState) -> bool:
     return bool(state.result.violations) and pinned(state).request.output.strict_validation
 
 
-def _warnings(state: RunState, below: Below) -> tuple[str, ...]:
+def _warnings(state: RunState, below: EffectsBeneath) -> tuple[str, ...]:
     """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
     left_open = ((state.end.message,) if state.end.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(
         state.result.warnings
@@ -374,7 +377,7 @@ def details_of(state: RunState) -> JsonObject:
     """What a program is told about an answer that did not pass: each violation with its path, and every objection."""
     if state.end.ending is not Ending.VALIDATION_FAIL:
         return {}
-    violations = plain(state.result.violations)
+    violations = plain_value(state.result.violations)
     objections = [*state.result.problems, *state.result.objections]
     return {
         **({"violations": violations} if violations else {}),

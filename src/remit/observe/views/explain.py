@@ -29,12 +29,12 @@ from remit.kernel.authority.graph_tier import tier_of
 from remit.kernel.authority.policy import needs_a_person
 from remit.kernel.results.tasks import task_of
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
-from remit.observe.cost.like_runs import Need, Stopped, needs_of, stopped_by
+from remit.observe.cost.like_runs import Need, Stopped, early_stop, needs_of
 from remit.observe.reading import Reading
-from remit.observe.steps import CANCEL, FAILED, LOST, Step, StepKind
+from remit.observe.steps import CANCEL, FAILED, LOST, PerformedStep, StepKind
 from remit.observe.views.calls_made import calls_made, unallowed
 from remit.observe.views.execution import selected_tools
-from remit.observe.views.late_outcomes import NOTHING_BELOW, Below, in_doubt
+from remit.observe.views.late_outcomes import NOTHING_BELOW, EffectsBeneath, in_doubt
 from remit.observe.views.plans_and_votes import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
 
 
@@ -80,7 +80,7 @@ class Spent(Record):
     released: int = 0
 
 
-class Observation(Record):
+class ExplainedObservation(Record):
     """An observation that became task state: which call, settled by which turn, what verified it, its evidence.
 
     Of a read that nothing checks, the verifier is `observed`: it was seen, and is not called verified.
@@ -103,7 +103,7 @@ class Question(Record):
     expires_at_ms: int
 
 
-class Standing(Record):
+class RunStanding(Record):
     """How the run ended, or how it stands: `status` is ended, waiting, halted, paused or open.
 
     `receives` has authority next. A halt of dispatch says by whom, why, and in `error` what is halted.
@@ -132,9 +132,9 @@ class Explanation(Record):
     models: tuple[str, ...]
     calls: tuple[Called, ...]
     spent: tuple[Spent, ...]
-    observations: tuple[Observation, ...]
+    observations: tuple[ExplainedObservation, ...]
     uncommitted: tuple[str, ...]
-    standing: Standing
+    standing: RunStanding
     turns: int
     addenda: int = 0
     # Of a plan, its steps; of a run with a vote, what that came to; and the runs beneath, by what they are to this one.
@@ -164,11 +164,11 @@ class Told(Record):
     # The loop states it went through, the last of which is where it stands.
     loop: tuple[LoopState, ...] = ()
     # The calls of tools that failed, each as it stood then.
-    failed: tuple[Step, ...] = ()
+    failed: tuple[PerformedStep, ...] = ()
 
 
 def explain(
-    state: RunState, reading: Reading, below: Below = NOTHING_BELOW, beneath: Sequence[ToolCallMade] = ()
+    state: RunState, reading: Reading, below: EffectsBeneath = NOTHING_BELOW, beneath: Sequence[ToolCallMade] = ()
 ) -> Explanation:
     """What can be said of a run that has started; the reading is of the turns that add up to the state.
 
@@ -185,7 +185,7 @@ def explain(
         calls=_calls((*calls_made(state), *beneath)),
         spent=tuple([one for one in spent_of(state, until_ms) if one.used or one.reserved]),
         observations=tuple(
-            Observation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
+            ExplainedObservation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
             for command_id, trace in state.calls.made.items()
             if trace.rung is Rung.COMMITTED
         ),
@@ -198,7 +198,7 @@ def explain(
         steps=steps,
         vote=vote,
         children=children_told(reading),
-        stopped=stopped_by(reading.stopped),
+        stopped=early_stop(reading.stopped),
         noted=tuple([(note.tool, note.code or note.judgement, note.reason) for note in reading.noted]),
         needs=needs_of(state),
         task=task_of(manifest),
@@ -273,11 +273,11 @@ def spent_of(state: RunState, until_ms: int) -> list[Spent]:
     return [Spent(*row) for row in zip(FIELDS, used, state.spending.caps, state.reserved, released, strict=True)]
 
 
-def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote: VoteTold | None) -> Standing:
+def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote: VoteTold | None) -> RunStanding:
     node = standing_at(state).name if state.place.node >= 0 else ""
     if state.end.ending is not None:
         row = ENDINGS[state.end.ending]
-        return Standing(
+        return RunStanding(
             status="ended",
             code=state.end.ending.value,
             error="" if state.end.error is None else state.end.error.value,
@@ -287,11 +287,11 @@ def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote
             receives=_receiver(reading) or row.receives,
         )
     if (halt := state.place.halted) is not None:
-        return Standing(status="halted", code=HALTED, error=halt.what, reason=halt.why, by=halt.by, node=node)
+        return RunStanding(status="halted", code=HALTED, error=halt.what, reason=halt.why, by=halt.by, node=node)
     asked = tuple(_question(state.run_id, question) for question in questions(state))
     if (code := waiting_for(state)) is not None:
         held = (state.commands.open[command_id] for command_id in state.children.held)
-        return Standing(
+        return RunStanding(
             status="waiting",
             code=code.value,
             node=node,
@@ -299,7 +299,7 @@ def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote
             questions=asked,
             children=tuple(command.run_id for command in held if isinstance(command, StartChild)),
         )
-    return Standing("paused" if state.place.paused else "open", node=node)
+    return RunStanding("paused" if state.place.paused else "open", node=node)
 
 
 def _receiver(reading: Reading) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from remit.core.journal.rulings import OUTCOME_UNKNOWN
 from remit.core.record import BlobRef, Text
-from remit.kernel.results.endings import claims_in
+from remit.kernel.results.endings import listed_effects
 from remit.kernel.results.grounding import effects_in_doubt
 from remit.kernel.state import LateOutcome, RunState
 
@@ -19,50 +19,54 @@ from remit.kernel.state import LateOutcome, RunState
 RESULT_CHARS_MAX = 200
 
 
-class Found(NamedTuple):
+class FoundOutcome(NamedTuple):
     """What was found out of an effect after the ending: in words, and whether it may have changed anything."""
 
     told: str
     has_returned: bool
 
 
-NOTHING_FOUND: Mapping[str, Found] = MappingProxyType({})
+NOTHING_FOUND: Mapping[str, FoundOutcome] = MappingProxyType({})
 
 
-class Below(NamedTuple):
+class EffectsBeneath(NamedTuple):
     """Effects of runs beneath one that has ended, as it names them: those in doubt, and what was found out of others."""
 
     doubted: tuple[str, ...] = ()
-    found: Mapping[str, Found] = NOTHING_FOUND
+    found: Mapping[str, FoundOutcome] = NOTHING_FOUND
 
 
-NOTHING_BELOW = Below()
+NOTHING_BELOW = EffectsBeneath()
 
 
-def in_doubt(state: RunState, below: Below = NOTHING_BELOW) -> tuple[str, ...]:
+def in_doubt(state: RunState, below: EffectsBeneath = NOTHING_BELOW) -> tuple[str, ...]:
     """What is told of the effects that a run ended over, unknown whether they happened."""
     known = {**found_since(state), **below.found}
-    doubted = claims_in(effects_in_doubt(state))
+    doubted = listed_effects(effects_in_doubt(state))
     left = [claim for claim in state.end.doubted if claim in known or claim in doubted]
     every = dict.fromkeys((*left, *below.doubted, *below.found))
     return tuple([known[claim].told if claim in known else doubt_told(claim) for claim in every])
 
 
-def found_since(state: RunState) -> dict[str, Found]:
+def found_since(state: RunState) -> dict[str, FoundOutcome]:
     """What was found out of a run's own calls after its ending, by the name that the ending gave each effect."""
-    doubted = claims_in(effects_in_doubt(state))
-    found: dict[str, Found] = {}
+    doubted = listed_effects(effects_in_doubt(state))
+    found: dict[str, FoundOutcome] = {}
     for command_id, late in state.end.late.items():
         trace = state.calls.made[command_id]
-        (claim,) = claims_in({(trace.tool, trace.arguments_hash): OUTCOME_UNKNOWN})
+        (claim,) = listed_effects({(trace.tool, trace.arguments_hash): OUTCOME_UNKNOWN})
         if claim not in doubted:
-            found[claim] = joined(found.get(claim), Found(late_told(claim, late), late.is_returned))
+            found[claim] = joined_outcomes(found.get(claim), FoundOutcome(late_told(claim, late), late.is_returned))
     return found
 
 
-def joined(before: Found | None, then: Found) -> Found:
+def joined_outcomes(before: FoundOutcome | None, then: FoundOutcome) -> FoundOutcome:
     """What was found out of two calls that one name stands for."""
-    return then if before is None else Found(f"{before.told}; {then.told}", before.has_returned or then.has_returned)
+    return (
+        then
+        if before is None
+        else FoundOutcome(f"{before.told}; {then.told}", before.has_returned or then.has_returned)
+    )
 
 
 def doubt_told(claim: str) -> str:

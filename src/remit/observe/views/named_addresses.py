@@ -12,7 +12,7 @@ from remit.core.journal.codec import decode_turn
 from remit.core.record import Record
 
 
-class Named(Record):
+class NamedAddresses(Record):
     """What the runs of a store name: files and modules of code, and specs of engines with the addresses in them."""
 
     runs: int = 0
@@ -31,7 +31,7 @@ class StoreNamed(Record):
     # Who signed runs of it and has not been accepted, and how many runs have no signature.
     signers: tuple[str, ...]
     runs_unsigned: int
-    named: Named
+    named: NamedAddresses
     # Addresses in queues.yaml, and files of the folder that would be read.
     webhooks: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class StoreNamed(Record):
 _ACCEPTED = SourcesAccepted.__name__.encode()
 
 
-def named_in(journals: Iterable[Sequence[bytes]]) -> Named:
+def named_in(journals: Iterable[Sequence[bytes]]) -> NamedAddresses:
     """What these runs name, each path and each engine once."""
     runs = unreadable = 0
     paths: dict[str, None] = {}
@@ -62,4 +62,4 @@ def named_in(journals: Iterable[Sequence[bytes]]) -> Named:
             elif isinstance(arrival, SourcesAccepted):
                 paths |= dict.fromkeys(source.place for source in arrival.sources if source.place)
         unreadable += not found
-    return Named(runs, unreadable, tuple(paths), tuple(engines))
+    return NamedAddresses(runs, unreadable, tuple(paths), tuple(engines))

@@ -9,8 +9,8 @@ from remit.core.record import Record, Text
 from remit.core.run.lifecycle import LoopState
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import label_of
-from remit.observe.reading import Fact, FactKind, Reading, read
-from remit.observe.steps import Step, StepKind
+from remit.observe.reading import Fact, FactKind, Reading, reading_of
+from remit.observe.steps import PerformedStep, StepKind
 
 
 class Visit(Record):
@@ -21,7 +21,7 @@ class Visit(Record):
     seq: int
     began_ms: int
     duration_ms: int
-    steps: tuple[Step, ...]
+    steps: tuple[PerformedStep, ...]
 
 
 class Outline(Record):
@@ -43,7 +43,7 @@ class Outline(Record):
 
 def outline(turns: Iterable[Turn], *, last: int = 0) -> Outline:
     """The tree of a run that has started; with `last`, only what the last so many turns had a part in."""
-    return outline_of(read(turns), last=last)
+    return outline_of(reading_of(turns), last=last)
 
 
 def outline_of(reading: Reading, *, last: int = 0) -> Outline:
@@ -67,7 +67,7 @@ def outline_of(reading: Reading, *, last: int = 0) -> Outline:
     )
 
 
-def steps_in(told: Outline) -> Iterator[Step]:
+def steps_in(told: Outline) -> Iterator[PerformedStep]:
     """Every step, visit by visit, in the order in which each began."""
     return (step for visit in told.visits for step in visit.steps)
 
@@ -83,7 +83,7 @@ def _visits(reading: Reading, first: int, until_ms: int) -> Iterator[Visit]:
             yield Visit(entered.name, entered.status, entered.seq, entered.began_ms, took_ms, steps)
 
 
-def _is_recent(step: Step, first: int) -> bool:
+def _is_recent(step: PerformedStep, first: int) -> bool:
     """Whether a turn from this one on had a part in a step; one without an outcome is as recent as can be."""
     return step.until_seq < 0 or step.until_seq >= first
 

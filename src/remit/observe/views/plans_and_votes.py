@@ -9,7 +9,7 @@ from remit.core.record import Record, Text, replace
 from remit.core.run.lifecycle import LifecycleState
 from remit.observe.places import Places, beginning, gave
 from remit.observe.reading import NOT_PASSED, Reading
-from remit.observe.steps import ANSWERED_STATUS, CUT_OFF, FAILED, LOST, UNDER_WAY, Step, StepKind
+from remit.observe.steps import ANSWERED_STATUS, CUT_OFF, FAILED, LOST, UNDER_WAY, PerformedStep, StepKind
 
 FINISHED = "finished"
 NOT_BEGUN = "not begun"
@@ -130,6 +130,6 @@ def _status(reading: Reading, walk: _Walk, name: str) -> str:
     return CUT_OFF if ENDINGS[reading.ended.ending].lifecycle is LifecycleState.CANCELLED else FAILED
 
 
-def _replica(number: int, step: Step) -> ReplicaTold:
+def _replica(number: int, step: PerformedStep) -> ReplicaTold:
     status = step.status if step.status in _ENDS else UNDER_WAY
     return ReplicaTold(number, step.run_id, status, step.code if status == FAILED else "")

@@ -11,9 +11,9 @@ from remit.core.work.goal import Task, TaskSource
 from remit.observe.cost.like_runs import Need, Stopped
 from remit.observe.figures import measured
 from remit.observe.places import percent
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.steps import CUT_OFF, FAILED, LOST, UNDER_WAY
-from remit.observe.views.explain import Allowed, Called, Explanation, Observation, Question, Spent, Standing
+from remit.observe.views.explain import Allowed, Called, ExplainedObservation, Explanation, Question, RunStanding, Spent
 from remit.observe.views.plans_and_votes import FINISHED, NOT_BEGUN, ReplicaTold, StepTold, VoteTold
 
 # A sentence names so many things of a kind and counts the rest.
@@ -60,15 +60,15 @@ def said_task(task: Task) -> str:
         case TaskSource.BOUNDARY:
             return f"{said} (by the boundary's rule {_name(task.why)})"
         case TaskSource.INFERRED:
-            return f"{said} (inferred from {plain(task.why, NAME_CHARS_MAX)!r}; it only warns)"
+            return f"{said} (inferred from {printable_line(task.why, NAME_CHARS_MAX)!r}; it only warns)"
 
 
 def _listed_warnings(warnings: tuple[str, ...]) -> str:
-    return "; ".join(plain(warning, REASON_CHARS_MAX) for warning in warnings[:NAMED_MAX])
+    return "; ".join(printable_line(warning, REASON_CHARS_MAX) for warning in warnings[:NAMED_MAX])
 
 
 def _said_noted(noted: tuple[tuple[str, str, str], ...]) -> str:
-    said = [f"{_name(tool)}: {_name(code)}, {plain(why, REASON_CHARS_MAX)}" for tool, code, why in noted]
+    said = [f"{_name(tool)}: {_name(code)}, {printable_line(why, REASON_CHARS_MAX)}" for tool, code, why in noted]
     return f"would have been stopped {_times(len(noted))} by a boundary that only audits ({_listed(said)})"
 
 
@@ -154,7 +154,7 @@ def _said_used(entry: Spent) -> str:
     return f"{said} [{measured(entry.dimension, entry.released)[1]} released]" if entry.released else said
 
 
-def _said_observations(observations: tuple[Observation, ...]) -> str:
+def _said_observations(observations: tuple[ExplainedObservation, ...]) -> str:
     if not observations:
         return "updated no state, since nothing was observed and verified"
     verified = [observation for observation in observations if observation.verifier != OBSERVED_ONLY]
@@ -163,7 +163,7 @@ def _said_observations(observations: tuple[Observation, ...]) -> str:
     return f"updated its state from {' and '.join(_said_seen(some, word) for some, word in kinds if some)}"
 
 
-def _said_seen(observations: Sequence[Observation], word: str) -> str:
+def _said_seen(observations: Sequence[ExplainedObservation], word: str) -> str:
     tools = _names(tuple(dict.fromkeys(observation.tool for observation in observations)))
     count = len(observations)
     return f"{count} {word}observation{'s' * (count > 1)} ({tools})"
@@ -189,13 +189,15 @@ def _span(need: Need) -> str:
     return f"{most} {what}" if least == most else f"{least} to {most} {what}"
 
 
-def _said_standing(standing: Standing, uncommitted: tuple[str, ...], unverified: tuple[str, ...] = ()) -> str:
+def _said_standing(standing: RunStanding, uncommitted: tuple[str, ...], unverified: tuple[str, ...] = ()) -> str:
     kinds = ((uncommitted, "uncommitted"), (unverified, "unverified"))
     said = [f"{_names(tools)} {word}" for tools, word in kinds if tools]
     left = f", leaving {' and '.join(said)}" if said else ""
     if standing.status == "ended":
         named = standing.code if not standing.error else f"{standing.code} ({standing.error})"
-        because = plain(standing.reason, REASON_CHARS_MAX).rstrip(".") or f"the condition {standing.code} was met"
+        because = (
+            printable_line(standing.reason, REASON_CHARS_MAX).rstrip(".") or f"the condition {standing.code} was met"
+        )
         return f"ended as {named} because {because}{left}"
     if standing.status == "waiting":
         if standing.paused and not standing.questions:
@@ -206,15 +208,15 @@ def _said_standing(standing: Standing, uncommitted: tuple[str, ...], unverified:
             f"has not ended: it waits at {_name(standing.node)} under {standing.code} for an answer to {_listed(asked)}"
         )
     if standing.status == "halted":
-        why = plain(standing.reason, REASON_CHARS_MAX).rstrip(".")
-        halted = f"{plain(standing.error, NAME_CHARS_MAX)} was halted by {_name(standing.by)}: {why}"
+        why = printable_line(standing.reason, REASON_CHARS_MAX).rstrip(".")
+        halted = f"{printable_line(standing.error, NAME_CHARS_MAX)} was halted by {_name(standing.by)}: {why}"
         return f"has not ended: it stands still at {_name(standing.node)} because {halted}"
     if standing.status == "paused":
         return f"has not ended: it is paused at {_name(standing.node)}"
     return f"has not ended: it is under way at {_name(standing.node) or 'its start'}"
 
 
-def _said_paused(standing: Standing) -> str:
+def _said_paused(standing: RunStanding) -> str:
     """The runs that a person has to resume, and those beside them that ask something."""
     held = [f"child run {_name(child)}" for child in standing.children if child not in standing.paused]
     said = [f"run {_name(child)}, which is paused" for child in standing.paused]
@@ -231,7 +233,7 @@ def _times(count: int) -> str:
 
 
 def _name(text: str) -> str:
-    return plain(text, NAME_CHARS_MAX)
+    return printable_line(text, NAME_CHARS_MAX)
 
 
 def _names(names: tuple[str, ...]) -> str:

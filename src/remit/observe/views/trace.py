@@ -17,7 +17,7 @@ from remit.core.limits.escalation import Escalation
 from remit.core.record import BlobRef, JsonObject, Record, Text
 from remit.core.schema.json_text import kept_value
 from remit.observe.places import percent
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.views.outline import outline, steps_in
 
 # Wide enough for a line of a terminal, narrow enough to stay one.
@@ -106,23 +106,23 @@ def _settled(turns: Sequence[Turn]) -> dict[int, list[JsonObject]]:
     return found
 
 
-def parts_of(turn: Turn) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
+def turn_parts(turn: Turn) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
     """What was ruled in a turn, and what was ordered."""
     every = turn.decisions
     return tuple([d for d in every if type(d) not in COMMANDS]), tuple([d for d in every if type(d) in COMMANDS])
 
 
-def shown(text: Text, limit: int) -> str:
+def shown_line(text: Text, limit: int) -> str:
     """A text on one line, cut to the limit; one that is kept elsewhere by its size and the beginning of its digest."""
     if isinstance(text, BlobRef):
         return f"<{text.size_bytes} bytes {text.digest.hex()[:8]}>"
-    return plain(text, limit)
+    return printable_line(text, limit)
 
 
 def _shown(record: object, room: int) -> str:
     """A record by its name and the fields that say something."""
     if isinstance(record, RunStarted):
-        said = [plain(record.manifest.boundary.name), _value(record.manifest.request.messages[-1].content)]
+        said = [printable_line(record.manifest.boundary.name), _value(record.manifest.request.messages[-1].content)]
     else:
         fields = (
             (name, getattr(record, name)) for name in getattr(record, "__struct_fields__", ()) if name not in UNSAID
@@ -145,16 +145,16 @@ def _dimension(index: int) -> str:
 
 def _value(value: object) -> str:
     if isinstance(value, str | BlobRef):
-        return shown(value, LINE_CHARS_MAX)
+        return shown_line(value, LINE_CHARS_MAX)
     if isinstance(value, ProposedCall):
-        return f"{plain(value.tool, LINE_CHARS_MAX)}{_value(value.arguments)}"
+        return f"{printable_line(value.tool, LINE_CHARS_MAX)}{_value(value.arguments)}"
     if isinstance(value, Packet):
-        return f"{_value(value.call)} because {plain('; '.join(value.reasons), LINE_CHARS_MAX)}"
+        return f"{_value(value.call)} because {printable_line('; '.join(value.reasons), LINE_CHARS_MAX)}"
     if isinstance(value, Escalation):
-        return plain(f"{value.trigger} to {value.queue} ({value.severity})", LINE_CHARS_MAX)
+        return printable_line(f"{value.trigger} to {value.queue} ({value.severity})", LINE_CHARS_MAX)
     if isinstance(value, Election):
         settled = "" if value.is_settled else " so far"
         return f"answer {value.winner + 1} with {value.votes} votes ({percent(value.confidence_ppm)}){settled}"
     if isinstance(value, tuple):
         return ", ".join(_value(item) for item in value)
-    return plain(str(value), LINE_CHARS_MAX)
+    return printable_line(str(value), LINE_CHARS_MAX)

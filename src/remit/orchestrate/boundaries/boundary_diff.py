@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from remit.core.durations import said_duration
-from remit.core.limits.authority import Authority, Inference, PlanSource, Reach
+from remit.core.limits.authority import Authority, Beyond, Inference, Maker, OptionReach, PlanSource
 from remit.core.limits.boundary import (
     Boundary,
     BoundaryMode,
@@ -22,7 +22,7 @@ from remit.core.limits.boundary import (
     Then,
     Unverified,
 )
-from remit.core.limits.boundary_reports import Difference
+from remit.core.limits.boundary_views import Difference
 from remit.core.limits.budget import FIELDS, STANDARD, Budget, assign
 from remit.core.limits.trust import READS_RANK
 from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_rate_line
@@ -33,7 +33,7 @@ _SAME: _Found = ((), (), ())
 # From the least that happens without a person to the most.
 _STRICT = (Then.STOP, Then.REFUSE, Then.ASK)
 _MODES = (BoundaryMode.ENFORCE, BoundaryMode.AUDIT)
-_REACHES = (Reach.OFF, Reach.ON, Reach.ALL)
+_REACHES = (OptionReach.OFF, OptionReach.ON, OptionReach.ALL)
 _INFERENCES = (Inference.OFF, Inference.TYPED, Inference.IDENTITY)
 
 
@@ -201,6 +201,8 @@ _OPTIONS: Mapping[str, Callable[[Any, Any], _Found]] = {
     "named_source": _ranked(_REACHES),
     "derive": _ranked(_REACHES),
     "tripwire": _ranked((True, False)),
+    "orders": _ranked((Maker.MODEL, Maker.WORDS)),
+    "beyond": _ranked((Beyond.REFUSE, Beyond.ASK)),
     "plan": _plans,
 }
 

@@ -17,18 +17,21 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import by_name, uncharged_caps
 from remit.core.limits.profiles import KNOWN, STANDARD, boundary_named
 from remit.core.record import JsonObject, replace
-from remit.core.schema.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, parse_yaml, spelled, text_of, write_yaml
+from remit.core.schema.strict_yaml import (
+    Place,
+    spelled_place,
+    write_yaml,
+)
 from remit.kernel.authority.conditions import check_conditions
 from remit.kernel.budget.exhaustion import check_exhaustion
-from remit.orchestrate.boundaries.boundary_shape import SHAPE, Key
-from remit.orchestrate.boundaries.boundary_values import Reader
+from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
+from remit.orchestrate.boundaries.boundary_values import JSON_SUFFIX, ValueReader, values_in, values_of
 
 BOUNDARY_INVALID = "BOUNDARY_INVALID"
 
 EXTENDS = "extends"
-_JSON = ".json"
-_SUFFIXES = (".yaml", ".yml", _JSON)
-_NO_KEYS: Mapping[str, Key] = MappingProxyType({})
+_SUFFIXES = (".yaml", ".yml", JSON_SUFFIX)
+_NO_KEYS: Mapping[str, BoundaryKey] = MappingProxyType({})
 
 
 def boundary_at(said: object) -> Boundary:
@@ -44,38 +47,22 @@ def boundary_at(said: object) -> Boundary:
 
 def read_boundary(path: Path) -> Boundary:
     """The boundary in a YAML or JSON file."""
-    name = str(path)
-    try:
-        with path.open("rb") as file:
-            data = file.read(YAML_BYTES_MAX + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        problem = f"cannot be read: {why}; check its path and its permissions"
-        raise RequestRejected(YamlFault.UNREADABLE, f"{name}: {problem}", {"source": name}) from error
-    return parse_boundary(text_of(data, name), name, is_json=path.suffix.lower() == _JSON)
+    return _named(*values_in(path, BOUNDARY_INVALID, "boundary"))
 
 
 def parse_boundary(text: str, source_name: str, *, is_json: bool = False) -> Boundary:
     """The boundary in a text; the name stands for it in errors."""
-    if not is_json:
-        document = parse_yaml(text, source_name)
-        return _named(Reader(source_name, document.lines, BOUNDARY_INVALID), document.value)
-    reader = Reader(source_name, {}, BOUNDARY_INVALID)
-    try:
-        value = read_json(text)
-    except (ValueError, RecursionError) as error:
-        raise reader.refusal((), f"is not JSON: {error}; correct it, or write YAML") from None
-    return _named(reader, value)
+    return _named(*values_of(text, source_name, BOUNDARY_INVALID, "boundary", is_json=is_json))
 
 
 def boundary_of(said: object) -> Boundary:
     """The boundary that a mapping describes, with the keys of a file."""
-    return _named(Reader("boundary", {}, BOUNDARY_INVALID), said)
+    return _named(ValueReader("boundary", {}, BOUNDARY_INVALID), said)
 
 
-def boundary_from(said: object, *, base: Boundary, code: str, flat: Mapping[str, Key] = _NO_KEYS) -> Boundary:
+def boundary_from(said: object, *, base: Boundary, code: str, flat: Mapping[str, BoundaryKey] = _NO_KEYS) -> Boundary:
     """What a mapping says beyond a boundary; refused under another code, and with more keys at its head."""
-    return _read_boundary(Reader("boundary", {}, code), said, base, flat)
+    return _read_boundary(ValueReader("boundary", {}, code), said, base, flat)
 
 
 def boundary_said(boundary: Boundary) -> JsonObject:
@@ -85,7 +72,7 @@ def boundary_said(boundary: Boundary) -> JsonObject:
     """
     said: JsonObject = {}
     for name, entry in SHAPE.items():
-        if isinstance(entry, Key):
+        if isinstance(entry, BoundaryKey):
             said[name] = entry.say(getattr(boundary, entry.field))
         else:
             block = {key: one.say(getattr(boundary, one.field)) for key, one in entry.items()}
@@ -111,7 +98,7 @@ def boundary_yaml(boundary: Boundary) -> str:
     return write_yaml(boundary_said(boundary))
 
 
-def _named(reader: Reader, said: object) -> Boundary:
+def _named(reader: ValueReader, said: object) -> Boundary:
     """A boundary that has a name of its own."""
     boundary = _read_boundary(reader, said, STANDARD, _NO_KEYS)
     if not isinstance(said, dict) or "name" not in said:
@@ -122,7 +109,7 @@ def _named(reader: Reader, said: object) -> Boundary:
     return boundary
 
 
-def _read_boundary(reader: Reader, said: object, base: Boundary, flat: Mapping[str, Key]) -> Boundary:
+def _read_boundary(reader: ValueReader, said: object, base: Boundary, flat: Mapping[str, BoundaryKey]) -> Boundary:
     block = reader.block(said, (*SHAPE, EXTENDS, *flat), ())
     if EXTENDS in block:
         base = _extended(reader, block[EXTENDS])
@@ -131,7 +118,7 @@ def _read_boundary(reader: Reader, said: object, base: Boundary, flat: Mapping[s
     for place, key, value in _entries(reader, block, flat):
         slot = key.slot or key.field
         if slot in slots:
-            problem = f"{spelled(place)} says again what {spelled(slots[slot])} says; keep one of them"
+            problem = f"{spelled_place(place)} says again what {spelled_place(slots[slot])} says; keep one of them"
             raise reader.refusal(place, problem)
         slots[slot] = place
         fields[key.field] = key.read(reader, value, place, fields.get(key.field, getattr(base, key.field)))
@@ -148,14 +135,16 @@ def _read_boundary(reader: Reader, said: object, base: Boundary, flat: Mapping[s
     return boundary
 
 
-def _entries(reader: Reader, block: JsonObject, flat: Mapping[str, Key]) -> list[tuple[Place, Key, Any]]:
+def _entries(
+    reader: ValueReader, block: JsonObject, flat: Mapping[str, BoundaryKey]
+) -> list[tuple[Place, BoundaryKey, Any]]:
     """Every value of a file, with its place and its key."""
-    found: list[tuple[Place, Key, Any]] = []
+    found: list[tuple[Place, BoundaryKey, Any]] = []
     for name, value in block.items():
         if name == EXTENDS:
             continue
         entry = flat[name] if name in flat else SHAPE[name]
-        if isinstance(entry, Key):
+        if isinstance(entry, BoundaryKey):
             found.append(((name,), entry, value))
         else:
             said = reader.block(value, tuple(entry), (name,))
@@ -163,7 +152,7 @@ def _entries(reader: Reader, block: JsonObject, flat: Mapping[str, Key]) -> list
     return found
 
 
-def _extended(reader: Reader, value: object) -> Boundary:
+def _extended(reader: ValueReader, value: object) -> Boundary:
     if isinstance(value, str) and value in KNOWN:
         return KNOWN[value]
     raise reader.unfit((EXTENDS,), value, f"one of {', '.join(KNOWN)}")

@@ -8,7 +8,7 @@ Rule 2: a condition is read as alternatives of demands. One of which every alter
 from collections.abc import Iterator, Sequence
 
 from remit.core.limits.boundary import Boundary, Condition
-from remit.core.limits.boundary_reports import IdleCondition
+from remit.core.limits.boundary_views import IdleCondition
 from remit.core.limits.flags import OTHER_USER, SECRET_READ, TESTS_FAILED, flag_named
 from remit.core.limits.purchases import tells_amount
 from remit.core.limits.tools import Effect, ToolDefinition

@@ -21,7 +21,7 @@ from remit.core.limits.boundary import (
     Unverified,
     boundary_version,
 )
-from remit.core.limits.boundary_reports import (
+from remit.core.limits.boundary_views import (
     BoundaryChecked,
     BoundaryLine,
     BoundaryShown,
@@ -106,7 +106,7 @@ def checked(
     )
 
 
-def described(boundary: Boundary) -> BoundaryShown:
+def described_boundary(boundary: Boundary) -> BoundaryShown:
     """A boundary by its six dimensions, its gate and its conditions."""
     lines = tuple(BoundaryLine(*line) for line in _lines(boundary))
     version, said = boundary_version(boundary), boundary_said(boundary)

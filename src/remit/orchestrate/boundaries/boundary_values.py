@@ -9,17 +9,19 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 from remit.core.durations import duration_ms, said_duration
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.journal.codec import read_json
 from remit.core.limits.boundary import Rate, Whose
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.limits.tools import RATE_MAX
 from remit.core.record import JsonObject
 from remit.core.regex import regex
-from remit.core.schema.strict_yaml import Place, shown, spelled
+from remit.core.schema.strict_yaml import Place, bytes_in, decoded_text, parse_yaml, shown_value, spelled_place
 
 # A name stands in every refusal, and is read on one line.
 NAME_CHARS_MAX = 80
@@ -29,6 +31,7 @@ MESSAGE_CHARS_MAX = 500
 ITEMS_MAX = 1_000
 
 ALL = "all"
+JSON_SUFFIX = ".json"
 _RATE_KEYS = ("tool", "times", "per")
 _WHOSE = "whose"
 _MICRO = 1_000_000
@@ -60,7 +63,25 @@ _UNITS: Mapping[str, tuple[str, str]] = {
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-class Reader:
+def values_in(path: Path, code: str, what: str) -> tuple["ValueReader", Any]:
+    """The value in a YAML or JSON file, and what reads its parts."""
+    name = str(path)
+    return values_of(decoded_text(bytes_in(path), name), name, code, what, is_json=path.suffix.lower() == JSON_SUFFIX)
+
+
+def values_of(text: str, source_name: str, code: str, what: str, *, is_json: bool) -> tuple["ValueReader", Any]:
+    """The value in a text, and what reads its parts; the name stands for the text in errors."""
+    if not is_json:
+        document = parse_yaml(text, source_name)
+        return ValueReader(source_name, document.lines, code, what), document.value
+    reader = ValueReader(source_name, {}, code, what)
+    try:
+        return reader, read_json(text)
+    except (ValueError, RecursionError) as error:
+        raise reader.refusal((), f"is not JSON: {error}; correct it, or write YAML") from None
+
+
+class ValueReader:
     """Reads the values of one boundary and refuses what they cannot be, under one code."""
 
     def __init__(self, source_name: str, lines: Mapping[Place, int], code: str, what: str = "boundary") -> None:
@@ -75,7 +96,7 @@ class Reader:
         while not line and at:
             line, at = self._lines.get(at, 0), at[:-1]
         where = f"{self._source_name}:{line}" if line else self._source_name
-        said: JsonObject = {"source": self._source_name, "line": line, "key": spelled(place) if place else ""}
+        said: JsonObject = {"source": self._source_name, "line": line, "key": spelled_place(place) if place else ""}
         return RequestRejected(self._code, f"{where}: {problem}", {**said, **(details or {})})
 
     def coded(self, place: Place, problem: RequestRejected) -> RequestRejected:
@@ -85,19 +106,19 @@ class Reader:
 
     def unfit(self, place: Place, value: Any, way_out: str) -> RequestRejected:
         """The refusal of one value."""
-        return self.refusal(place, f"{spelled(place)}={shown(value)} cannot be used; use {way_out}")
+        return self.refusal(place, f"{spelled_place(place)}={shown_value(value)} cannot be used; use {way_out}")
 
     def block(self, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
         """A mapping whose keys are all known."""
         if not isinstance(value, dict):
-            named = spelled(place) if place else f"a {self._what}"
+            named = spelled_place(place) if place else f"a {self._what}"
             known = ", ".join(keys)
-            raise self.refusal(place, f"{named} must be a mapping with the keys {known}, not {shown(value)}")
+            raise self.refusal(place, f"{named} must be a mapping with the keys {known}, not {shown_value(value)}")
         for key in value:
             if not isinstance(key, str) or key not in keys:
                 near = get_close_matches(str(key), keys, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(keys)}"
-                named = spelled(place) if place else f"the {self._what}"
+                named = spelled_place(place) if place else f"the {self._what}"
                 raise self.refusal((*place, str(key)), f"{named} has the unknown key {str(key)[:80]!r}; {hint}")
         return value
 
@@ -106,7 +127,9 @@ class Reader:
         if not isinstance(value, list | tuple):
             raise self.unfit(place, value, "a list")
         if len(value) > items_max:
-            raise self.refusal(place, f"{spelled(place)} has {len(value)} entries, more than {items_max}; keep fewer")
+            raise self.refusal(
+                place, f"{spelled_place(place)} has {len(value)} entries, more than {items_max}; keep fewer"
+            )
         return list(value)
 
     def text(self, value: Any, place: Place, chars_max: int = NAME_CHARS_MAX) -> str:
@@ -185,7 +208,9 @@ class Reader:
     def _rate(self, value: Any, place: Place) -> Rate:
         said = self.block(value, (*_RATE_KEYS, _WHOSE), place)
         if missing := [key for key in _RATE_KEYS if key not in said]:
-            raise self.refusal(place, f"{spelled(place)} has no {missing[0]!r}; a rate has {', '.join(_RATE_KEYS)}")
+            raise self.refusal(
+                place, f"{spelled_place(place)} has no {missing[0]!r}; a rate has {', '.join(_RATE_KEYS)}"
+            )
         return Rate(
             self.text(said["tool"], (*place, "tool")),
             self.whole(said["times"], (*place, "times"), 1, RATE_MAX),

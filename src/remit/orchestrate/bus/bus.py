@@ -26,7 +26,7 @@ from weakref import WeakSet
 from remit.core.failure import RemitError
 from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.codec import decode_record, decode_turn, encode_record
-from remit.core.journal.commands import StartChild
+from remit.core.journal.commands import StartChild, place_in_journal
 from remit.core.journal.storage import START, Place, Topic, WrittenTurn
 from remit.core.journal.turn import Turn
 from remit.core.record import replace
@@ -35,16 +35,15 @@ from remit.core.run.run_events import (
     ALL,
     NOBODY,
     Piece,
+    RunBelonging,
     RunEvent,
     Subject,
-    Whose,
-    place_of,
+    cursor_place,
     placed,
     turn_event,
     whose_of,
 )
 from remit.inference.engine import Restarted, StreamChunk
-from remit.kernel.results.votes import place_in_journal
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
 from remit.orchestrate.bus.subscription import Cursors, Delivered, Expect, Subscription
@@ -86,7 +85,7 @@ class Bus:
         self._cursors = Cursors(store.key)
         self._listeners: dict[Listener, Subject] = {}
         self._ears: WeakSet[Subscription] = WeakSet()
-        self._known: OrderedDict[str, Whose] = OrderedDict()
+        self._known: OrderedDict[str, RunBelonging] = OrderedDict()
         # The newest turns, by run and number; and the last of the feed, in a row.
         self._recent: OrderedDict[tuple[str, int], RunEvent] = OrderedDict()
         self._row: deque[Delivered] = deque(maxlen=RECENT_MAX)
@@ -128,7 +127,7 @@ class Bus:
         `whose` is the tenant that is told; its cursors tell nothing of others.
         """
         is_sealed = bool(whose) and not subject.is_one_run
-        at = self._cursors.opened(whose, since) if is_sealed else place_of(subject, since)
+        at = self._cursors.opened(whose, since) if is_sealed else cursor_place(subject, since)
         told = whose if is_sealed else ""
         ear = Subscription(self, subject, at, chunks=chunks, beneath=beneath, expect=expect, whose=told)
         self._ears.add(ear)
@@ -141,7 +140,7 @@ class Bus:
         self._ears.discard(ear)
         self._news.set()
 
-    def learn(self, state: RunState) -> Whose:
+    def learn(self, state: RunState) -> RunBelonging:
         """Note whose a run is that is driven here."""
         return self._known.get(state.run_id) or self._keep(whose_of(pinned(state)))
 
@@ -171,13 +170,13 @@ class Bus:
             if ear.subject.run_id == run_id:
                 ear.wake()
 
-    def answer(self, run_id: str, seq: int) -> "StreamedAnswer | None":
+    def answer(self, run_id: str, seq: int) -> "AnswerRelay | None":
         """What passes an answer on that a model begins after a turn; None without a listener."""
-        whose = self._known.get(run_id, Whose(run_id))
+        whose = self._known.get(run_id, RunBelonging(run_id))
         listeners = [listener for listener in self._covering(whose) if listener.on_chunk is not None]
         is_heard_here = bool(listeners) or any(ear.hears(whose) for ear in self._ears)
         is_heard = is_heard_here or self._bell.is_heard(Topic.CHUNKS)
-        return StreamedAnswer(self, whose, seq, listeners) if is_heard else None
+        return AnswerRelay(self, whose, seq, listeners) if is_heard else None
 
     def tell(self, piece: Piece, *, is_ours: bool) -> None:
         """Pass on a piece of an answer, to other processes too where the answer is given here."""
@@ -260,7 +259,7 @@ class Bus:
             return Delivered(written.place, None, whose)
         return Delivered(written.place, placed(event, written.place), whose)
 
-    async def _whose(self, run_id: str) -> Whose | None:
+    async def _whose(self, run_id: str) -> RunBelonging | None:
         """Whose a run is; None for one that is not listed any more."""
         if (known := self._known.get(run_id)) is not None:
             return known
@@ -270,15 +269,15 @@ class Bus:
         if listing.lineage and not listing.session_id:
             first = await self._catalogue.entry(listing.lineage[0])
         session_id = listing.session_id if first is None else first.listing.session_id
-        return self._keep(Whose(run_id, listing.tenant_id, session_id, listing.parent_id, listing.lineage))
+        return self._keep(RunBelonging(run_id, listing.tenant_id, session_id, listing.parent_id, listing.lineage))
 
-    def _keep(self, whose: Whose) -> Whose:
+    def _keep(self, whose: RunBelonging) -> RunBelonging:
         self._known[whose.run_id] = whose
         if len(self._known) > KNOWN_MAX:
             self._known.popitem(last=False)
         return whose
 
-    def _covering(self, whose: Whose) -> list[Listener]:
+    def _covering(self, whose: RunBelonging) -> list[Listener]:
         return [listener for listener, subject in self._listeners.items() if subject.covers(whose)]
 
     def _publish(self, event: RunEvent) -> None:
@@ -351,10 +350,10 @@ class Bus:
                 self.tell(piece, is_ours=False)
 
 
-class StreamedAnswer:
+class AnswerRelay:
     """Passes the pieces of one answer on to those who listen when it begins, each for as long as it can take them."""
 
-    def __init__(self, bus: Bus, whose: Whose, seq: int, listeners: list[Listener]) -> None:
+    def __init__(self, bus: Bus, whose: RunBelonging, seq: int, listeners: list[Listener]) -> None:
         self._bus, self._whose, self._seq, self._listeners = bus, whose, seq, listeners
         self._number = 0
 

@@ -236,7 +236,7 @@ class Post:
             for command_id in list(driver.live.state.children.held):
                 child = await self.catalogue.entry(driver.live.state.children.runs[command_id])
                 if child is not None and child.ending:
-                    await self.hub.aftermath.child_ended(driver.live.run_id, command_id)
+                    await self.hub.late_delivery.child_ended(driver.live.run_id, command_id)
 
     async def _hear(self, live: Live, number: int, data: bytes) -> None:
         try:

@@ -17,9 +17,9 @@ from remit.core.run.run_events import (
     NOBODY,
     EventKind,
     Piece,
+    RunBelonging,
     RunEvent,
     Subject,
-    Whose,
     cursor_invalid,
 )
 from remit.orchestrate.ports import Key
@@ -43,7 +43,7 @@ class Delivered(NamedTuple):
 
     place: Place
     event: RunEvent | None
-    whose: Whose
+    whose: RunBelonging
 
 
 class _Waiting(NamedTuple):
@@ -134,7 +134,7 @@ class Subscription:
         """Say that there may be news."""
         self._woken.set()
 
-    def hears(self, whose: Whose) -> bool:
+    def hears(self, whose: RunBelonging) -> bool:
         """Whether what a model says in a run is wanted."""
         return self._wants_chunks and self._voices.covers(whose)
 

@@ -120,7 +120,7 @@ def check_shapes(grammar: str, graph: Graph) -> None:
             raise RequestRejected(refused.code, message, {**refused.details, "node": node.name}) from refused
 
 
-def applied(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask | None]:
+def shaped_request(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask | None]:
     """The request as the node asks it, and what the node asks for."""
     graph = state.derived.graph
     if state.talk.is_wrapping:
@@ -273,7 +273,7 @@ def _hinted(messages: tuple[Message, ...], hint: str) -> tuple[Message, ...]:
     return (system_message(hint), *EXAMPLES, *messages)
 
 
-def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | ShapeBreach | Unfit:
+def read_answer(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | ShapeBreach | Unfit:
     """The answer as it counts: its text made a call where it is one, or what is wrong with it."""
     if result.tool_calls or not result.content:
         return result

@@ -79,7 +79,7 @@ class Conversation:
         return len(pinned(state).request.messages) - 1
 
 
-def rendered(entry: Message | ModelAnswered) -> Message:
+def rendered_entry(entry: Message | ModelAnswered) -> Message:
     """An entry of the context as a message."""
     return _as_said(entry) if isinstance(entry, ModelAnswered) else entry
 

@@ -18,7 +18,7 @@ from remit.core.record import JsonObject
 from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.kernel.state import RunState
 from remit.orchestrate.executors.errands import Sender, ToolErrand
-from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.setup.kit import FilterContext, ToolCallFilter
 
@@ -40,7 +40,7 @@ def context_of(sender: Sender, node: str, calls: tuple[ToolCall, ...], why: str 
 
 async def looked(look: ToolCallFilter, call: ToolCall, context: FilterContext) -> Any:
     """What a filter says of a call."""
-    return await (called(look, call, context) if takes_context(look) else called(look, call))
+    return await (call_user_code(look, call, context) if takes_context(look) else call_user_code(look, call))
 
 
 def takes_context(look: Callable[..., Any]) -> bool:

@@ -130,7 +130,7 @@ async def _noted_since_forked(runner: Runner, fork: RunState) -> dict[str, str]:
     return {entry.key: entry.value for entry in kept}
 
 
-def linked(
+def linked_request(
     request: SystemRequest, last: Last | None, entries: Entries = (), read: tuple[str, ...] = ()
 ) -> tuple[SystemRequest, SessionLink]:
     """The request with the history of its session before its own words, and its place there.

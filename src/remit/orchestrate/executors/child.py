@@ -15,13 +15,13 @@ from functools import partial
 
 from remit.core.failure import Ending, IllegalArrival
 from remit.core.journal.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
-from remit.core.journal.codec import encode_signal
-from remit.core.journal.commands import CancelCommand, ForkRun, StartChild
+from remit.core.journal.codec import encode_signal, from_json
+from remit.core.journal.commands import CancelCommand, ForkRun, StartChild, place_in_journal
 from remit.core.journal.signing import is_deletion_signed
 from remit.core.journal.storage import LeaseLost, RunHeld
 from remit.core.record import replace
 from remit.core.run.manifest import EarlierEffect, Manifest
-from remit.core.run.messages import user_message
+from remit.core.run.messages import Message, user_message
 from remit.core.run.signals import Signal, UserSignal
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.goal import JUDGE_MARK
@@ -30,9 +30,8 @@ from remit.kernel.budget.wall_clock import deadline_beneath, waited_by
 from remit.kernel.results.endings import denied_by
 from remit.kernel.results.grounding import left_by, refused_by
 from remit.kernel.results.notices import correction
-from remit.kernel.results.votes import place_in_journal
-from remit.kernel.state import RunState, compiled, pinned, waiting_for
-from remit.observe.views.execution import usage_of
+from remit.kernel.state import RunState, graph_of_run, pinned, waiting_for
+from remit.observe.views.execution import run_usage
 from remit.orchestrate.executors.reports import ChildSaid, Report
 from remit.orchestrate.history.fork_run import begin_fork, effects_of, is_settled, origin_of
 from remit.orchestrate.loop.driver import Driver
@@ -47,6 +46,7 @@ from remit.orchestrate.loop.offspring import (
     step_request,
 )
 from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLAN, PLANNED, PLANNER, STEPS, Planned
 from remit.orchestrate.patterns.step_values import shown_to_model
 from remit.orchestrate.patterns.structured_graph import structured_graph
 from remit.orchestrate.ports import HeadLog, Inbox
@@ -150,7 +150,7 @@ class ChildExecutor:
 
     async def _manifest(self, live: Live, command: StartChild) -> Manifest:
         """What the child is started with, as the node that declares it says, or as a chat about its prompt."""
-        parent, graph = pinned(live.state), compiled(live.state)
+        parent, graph = pinned(live.state), graph_of_run(live.state)
         node = graph.nodes[graph.index[command.node]] if command.node else None
         now_ms = max(live.state.at_ms, self._hub.runner.clock.now_ms())
         deadline = deadline_beneath(live.state, now_ms, 0 if node is None else node.timeout_ms)
@@ -159,8 +159,12 @@ class ChildExecutor:
             return await self._judge(live, command)
         if node is None or node.inner is None:
             return child_manifest(parent, command, chat_graph(), read=_read_by(live))
+        if node.feed is not None and node.feed.step_type == PLANNED:
+            made = from_json(await self._hub.runner.text(command.prompt), Planned)
+            manifest = child_manifest(parent, command, made.graph, parent.request, read=_read_by(live))
+            return replace(manifest, plan=made.trace)
         # What people said meanwhile is for the next model that is asked, and here the children ask.
-        said_since = tuple(live.state.talk.pending)
+        said_since = (*_plan_said(live.state), *live.state.talk.pending)
         if node.feed is not None:
             fed = shown_to_model(command.kind, await self._hub.runner.text(command.prompt))
             told = (correction(command.problems),) if command.problems else ()
@@ -214,7 +218,7 @@ class ChildExecutor:
     async def _ended(self, live: Live, command: StartChild, state: RunState) -> Report:
         assert state.end.ending is not None, "a child that has not ended is suspended"
         text = await self._hub.runner.text(state.result.answer)
-        usage = usage_of(state)
+        usage = run_usage(state)
         how = (
             state.end.error,
             _why_ended(live, command, state),
@@ -230,7 +234,7 @@ class ChildExecutor:
 
 def _why_ended(live: Live, command: StartChild, state: RunState) -> str:
     """Why a child ended, in its own words; what ran out of the time of its step names that limit, not the run's."""
-    graph = compiled(live.state)
+    graph = graph_of_run(live.state)
     limit_ms = graph.nodes[graph.index[command.node]].timeout_ms if command.node else 0
     if (
         state.end.ending is not Ending.TIMEOUT
@@ -239,6 +243,18 @@ def _why_ended(live: Live, command: StartChild, state: RunState) -> str:
     ):
         return state.end.message
     return f"step {command.node!r} took longer than timeout_ms={limit_ms}"
+
+
+def _plan_said(state: RunState) -> tuple[Message, ...]:
+    """The plan that a planner made for the models of the run: the first thing said behind the request."""
+    graph, asked = graph_of_run(state), len(pinned(state).request.messages)
+    place = graph.index.get(PLAN)
+    if place is None or graph.nodes[place].code != PLANNER or STEPS in graph.index or not state.place.visits[place]:
+        return ()
+    # What the model of the planner said stands before it.
+    said = state.talk.context[asked + (ASK_PLANNER in graph.index)]
+    assert isinstance(said, Message), "a plan is told as a message"
+    return (said,)
 
 
 def _read_by(live: Live) -> tuple[str, ...]:

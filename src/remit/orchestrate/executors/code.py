@@ -12,36 +12,41 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from remit.context.evidence_message import relevance_of
-from remit.core.failure import ErrorCode, RemitError
+from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.journal.arrivals import CodeFailed, CodeReturned, ContextFailed, Election, ProposedCall
-from remit.core.journal.codec import arguments_in
+from remit.core.journal.codec import arguments_in, from_json, to_json
 from remit.core.journal.commands import CallCode
 from remit.core.limits.tools import ToolCall
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Message
+from remit.core.schema.json_text import parse_json
 from remit.core.work.candidate import Candidate
-from remit.core.work.plan import Step
+from remit.core.work.orders import LIST, LOOK_UP, LOOK_UP_ID
+from remit.core.work.plan import PLAN_SAID, PlanPolicy, Step
 from remit.core.work.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.orchestrate.exchange.filters import context_of, looked
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.errands import (
     JudgeErrand,
+    PlanErrand,
     ProposeErrand,
     RetrieveErrand,
     SiftErrand,
     StepErrand,
     VoteErrand,
 )
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import CodeProposed, ContextSaid, FilterSaid, Report, SiftedCall
-from remit.orchestrate.executors.user_code import called
+from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.sealer import SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.patterns.handlers import HandlerUnusable
 from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
+from remit.orchestrate.patterns.planned_graph import planned_steps
+from remit.orchestrate.patterns.planners import Planner, made_plan, plan_words
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
-from remit.orchestrate.patterns.step_values import NoStepValue, converted, query_in, written
+from remit.orchestrate.patterns.step_values import NoStepValue, converted, journaled_value, query_in
 from remit.orchestrate.patterns.voters import STRATEGIES, NoConsensus, elect, settled
 from remit.orchestrate.setup.kit import ContextProvider, Kit, ToolCallFilter
 from remit.validate.breach import breach_text
@@ -52,13 +57,13 @@ _PPM = 1_000_000
 _FAILED, _TIMEOUT = ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT
 
 
-CodeErrand: TypeAlias = JudgeErrand | SiftErrand | StepErrand | ProposeErrand | VoteErrand
+CodeErrand: TypeAlias = JudgeErrand | SiftErrand | StepErrand | PlanErrand | ProposeErrand | VoteErrand
 
 
-async def run_code(errand: CodeErrand, kit: Kit, bench: Bench) -> Report:
+async def run_code(errand: CodeErrand, kit: Kit, resources: ProcessResources) -> Report:
     """Run the user's code that an errand names and report what it says."""
     command = errand.command
-    work = _found(errand, kit, bench)
+    work = _found(errand, kit, resources)
     if work is None:
         return _failed(errand, f"there is no code here named {command.name[:80]!r}", _FAILED)
     who = _who(errand)
@@ -81,34 +86,36 @@ async def run_code(errand: CodeErrand, kit: Kit, bench: Bench) -> Report:
         return _failed(errand, f"{who} raised {type(error).__name__}: {error}", _FAILED)
 
 
-def _found(errand: CodeErrand, kit: Kit, bench: Bench) -> Awaitable[Report] | None:
+def _found(errand: CodeErrand, kit: Kit, resources: ProcessResources) -> Awaitable[Report] | None:
     """What performs the errand, ready to be awaited."""
     name = errand.command.name
     match errand:
         case VoteErrand():
             strategy = kit.code.get(name) or STRATEGIES.get(name.removeprefix(VOTE_MARK))
-            return None if strategy is None else _vote(errand, bench, strategy)
+            return None if strategy is None else _vote(errand, resources, strategy)
         case SiftErrand():
             look = kit.every_filter.get(name.removeprefix(FILTER_MARK))
-            return None if look is None else _sift(errand, bench, look)
+            return None if look is None else _sift(errand, resources, look)
         case ProposeErrand():
-            return _propose(errand, bench)
+            return _propose(errand, resources)
+        case PlanErrand():
+            return None if kit.planner is None else _plan(errand, kit, kit.planner, resources)
     code = kit.code.get(name)
     if code is None:
         return None
-    return _step(errand, bench, code) if isinstance(errand, StepErrand) else _judge(errand, bench, code)
+    return _step(errand, resources, code) if isinstance(errand, StepErrand) else _judge(errand, resources, code)
 
 
-async def _judge(errand: JudgeErrand, bench: Bench, code: Callable[..., Any]) -> Report:
-    return _returned(errand.command, await called(code, await bench.text(errand.command.input)))
+async def _judge(errand: JudgeErrand, resources: ProcessResources, code: Callable[..., Any]) -> Report:
+    return _returned(errand.command, await call_user_code(code, await resources.text(errand.command.input)))
 
 
-async def _sift(errand: SiftErrand, bench: Bench, look: ToolCallFilter) -> Report:
+async def _sift(errand: SiftErrand, resources: ProcessResources, look: ToolCallFilter) -> Report:
     """Show a filter every call that none before it turned away."""
     proposed = errand.calls
     # Arguments that could not be written are refused by themselves; no filter is shown them. It is shown what would be
     # called, and not the handles in which the model may have said it.
-    texts = [await bench.text(call.arguments) if call.arguments and not call.filtered else "" for call in proposed]
+    texts = [await resources.text(call.arguments) if call.arguments and not call.filtered else "" for call in proposed]
     sifted: list[SiftedCall] = []
     for call, text in zip(proposed, texts, strict=True):
         if not text:
@@ -117,30 +124,60 @@ async def _sift(errand: SiftErrand, bench: Bench, look: ToolCallFilter) -> Repor
         # Made anew for every look: what a filter does to what it is shown changes nothing.
         batch = [_shown(one, told) for one, told in zip(proposed, texts, strict=True) if told]
         said = await looked(look, _shown(call, text), context_of(errand.sender, errand.node, tuple(batch)))
-        as_said = await bench.text(call.said) if call.said else text
+        as_said = await resources.text(call.said) if call.said else text
         sifted.append(_sifted(_shown(call, as_said), arguments_in(text), said))
     return FilterSaid(errand.command.id, tuple(sifted))
 
 
-async def _propose(errand: ProposeErrand, bench: Bench) -> Report:
+async def _propose(errand: ProposeErrand, resources: ProcessResources) -> Report:
     command = errand.command
-    arguments = converted(command.kind, await bench.text(command.input), ValueKind.OBJECT)
-    return CodeProposed(command.id, ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments))
+    if command.name == LIST:
+        # What the list says is known where the gate follows the run.
+        return CodeReturned(command.id, kind=ValueKind.TEXT)
+    if command.name == LOOK_UP:
+        calls = [
+            ToolCall(f"{LOOK_UP_ID}{place}", tool, parse_json(text))
+            for place, (tool, text) in enumerate(errand.reads, 1)
+        ]
+        return CodeProposed(command.id, tuple(calls), is_shown=bool(calls), orders=errand.orders)
+    arguments = converted(command.kind, await resources.text(command.input), ValueKind.OBJECT)
+    call = ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments)
+    return CodeProposed(command.id, (call,))
 
 
-async def _step(errand: StepErrand, bench: Bench, code: Callable[..., Any]) -> Report:
+async def _plan(errand: PlanErrand, kit: Kit, planner: Planner, resources: ProcessResources) -> Report:
+    """Ask the planner, and look at what it made: a plan that cannot run is found out before any of its steps."""
+    command, messages = errand.command, []
+    for message in errand.request.messages:
+        text = await resources.text(message.content)
+        shown = text if resources.sealer is None else resources.sealer.filled(errand.sender.family, text)
+        messages.append(replace(message, content=shown))
+    asked = replace(errand.request, messages=tuple(messages))
+    at_ms = 0 if resources.clock is None else resources.clock.now_ms()
+    try:
+        made = await made_plan(planner, asked, await resources.text(errand.answer), at_ms)
+        if not errand.policy:
+            return CodeReturned(command.id, plan_words(made), kind=PLAN_SAID)
+        planned = planned_steps(made, from_json(errand.policy, PlanPolicy), kit.handlers, asked)
+    except RequestRejected as refused:
+        code = ErrorCode(refused.code) if refused.code in set(ErrorCode) else ErrorCode.ORCHESTRATION_PLAN_FAILED
+        return CodeFailed(command.id, f"{refused.code}: {refused.message}", code)
+    return CodeReturned(command.id, to_json(planned), kind=ValueKind.OBJECT)
+
+
+async def _step(errand: StepErrand, resources: ProcessResources, code: Callable[..., Any]) -> Report:
     command = errand.command
-    given = converted(command.kind, await bench.text(command.input), command.takes)
-    if bench.sealer is not None:
-        given = bench.sealer.filled(errand.sender.family, given)
+    given = converted(command.kind, await resources.text(command.input), command.takes)
+    if resources.sealer is not None:
+        given = resources.sealer.filled(errand.sender.family, given)
     step = Step(errand.node, command.name.removeprefix(STEP_MARK), given, instruction=errand.prompt)
-    said = await called(code, step)
+    said = await call_user_code(code, step)
     _expect_answer(said)
     if errand.is_check:
         return _returned(command, said)
     if isinstance(said, Step) and said.output is None:
         raise NoStepValue("the handler returned the step without an output; use step.with_output(...)")
-    kind, text = written(said.output if isinstance(said, Step) else said, query=query_in(given))
+    kind, text = journaled_value(said.output if isinstance(said, Step) else said, query=query_in(given))
     return CodeReturned(command.id, text, kind=kind)
 
 
@@ -152,12 +189,12 @@ def _expect_answer(said: object) -> None:
         response.raise_for_error()
 
 
-async def _vote(errand: VoteErrand, bench: Bench, strategy: Any) -> Report:
+async def _vote(errand: VoteErrand, resources: ProcessResources, strategy: Any) -> Report:
     command, to_come = errand.command, errand.to_come
-    texts, places = [await bench.text(answer) for answer in errand.answers], list(errand.places)
-    is_settled = to_come <= 0 or await called(partial(settled, replicas=places), strategy, texts, to_come)
+    texts, places = [await resources.text(answer) for answer in errand.answers], list(errand.places)
+    is_settled = to_come <= 0 or await call_user_code(partial(settled, replicas=places), strategy, texts, to_come)
     try:
-        election = await called(partial(elect, replicas=places), strategy, texts)
+        election = await call_user_code(partial(elect, replicas=places), strategy, texts)
     except NoConsensus as none:
         if not is_settled:
             return CodeReturned(command.id, election=Election(0, 0, 0, is_settled=False))
@@ -189,6 +226,8 @@ def _who(errand: CodeErrand) -> str:
     """What a message calls the code: a step by its name, anything else as the graph does."""
     if isinstance(errand, StepErrand | ProposeErrand):
         return f"step {errand.node!r}"
+    if isinstance(errand, PlanErrand):
+        return "the planner"
     return repr(errand.command.name[:80])
 
 
@@ -241,15 +280,15 @@ class _Finder(Protocol):
     def written(self, found: Sequence[Candidate]) -> Sequence[Message]: ...
 
 
-async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
+async def retrieve(errand: RetrieveErrand, kit: Kit, resources: ProcessResources) -> Report:
     """Ask the provider of the kit for evidence about the user's last words."""
     command, provider = errand.command, kit.context
     if provider is None:
         return ContextFailed(command.id, "there is no context provider here")
     try:
-        query = await bench.text(errand.query)
+        query = await resources.text(errand.query)
         found, relevance_ppm = await within(command.timeout_ms, _found_evidence(provider, query))
-        texts = [await bench.text(message.content) for message in found]
+        texts = [await resources.text(message.content) for message in found]
     except TimeRanOut:
         return ContextFailed(command.id, f"the context provider took longer than timeout_ms={command.timeout_ms}")
     except Exception as error:  # noqa: BLE001  # whatever a provider raises, the run goes on without context
@@ -260,7 +299,7 @@ async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
 async def _found_evidence(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:
     """The messages of a provider, and how relevant the best of them is in millionths, where that is known."""
     if not isinstance(provider, _Finder):
-        return await called(provider.build, query), _UNKNOWN
-    candidates = await called(provider.find, query)
+        return await call_user_code(provider.build, query), _UNKNOWN
+    candidates = await call_user_code(provider.find, query)
     relevance = relevance_of(candidates)
     return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * _PPM)

@@ -1,7 +1,7 @@
 """Errands: commands as those get them who perform them, each with all of its run that performing it takes.
 
 Rule 1: an errand is a record: it can be written down, carried to another process, and performed there.
-Rule 2: the performer of an errand has it, the kit of its run, and the bench of its own process; nothing else of the run.
+Rule 2: the performer of an errand has it, the kit of its run, and the resources of its own process; nothing else of the run.
 Rule 3: a long text stands in the bytes of an errand by its digest, and is fetched where it is needed.
 """
 
@@ -14,6 +14,7 @@ from remit.core.failure import InvariantBroken
 from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
 from remit.core.record import Record, Text, replace
+from remit.core.run.contract import SystemRequest
 from remit.core.run.correlation import CorrelationContext
 from remit.core.run.halt import HaltScope
 from remit.core.run.inference import ModelInfo, ModelRequest, Routing
@@ -117,12 +118,30 @@ class StepErrand(Record, tag=True):
     is_check: bool = False
 
 
+class PlanErrand(Record, tag=True):
+    """Have a planner make the plan of a request. `answer` is what its model said, where it has one.
+
+    `policy` is what the plan may be, as the graph keeps it; empty where no steps are run, and the plan is told in words.
+    """
+
+    sender: Sender
+    command: CallCode
+    request: SystemRequest
+    policy: str = ""
+    answer: Text = ""
+
+
 class ProposeErrand(Record, tag=True):
-    """Make the call of a tool from the value that a step of a plan was handed."""
+    """Make the call of a tool from the value that a step of a plan was handed, or the reads of a run's orders.
+
+    A read is a tool and the canonical JSON of its arguments.
+    """
 
     sender: Sender
     command: CallCode
     node: str
+    reads: tuple[tuple[str, str], ...] = ()
+    orders: str = ""
 
 
 class VoteErrand(Record, tag=True):
@@ -150,6 +169,7 @@ Errand: TypeAlias = (
     | JudgeErrand
     | SiftErrand
     | StepErrand
+    | PlanErrand
     | ProposeErrand
     | VoteErrand
     | RetrieveErrand

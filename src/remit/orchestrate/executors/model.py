@@ -19,15 +19,14 @@ from functools import partial
 from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.arrivals import ModelFailed
-from remit.core.journal.commands import CallModel
+from remit.core.journal.commands import CallModel, place_in_journal
 from remit.core.record import replace
 from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
 from remit.inference.answers.text_calls import begins_a_call
 from remit.inference.chain import ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
-from remit.kernel.results.votes import place_in_journal
 from remit.observe.logs import command_fields
-from remit.orchestrate.bus.bus import StreamedAnswer
+from remit.orchestrate.bus.bus import AnswerRelay
 from remit.orchestrate.exchange.call_shape import (
     TOOLS_OFFERED_MAX,
     Circumstances,
@@ -37,14 +36,14 @@ from remit.orchestrate.exchange.call_shape import (
     Unfit,
     is_plain,
     occasion_of,
-    read,
+    read_answer,
     read_cut,
     shaped,
     strictly,
 )
 from remit.orchestrate.exchange.veil import Veil
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.errands import ModelErrand
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import ModelSaid, Report
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.setup.kit import Kit
@@ -64,8 +63,8 @@ _log = logging.getLogger(__name__)
 class ModelExecutor:
     """Performs ModelErrand."""
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
+    def __init__(self, resources: ProcessResources) -> None:
+        self.resources = resources
         self._streamed: dict[str, str] = {}
         self._has_missed_router = False
 
@@ -86,7 +85,7 @@ class ModelExecutor:
         if shape.is_plain:
             return ModelSaid(command.id, result, shape.offered)
         # Reading by a grammar takes time that grows with the text.
-        found = await asyncio.to_thread(read, shape, result, command.messages_count)
+        found = await asyncio.to_thread(read_answer, shape, result, command.messages_count)
         if isinstance(found, Unfit):
             return ModelFailed(command.id, found.code, found.problem, result.usage)
         if not isinstance(found, ShapeBreach):
@@ -133,7 +132,7 @@ class ModelExecutor:
 
     async def shaped(self, errand: ModelErrand, kit: Kit, engine: Engine, info: ModelInfo) -> Shaped:
         """What this engine is to be asked for the errand."""
-        request, sealer = errand.request, self.bench.sealer
+        request, sealer = errand.request, self.resources.sealer
         if request.options and sealer is not None:
             request = replace(request, options=sealer.filled(errand.sender.family, request.options))
         if is_plain(request, info):
@@ -164,9 +163,9 @@ class ModelExecutor:
 
         return embedding_router()
 
-    def stream(self, errand: ModelErrand) -> StreamedAnswer | None:
+    def stream(self, errand: ModelErrand) -> AnswerRelay | None:
         """What passes the pieces of an answer on, if there is a listener; one that heard a part is told that it begins anew."""
-        run_id, command, bus = errand.sender.run_id, errand.command, self.bench.bus
+        run_id, command, bus = errand.sender.run_id, errand.command, self.resources.bus
         answer = None if bus is None else bus.answer(run_id, place_in_journal(command.id)[0])
         if answer is None:
             return None
@@ -197,14 +196,14 @@ class _Asking:
         self._errand = errand
         self._kit = kit
         self._engine = engine
-        self._answer: StreamedAnswer | None = None
+        self._answer: AnswerRelay | None = None
         self.model = ""
         self.shape = Shaped(ModelRequest(()))
 
     async def __call__(self, asked: Engine, ear: Ear) -> ModelResult:
         if isinstance(asked, ChainEngine):
             return await asked.first_served(self)
-        errand, sealer = self._errand, self._executor.bench.sealer
+        errand, sealer = self._errand, self._executor.resources.sealer
         # What the manifest says of the command's model: the request must not depend on who performs it.
         info = errand.info if asked is self._engine and errand.info is not None else asked.model_info()
         self.model = info.name

@@ -11,13 +11,13 @@ from typing import Any
 
 from remit.core.journal.commands import Command
 from remit.kernel.state import is_safe_to_repeat
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.code import retrieve, run_code
 from remit.orchestrate.executors.errands import (
     Errand,
     InquiryErrand,
     JudgeErrand,
     ModelErrand,
+    PlanErrand,
     ProposeErrand,
     RetrieveErrand,
     SiftErrand,
@@ -27,6 +27,7 @@ from remit.orchestrate.executors.errands import (
 )
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.prepare import prepare
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.loop.claims import PerformerLost
@@ -36,22 +37,22 @@ from remit.orchestrate.setup.kit import Kit
 _Perform = Callable[[Any, Kit], Awaitable[Report]]
 # Who loses so many performers over one errand loses them because of it.
 PERFORMERS_LOST_MAX = 3
-_CODE = (JudgeErrand, SiftErrand, StepErrand, ProposeErrand, VoteErrand)
+_CODE = (JudgeErrand, SiftErrand, StepErrand, PlanErrand, ProposeErrand, VoteErrand)
 
 
 class Performers:
-    """Performs errands with the bench of this process."""
+    """Performs errands with the resources of this process."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._tools = ToolExecutor(bench)
-        code = partial(run_code, bench=bench)
+    def __init__(self, resources: ProcessResources) -> None:
+        self._resources = resources
+        self._tools = ToolExecutor(resources)
+        code = partial(run_code, resources=resources)
         self._by_kind: Mapping[type[Errand], _Perform] = MappingProxyType(
             {
-                ModelErrand: ModelExecutor(bench),
+                ModelErrand: ModelExecutor(resources),
                 ToolErrand: self._tools.call,
                 InquiryErrand: self._tools.reconcile,
-                RetrieveErrand: partial(retrieve, bench=bench),
+                RetrieveErrand: partial(retrieve, resources=resources),
                 **dict.fromkeys(_CODE, code),
             }
         )
@@ -70,7 +71,7 @@ class Performers:
 
     def carrier(self, kit_of: Callable[[str], Kit]) -> Callable[[Live, Command], Coroutine[Any, Any, Report]]:
         """Prepares commands and performs them right here, for those who drive runs in this process."""
-        fetch = self._bench.text
+        fetch = self._resources.text
 
         async def carried(live: Live, command: Command) -> Report:
             errand, lost = await prepare(live, command, fetch), 0

@@ -88,10 +88,13 @@ class ChildSaid(Record, tag=True):
 
 
 class CodeProposed(Record, tag=True):
-    """A step of a plan is a call of a tool, with these arguments."""
+    """Code proposes calls of tools: a step of a plan one, orders their look-ups, which the model is shown as its own."""
 
     command_id: str
-    call: ToolCall
+    calls: tuple[ToolCall, ...]
+    is_shown: bool = False
+    # The orders that a model made, as JSON, where the calls are for them.
+    orders: str = ""
 
 
 class SiftedCall(Record):
@@ -182,7 +185,7 @@ def report_of(signal: UserSignal) -> Report:
             return arrivals.RetryRequested(by, str(payload.get("reason", "")))
 
 
-def broken(command: Command, why: str) -> Report:
+def report_of_broken(command: Command, why: str) -> Report:
     """What is reported of a command whose executor did not: it may have done everything, or nothing."""
     return _BROKEN[type(command)](command, why)
 
@@ -194,7 +197,7 @@ def unperformed(command: Command) -> Report:
         return arrivals.ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, why)
     if isinstance(command, CallTool):
         return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, why)
-    return broken(command, why)
+    return report_of_broken(command, why)
 
 
 def _broken_call(command: CallTool, why: str) -> Report:

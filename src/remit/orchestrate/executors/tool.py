@@ -23,8 +23,8 @@ from remit.core.secrets.seal import SECRET_EXPOSED
 from remit.kernel.budget.backoff import BACKOFF_MS_MAX
 from remit.observe.logs import command_fields
 from remit.orchestrate.exchange.filters import turned_away
-from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.errands import InquiryErrand, ToolErrand
+from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.facts.sealer import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, redacted, waits_for
 from remit.orchestrate.loop.claims import Revoked, not_done
@@ -52,8 +52,8 @@ class Abandoned(Record):
 class ToolExecutor:
     """Performs ToolErrand and InquiryErrand, and keeps an eye on calls that no caller waits for any more."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, resources: ProcessResources) -> None:
+        self._resources = resources
         # Calls that were cut off and have no outcome yet, so that they are not forgotten.
         self._left: dict[Late, Abandoned] = {}
 
@@ -64,22 +64,22 @@ class ToolExecutor:
 
     async def call(self, errand: ToolErrand, kit: Kit) -> Report:
         """Call a tool within its time, and not before it has cooled down where it failed before."""
-        command, clock = errand.command, self._bench.clock
+        command, clock = errand.command, self._resources.clock
         if command.not_before_ms and clock is not None:
             # A clock that was set back keeps no call waiting for longer than any pause is.
             wait_ms = min(command.not_before_ms - clock.now_ms(), BACKOFF_MS_MAX)
             await asyncio.sleep(max(wait_ms, 0) / 1000)
-        return redacted(await self._called(errand, kit), self._bench.vault)
+        return redacted(await self._called(errand, kit), self._resources.vault)
 
     async def _called(self, errand: ToolErrand, kit: Kit) -> Report:
-        command, bench = errand.command, self._bench
+        command, resources = errand.command, self._resources
         tool = kit.tools.get(command.tool)
         if tool is None:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"there is no tool here named {command.tool!r}")
         arguments = await self._given(errand, kit)
         if isinstance(arguments, ToolBroke | RunHalted):
             return arguments
-        attempt = Attempt(tool, arguments, command.key, bench.vault, partial(self._pass, errand))
+        attempt = Attempt(tool, arguments, command.key, resources.vault, partial(self._pass, errand))
         began_s = asyncio.get_running_loop().time()
         try:
             performed = await within(command.timeout_ms, perform(attempt))
@@ -98,18 +98,18 @@ class ToolExecutor:
 
     async def _pass(self, errand: ToolErrand, has_waited: bool) -> None:  # noqa: FBT001  # as every gate is told
         """Raise where a call that is about to begin may not: it was halted meanwhile, or taken back."""
-        sender, command, halts = errand.sender, errand.command, self._bench.halts
+        sender, command, halts = errand.sender, errand.command, self._resources.halts
         if has_waited and halts is not None:
             halt = halts.stopping_any((*sender.scopes, tool_scope(command.tool)))
             if halt is not None:
                 raise HaltStands(halt)
-        if command.mutating and not await self._bench.claim(sender.run_id, command.id):
+        if command.mutating and not await self._resources.claim(sender.run_id, command.id):
             raise Revoked
 
     async def _given(self, errand: ToolErrand, kit: Kit) -> JsonObject | ToolBroke | RunHalted:
         """What the tool is called with, its handles filled in; or why it is not called."""
-        command, bench = errand.command, self._bench
-        text = command.arguments if type(command.arguments) is str else await bench.text(command.arguments)
+        command, resources = errand.command, self._resources
+        text = command.arguments if type(command.arguments) is str else await resources.text(command.arguments)
         arguments: JsonObject = kept_value(text)
         if errand.unseen:
             known = kit.every_filter
@@ -118,13 +118,13 @@ class ToolExecutor:
                 message = f"tool {command.tool!r} was not called: {why}"
                 return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
         # Behind a handle may stand a secret of the vault that a person told: no model knows it.
-        if bench.vault.redactor.names and (name := bench.vault.redactor.found_in(text)):
-            if bench.vault.redactor.value_in(text):
-                bench.vault.revoke(name)
+        if resources.vault.redactor.names and (name := resources.vault.redactor.found_in(text)):
+            if resources.vault.redactor.value_in(text):
+                resources.vault.revoke(name)
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
-        if bench.sealer is not None and HANDLE_MARK in text:
+        if resources.sealer is not None and HANDLE_MARK in text:
             try:
-                arguments = bench.sealer.filled(errand.sender.family, arguments)
+                arguments = resources.sealer.filled(errand.sender.family, arguments)
             except SecretGone as gone:
                 if is_lost(gone.handle):
                     return waits_for(gone.handle, f"tool {command.tool!r}", command.id)
@@ -155,17 +155,17 @@ class ToolExecutor:
 
     async def reconcile(self, errand: InquiryErrand, kit: Kit) -> Report:
         """Ask a tool what became of the call with the command's key."""
-        return redacted(await self._reconciled(errand, kit), self._bench.vault)
+        return redacted(await self._reconciled(errand, kit), self._resources.vault)
 
     async def _reconciled(self, errand: InquiryErrand, kit: Kit) -> Report:
-        command, bench = errand.command, self._bench
+        command, resources = errand.command, self._resources
         tool = kit.tools.get(command.tool)
         if tool is None or errand.arguments is None:
             return ToolAccounted(command.id, Happened.UNKNOWN)
-        arguments: JsonObject = kept_value(await bench.text(errand.arguments))
-        if bench.sealer is not None:
+        arguments: JsonObject = kept_value(await resources.text(errand.arguments))
+        if resources.sealer is not None:
             try:
-                arguments = bench.sealer.filled(errand.sender.family, arguments)
+                arguments = resources.sealer.filled(errand.sender.family, arguments)
             except SecretGone:
                 return ToolAccounted(command.id, Happened.UNKNOWN)
         try:
@@ -189,10 +189,10 @@ class ToolExecutor:
         run_id = self._left.pop(late).run_id
         outcome = None if late.cancelled() else late.result()
         if isinstance(outcome, Performed):
-            self._bench.on_late(run_id, redacted(_said(command, outcome, 0), self._bench.vault))
+            self._resources.on_late(run_id, redacted(_said(command, outcome, 0), self._resources.vault))
         elif isinstance(outcome, ToolFault):
             report = ToolBroke(command.id, outcome.error_code, outcome.error, is_unknown=outcome.is_unknown)
-            self._bench.on_late(run_id, redacted(report, self._bench.vault))
+            self._resources.on_late(run_id, redacted(report, self._resources.vault))
 
 
 def _said(command: CallTool, performed: Performed, duration_ms: int) -> Report:

@@ -7,7 +7,7 @@ from typing import Any
 from remit.tool.call.threads import in_thread
 
 
-async def called(function: Callable[..., Any], *arguments: Any) -> Any:
+async def call_user_code(function: Callable[..., Any], *arguments: Any) -> Any:
     """What the function gives; an awaitable that a plain function returned is awaited, too."""
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # whether it is async, not whether it is callable
         return await function(*arguments)

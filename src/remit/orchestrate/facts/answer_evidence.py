@@ -28,7 +28,7 @@ from remit.orchestrate.facts.texts import note
 from remit.validate.rule_set import SemanticCheck
 from remit.validate.semantic import verdict_of
 from remit.validate.state_words import enums_in
-from remit.validate.unsupported import Evidence
+from remit.validate.unsupported import AnswerEvidence
 
 # A text in full; None when it is not kept any more.
 Read = Callable[[Text], str | None]
@@ -64,7 +64,7 @@ def unsupported_in(state: RunState, task: Task, answer: str, read: Read) -> tupl
     if len(known) < len(observed) or None in said:
         return ()
     enums = [words for tool in pinned(state).tools if can_ground(tool, task) for words in enums_in(tool.result)]
-    return Evidence(known, told, enums).unsupported(answer)
+    return AnswerEvidence(known, told, enums).unsupported(answer)
 
 
 def _observed(state: RunState, task: Task) -> Iterator[Text]:

@@ -8,7 +8,7 @@ from remit.core.journal.arrivals import Provenance
 from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject
-from remit.provenance.gate_verdict import VALUE_SHOWN_CHARS_MAX, Argument, Decision, Verdict, shown_value
+from remit.provenance.gate_verdict import VALUE_SHOWN_CHARS_MAX, Argument, Decision, GateVerdict, shown_value
 from remit.provenance.handles import as_handle
 
 # What the gate says to a run in which a text was lost.
@@ -59,7 +59,7 @@ def declared(tool: ToolDefinition) -> JsonObject:
     return said | {key: value for key, value in optional.items() if value is not None}
 
 
-def found(verdict: Verdict, *, is_lost: bool) -> JsonObject:
+def found(verdict: GateVerdict, *, is_lost: bool) -> JsonObject:
     """The fields of a proposed call that say what the gate found. Where a text is gone, it cannot have found enough."""
     provenance, objection = _PROVENANCE[verdict.decision], verdict.code.value if verdict.code else ""
     reasons, fix = tuple([reason[:REASON_CHARS_MAX] for reason in verdict.reasons[:REASONS_SHOWN_MAX]]), verdict.fix

@@ -8,7 +8,7 @@ Rule 3: the same schema and value give the same violations in every process, how
 import re
 from typing import Any, NamedTuple
 
-from remit.constraint.reading.repair_log import Reason, told
+from remit.constraint.reading.repair_log import Reason, repair_line
 from remit.constraint.stack import Demand, constrain
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.canonical import DEPTH_MAX
@@ -80,7 +80,7 @@ class Checks:
             self._demands[id(schema)] = (schema, demand)
         found = constrain(text, demand)
         if found.ok:
-            return Mended(to_json(found.value), (), tuple([told(repair) for repair in found.repairs]))
+            return Mended(to_json(found.value), (), tuple([repair_line(repair) for repair in found.repairs]))
         keyword = NO_JSON if found.code == ErrorCode.CONSTRAINT_JSON_INVALID else ""
         breaches = [Violation(breach.path, keyword or breach.keyword, breach.message) for breach in found.violations]
         return Mended(text, tuple(map(_shortened, breaches)))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from remit.core.journal.arrivals import RunHalted, RunStarted
 from remit.core.record import Record, replace
-from remit.core.run.manifest import Manifest, Origin, family_of
+from remit.core.run.manifest import Manifest, Origin, lineage_root
 from remit.core.run.messages import Message
 from remit.core.run.signals import UserSignal
 from remit.core.secrets.seal import DIGITS_MIN
@@ -107,9 +107,9 @@ class Sealer:
         """A manifest whose request, session, goal, plan and graph hold no secret."""
         if manifest.session is not None and manifest.session.previous_run_id:
             # What was said in a session may be meant in its next run.
-            self._seals.adopt(family_of(manifest), manifest.session.previous_run_id)
+            self._seals.adopt(lineage_root(manifest), manifest.session.previous_run_id)
         is_first = manifest.parent is None and (manifest.session is None or not manifest.session.previous_run_id)
-        look = _Look(self._scope(family_of(manifest)), has_all=is_first)
+        look = _Look(self._scope(lineage_root(manifest)), has_all=is_first)
         request = manifest.request
         changed = self._changed(look, request.messages), self._changed(look, request.metadata)
         if changed != (request.messages, request.metadata):
@@ -173,7 +173,7 @@ class Sealer:
     def _look(self, live: Live) -> _Look:
         manifest = live.state.manifest
         # What is said to a run that never began is refused, and looked at all the same.
-        family = live.run_id if manifest is None else family_of(manifest)
+        family = live.run_id if manifest is None else lineage_root(manifest)
         return _Look(self._scope(family), live.conversation.messages, has_all=True)
 
     def _scope(self, name: str) -> _Scope:

@@ -37,7 +37,7 @@ def clean(text: str) -> str:
     return text
 
 
-def encoded(text: str) -> bytes:
+def encoded_text(text: str) -> bytes:
     """The same as bytes: for callers that hash, measure and store a text, and should read it once."""
     try:
         return text.encode()
@@ -83,14 +83,14 @@ def _by_reference(data: bytes, digest: bytes, kept: Kept) -> BlobRef:
     return BlobRef(digest, len(data))
 
 
-def shown_of(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, BlobRef | None, int]:
+def shown_result(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, BlobRef | None, int]:
     """A result as a model is shown it, where the whole is kept if that is more, and the shown size."""
     if len(data) <= RESULT_SHOWN_BYTES_MAX:
         return stored_bytes(data, digest, kept), None, len(data)
-    return shortened(data, digest, kept)
+    return shortened_result(data, digest, kept)
 
 
-def shortened(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, BlobRef, int]:
+def shortened_result(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, BlobRef, int]:
     """A result too long to be shown: its beginning as a model is shown it, where the whole is kept, and the shown size."""
     beginning = data[:RESULT_SHOWN_BYTES_MAX].decode(errors="ignore")
     pointer = (

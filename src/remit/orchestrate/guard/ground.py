@@ -22,7 +22,7 @@ from remit.core.limits.profiles import GUARDED, boundary_named
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest
-from remit.core.run.halt import Standing
+from remit.core.run.halt import HaltStanding
 from remit.core.run.manifest import Host, Manifest, acting_for, make_manifest
 from remit.core.run.messages import user_message
 from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
@@ -31,9 +31,9 @@ from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.bus.post import Post
 from remit.orchestrate.facts.first_arrival import started
-from remit.orchestrate.guard.open_run import Room
-from remit.orchestrate.guard.protocol import asker_in, model_in, plan_in, read_in
-from remit.orchestrate.guard.shown_verdicts import verdict_of
+from remit.orchestrate.guard.open_run import OpenRun
+from remit.orchestrate.guard.protocol import asker_in, expected_calls, model_in, read_in
+from remit.orchestrate.guard.shown_verdicts import shown_verdict
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.live import Live
@@ -59,7 +59,7 @@ GUARD_BOUNDARY_INVALID = "GUARD_BOUNDARY_INVALID"
 _SHOWN_CHARS_MAX = 80
 
 
-def boundary_of(said: Any) -> Boundary:
+def boundary_of_start(said: Any) -> Boundary:
     """The boundary that a start names or writes out, always with a gate; raises RequestRejected for what is none."""
     if said is None:
         return gated(GUARDED)
@@ -108,7 +108,7 @@ class Ground:
     runner: Runner
     holdings: Holdings
     new_id: Callable[[], str]
-    halts: Callable[[], Standing]
+    halts: Callable[[], HaltStanding]
     # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
     catalogue: Catalogue | None = None
     # Drops a run that has ended, where it could not be looked at any more.
@@ -130,7 +130,7 @@ class Ground:
 
 
 def ground_beside(
-    post: Post, manifests: Manifests, halts: Callable[[], Standing], begin: Begin, principal: Principal
+    post: Post, manifests: Manifests, halts: Callable[[], HaltStanding], begin: Begin, principal: Principal
 ) -> Ground:
     """The ground of runs that are held, listed, told and vouched for like those of the hub that a post delivers to."""
     hub = post.hub
@@ -156,11 +156,11 @@ async def manifest_of(
     ground: Ground, name: str, prompt: str | list[JsonObject], tools: tuple[ToolDefinition, ...], operation: JsonObject
 ) -> Manifest:
     """What a conversation is started with; raises RequestRejected for what no run could be made of."""
-    asker, plan, principal = asker_in(operation), plan_in(operation.get("plan")), ground.principal
+    asker, plan, principal = asker_in(operation), expected_calls(operation.get("plan")), ground.principal
     for key in ("user", "tenant"):
         ground.check_name(key, getattr(asker, key))
     tenant, user = tenant_for(principal, asker.tenant), person_for(principal, asker.user, "user")
-    boundary, fault = boundary_of(operation.get("boundary")), ""
+    boundary, fault = boundary_of_start(operation.get("boundary")), ""
     if principal is not LOCAL and ground.policies is not None:
         found, fault = await ground.policies.of(principal)
         boundary = gated(found)
@@ -194,7 +194,7 @@ async def begun(ground: Ground, manifest: Manifest, moment_ms: int | None) -> Li
         raise
 
 
-async def open_again(ground: Ground, manifest: Manifest, moment_ms: int | None) -> Live | None:
+async def reopened_run(ground: Ground, manifest: Manifest, moment_ms: int | None) -> Live | None:
     """The open run of this name and tenant, held here from now on; None where there is none."""
     host = manifest.host
     assert host is not None, "a guarded run has a host"
@@ -233,18 +233,18 @@ def _check_same(ground: Ground, state: RunState, manifest: Manifest) -> None:
         raise RequestRejected(GUARD_RUN_DIFFERS, message, {"run_id": was.run_id, "unlike": unlike})
 
 
-async def go_on(ground: Ground, room: Room) -> int:
+async def go_on(ground: Ground, run: OpenRun) -> int:
     """Read a run from its first turn on, and put in doubt what has no outcome; gives how many bytes its turns have."""
-    live, runner = room.live, ground.runner
+    live, runner = run.live, ground.runner
     data = await runner.journal.read(live.run_id)
     turns = [decode_turn(stored) for stored in data]
     tracer, read = await runner.retraced(turns, 1)
     for turn in turns[1:]:
         tracer.verdict = None
         tracer.retrace(turn, read)
-        room.follow(turn)
-        if isinstance(turn.arrival, CallProposed) and (held := room.held.get(turn.arrival.call.call_id)) is not None:
-            held.shown = held.shown or verdict_of(turn, tracer.verdict, tracer.gate)
+        run.follow(turn)
+        if isinstance(turn.arrival, CallProposed) and (held := run.held.get(turn.arrival.call.call_id)) is not None:
+            held.shown = held.shown or shown_verdict(turn, tracer.verdict, tracer.gate)
     live.tracer = tracer
     is_fenced = live.warrant is not None and ground.holdings.may_expire
     await recover(runner, live.run_id, live, token=live.warrant.token if live.warrant is not None and is_fenced else 0)

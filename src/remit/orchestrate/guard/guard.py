@@ -32,7 +32,7 @@ from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject
 from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.halt import HaltScope
-from remit.core.run.manifest import Manifest, family_of
+from remit.core.run.manifest import Manifest, lineage_root
 from remit.core.run.person import check_person
 from remit.core.run.principal import Scope as MayDo
 from remit.core.run.principal import expect_scope, person_for
@@ -43,9 +43,9 @@ from remit.kernel.authority.verdict import ALLOWED
 from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
-from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Ground, begun, go_on, manifest_of, open_again
+from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Ground, begun, go_on, manifest_of, reopened_run
 from remit.orchestrate.guard.host_tools import Toolsets
-from remit.orchestrate.guard.open_run import Held, Room
+from remit.orchestrate.guard.open_run import Held, OpenRun
 from remit.orchestrate.guard.protocol import (
     GUARD_LINE_TOO_LONG,
     GUARD_OP_INVALID,
@@ -54,18 +54,18 @@ from remit.orchestrate.guard.protocol import (
     addressed,
     id_in,
     moment_in,
+    named_in_broken_line,
     prompt_in,
     read_line,
+    required_text,
+    result_json,
     size_of,
     tenant_in,
-    text_in,
-    told,
     unfit,
-    written,
 )
-from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, verdict_of
-from remit.orchestrate.loop.halt_switch import model_scopes, refusal, scope_of, scopes_over, tool_scope
-from remit.provenance.call_log import Scope
+from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, shown_verdict
+from remit.orchestrate.loop.halt_switch import halt_refusal, model_scopes, scope_of, scopes_over, tool_scope
+from remit.provenance.call_log import ApprovalScope
 
 GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
 GUARD_RUN_AMBIGUOUS = "GUARD_RUN_AMBIGUOUS"
@@ -104,13 +104,13 @@ class Guard:
         self._ground = ground
         self._runner = ground.runner
         # By their tenant and the name that their host gives them; and those that ended over a call without a result.
-        self._rooms: dict[tuple[str, str], Room] = {}
-        self._ended: OrderedDict[tuple[str, str], Room] = OrderedDict()
+        self._runs: dict[tuple[str, str], OpenRun] = {}
+        self._ended: OrderedDict[tuple[str, str], OpenRun] = OrderedDict()
         self._toolsets = Toolsets()
         self._size_bytes = 0
         self._one_at_a_time = asyncio.Lock()
         self._attending: asyncio.Task[None] | None = None
-        self._operations: Mapping[str, Callable[[Room, str, JsonObject], Awaitable[JsonObject | None]]] = {
+        self._operations: Mapping[str, Callable[[OpenRun, str, JsonObject], Awaitable[JsonObject | None]]] = {
             "call": self._call,
             RESULT: self._result,
             "answer": self._answer,
@@ -120,11 +120,11 @@ class Guard:
     @property
     def runs(self) -> tuple[str, ...]:
         """The runs that are open, as their hosts name them."""
-        return tuple([name for _, name in self._rooms])
+        return tuple([name for _, name in self._runs])
 
     def run_id_of(self, name: str, tenant: str | None = None) -> str:
         """The id of the run that a host names so; it must be open. Whose it is need be said where several tenants have one."""
-        return self._room(name, tenant).live.run_id
+        return self._run(name, tenant).live.run_id
 
     async def answer(self, operation: JsonObject) -> JsonObject | None:
         """The answer to one operation of the protocol; None where it has none. Operations wait for each other."""
@@ -137,14 +137,14 @@ class Guard:
             try:
                 operation = read_line(data)
             except RequestRejected as error:
-                op, name = told(data)
+                op, name = named_in_broken_line(data)
                 await self._lose(operation := {"op": op, "run": name})
                 return _wrong(error, operation)
             return await self._answered(operation)
 
     async def too_long(self, beginning: bytes) -> JsonObject:
         """The answer to a line that is longer than the limit. It may have been a result, of whichever run."""
-        op, name = told(beginning)
+        op, name = named_in_broken_line(beginning)
         if op in ("", RESULT):
             async with self._one_at_a_time:
                 for each in dict.fromkeys(self.runs) if not name else [name]:
@@ -163,9 +163,9 @@ class Guard:
             self._attending.cancel()
             await asyncio.gather(self._attending, return_exceptions=True)
         async with self._one_at_a_time:
-            for room in self._rooms.values():
-                await self._ground.holdings.let_go(room.live.run_id, room.live.warrant)
-            self._rooms.clear()
+            for run in self._runs.values():
+                await self._ground.holdings.let_go(run.live.run_id, run.live.warrant)
+            self._runs.clear()
             self._ended.clear()
 
     async def _answered(self, operation: JsonObject) -> JsonObject | None:
@@ -178,14 +178,14 @@ class Guard:
             return _wrong(error, operation)
 
     async def _hear(self) -> None:
-        if self._ground.hear is not None and self._rooms:
-            lives = {room.live.run_id: room.live for room in self._rooms.values()}
+        if self._ground.hear is not None and self._runs:
+            lives = {run.live.run_id: run.live for run in self._runs.values()}
             await self._ground.hear(lives.get)
 
     def _attend(self) -> None:
         """Hear what people say from now on, as soon as they say it, as long as a run is open."""
         if self._ground.attend is not None and (self._attending is None or self._attending.done()):
-            self._attending = self._ground.attend(self.hear, lambda: bool(self._rooms))
+            self._attending = self._ground.attend(self.hear, lambda: bool(self._runs))
 
     async def _lose(self, operation: Any) -> None:
         """Note that what was not taken in may have been a result of an open run."""
@@ -194,39 +194,39 @@ class Guard:
         name, tenant = operation.get("run"), operation.get("tenant")
         if not isinstance(name, (str, int)):
             return
-        for room in self._named(str(name), tenant if isinstance(tenant, str) else None):
-            if room.is_lost or room.is_broken or room.state.end.ending is not None:
+        for run in self._named(str(name), tenant if isinstance(tenant, str) else None):
+            if run.is_lost or run.is_broken or run.state.end.ending is not None:
                 continue
             try:
-                await self._runner.rule_on(room.live, TextShown(is_lost=True))
+                await self._runner.rule_on(run.live, TextShown(is_lost=True))
             except RemitError:
-                room.is_broken = True  # That something was read that nobody knows could not be written down either.
+                run.is_broken = True  # That something was read that nobody knows could not be written down either.
 
     async def _performed(self, op: str, name: str, operation: JsonObject) -> JsonObject | None:
         tenant = tenant_in(operation, self._ground.principal)
         if op == RESULT and (ended := self._ended_with(name, tenant, operation)) is not None:
             await self._add(ended, operation)
             return None
-        room = None if op == "start" else self._room(name, tenant)
-        if room is not None and room.is_broken and op != "end":
+        run = None if op == "start" else self._run(name, tenant)
+        if run is not None and run.is_broken and op != "end":
             raise RequestRejected(GUARD_RUN_BROKEN, f"run {name!r} met a bug and is over; end it and start another")
         try:
-            if room is None:
+            if run is None:
                 return await self._start(name, operation)
-            return await self._operations[op](room, name, operation)
+            return await self._operations[op](run, name, operation)
         except RemitError as error:
             if isinstance(error, InvariantBroken):
-                raise _broke(op, name, error, room) from error
+                raise _broke(op, name, error, run) from error
             raise
         except Exception as error:
-            raise _broke(op, name, error, room) from error
+            raise _broke(op, name, error, run) from error
 
     async def _start(self, name: str, operation: JsonObject) -> JsonObject:
         key = (tenant_in(operation, self._ground.principal) or "", name)
-        if key in self._rooms:
+        if key in self._runs:
             raise RequestRejected(GUARD_RUN_OPEN, f"run {name!r} is open already; end it, or use another id")
-        if len(self._rooms) >= RUNS_MAX:
-            message = f"{len(self._rooms)} runs are open, runs_max={RUNS_MAX}; end those that are over"
+        if len(self._runs) >= RUNS_MAX:
+            message = f"{len(self._runs)} runs are open, runs_max={RUNS_MAX}; end those that are over"
             raise RequestRejected(GUARD_RUNS_FULL, message)
         prompt, tools = prompt_in(operation["prompt"]), self._toolsets.of(operation["tools"])
         size_bytes, moment_ms = tools.size_bytes + len(to_json(prompt)), moment_in(operation)
@@ -234,58 +234,58 @@ class Guard:
         manifest = await manifest_of(self._ground, name, prompt, tools.definitions, operation)
         check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
         self._check_halts(manifest, name, f"run {name!r} was not begun")
-        live = await open_again(self._ground, manifest, moment_ms)
+        live = await reopened_run(self._ground, manifest, moment_ms)
         is_new = live is None
         if live is None:
             live = await self._ground.begin(manifest, lambda assigned: begun(self._ground, assigned, moment_ms))
-        room = self._rooms[key] = Room(live, manifest.request.tenant_id, size_bytes)
+        run = self._runs[key] = OpenRun(live, manifest.request.tenant_id, size_bytes)
         if not is_new:
-            room.size_bytes += await go_on(self._ground, room)
-        self._size_bytes += room.size_bytes
+            run.size_bytes += await go_on(self._ground, run)
+        self._size_bytes += run.size_bytes
         self._attend()
         if is_new:
             return dict(_DONE)
         await self._hear()
         return {**_DONE, "resumed": True}
 
-    async def _call(self, room: Room, name: str, operation: JsonObject) -> JsonObject:
-        call_id, tool, arguments = id_in(operation, "id"), text_in(operation, "tool"), operation["args"]
-        if room.calls >= CALLS_MAX or room.open_count >= OPEN_MAX:
+    async def _call(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
+        call_id, tool, arguments = id_in(operation, "id"), required_text(operation, "tool"), operation["args"]
+        if run.calls >= CALLS_MAX or run.open_count >= OPEN_MAX:
             message = (
-                f"run {name!r} has {room.calls} calls, calls_max={CALLS_MAX}, and {room.open_count} without "
+                f"run {name!r} has {run.calls} calls, calls_max={CALLS_MAX}, and {run.open_count} without "
                 f"an outcome, open_max={OPEN_MAX}; report results and answers, or start another run"
             )
             raise RequestRejected(GUARD_CALLS_FULL, message)
         moment_ms = moment_in(operation)
-        self._check_call_halts(room, name, tool)
-        self._charge(name, room, size_of(arguments) + _CALL_BYTES)
-        await self._pass_time(room, moment_ms)
-        self._check_call_halts(room, name, tool)
-        return await self._judged(room, call_id or room.next_id(), tool, arguments)
+        self._check_call_halts(run, name, tool)
+        self._charge(name, run, size_of(arguments) + _CALL_BYTES)
+        await self._pass_time(run, moment_ms)
+        self._check_call_halts(run, name, tool)
+        return await self._judged(run, call_id or run.next_id(), tool, arguments)
 
-    async def _judged(self, room: Room, call_id: str, tool: str, arguments: Any) -> JsonObject:
+    async def _judged(self, run: OpenRun, call_id: str, tool: str, arguments: Any) -> JsonObject:
         """The verdict on one proposed call, as the protocol shows it."""
-        live, state = room.live, room.state
+        live, state = run.live, run.state
         tracer = await self._runner.tracer(live)
         if state.end.ending is not None:
             shown = {**found_json(None, tracer.gate), **refused(RUN_STOPPED, [state.end.message]), "stop": True}
             return {"id": call_id, **shown}
-        if (held := room.held.get(call_id)) is not None:
-            return {"id": call_id, **self._again(room, held, ToolCall(call_id, tool, tracer.resolved(arguments)))}
+        if (held := run.held.get(call_id)) is not None:
+            return {"id": call_id, **self._again(run, held, ToolCall(call_id, tool, tracer.resolved(arguments)))}
         tracer.verdict = None
         turn = await self._runner.rule_on(live, HostProposed(ToolCall(call_id, tool, arguments)))
         tracer = live.tracer or tracer
-        shown = verdict_of(turn, tracer.verdict, tracer.gate)
+        shown = shown_verdict(turn, tracer.verdict, tracer.gate)
         if "arguments" in shown and self._runner.sealer is not None:
             # They are for the host that makes the call: what was sealed before it was written is filled in again.
-            shown["arguments"] = self._runner.sealer.filled(family_of(pinned(state)), shown["arguments"])
-        if (now_held := room.held.get(call_id)) is not None:
+            shown["arguments"] = self._runner.sealer.filled(lineage_root(pinned(state)), shown["arguments"])
+        if (now_held := run.held.get(call_id)) is not None:
             now_held.shown = shown
         return {"id": call_id, **shown}
 
-    def _again(self, room: Room, held: Held, proposed: ToolCall) -> JsonObject:
+    def _again(self, run: OpenRun, held: Held, proposed: ToolCall) -> JsonObject:
         """What is said of a call whose id names a held one: that it is still held, or that the id is taken. It is no turn."""
-        state, packet = room.state, held.question.packet
+        state, packet = run.state, held.question.packet
         arrival = self._runner.facts.complete(state, HostProposed(proposed), [])
         call = arrival.call  # type: ignore[union-attr]  # facts make a proposed call of it
         assert packet is not None, "what is held is a call"
@@ -295,20 +295,20 @@ class Guard:
         code, reason = verdict.code, verdict.reason
         if verdict is ALLOWED:
             code, reason = CALL_ID_HELD, f"id {proposed.id!r} names another call that is held"
-        assert room.live.tracer is not None, "a guarded run is traced"
-        return {**found_json(None, room.live.tracer.gate), **refused(code, [reason])}
+        assert run.live.tracer is not None, "a guarded run is traced"
+        return {**found_json(None, run.live.tracer.gate), **refused(code, [reason])}
 
-    async def _result(self, room: Room, name: str, operation: JsonObject) -> None:
-        call_id, tool, moment_ms = id_in(operation, "id"), text_in(operation, "tool"), moment_in(operation)
+    async def _result(self, run: OpenRun, name: str, operation: JsonObject) -> None:
+        call_id, tool, moment_ms = id_in(operation, "id"), required_text(operation, "tool"), moment_in(operation)
         try:
-            content, data = written(operation["content"])
+            content, data = result_json(operation["content"])
             text = content if isinstance(content, str) else to_json(content)
         except (ValueError, TypeError, RecursionError) as error:
             message = f"content of run {name!r} is no JSON: {str(error)[:_SHOWN_CHARS_MAX]}; report it as a text"
             raise RequestRejected(GUARD_OP_INVALID, message) from error
-        self._charge(name, room, len(data))
-        await self._pass_time(room, moment_ms)
-        answered = room.answered(call_id, tool)
+        self._charge(name, run, len(data))
+        await self._pass_time(run, moment_ms)
+        answered = run.answered(call_id, tool)
         is_shared, is_error = len(answered) > 1, operation.get("error") is True
         is_done = not (is_error and operation.get("not_done") is True)
         for command in answered:
@@ -317,104 +317,107 @@ class Guard:
                 code = ErrorCode.TOOL_EXECUTION_FAILED
                 report = ToolBroke(command.id, code, text, is_unknown=is_done, is_shared=is_shared)
             with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
-                await self._runner.rule_on(room.live, report, insists=command.mutating)
-        made = None if answered or not is_done else room.unallowed(call_id, tool)
-        if made is not None or (len(answered) != 1 and room.state.end.ending is None):
+                await self._runner.rule_on(run.live, report, insists=command.mutating)
+        made = None if answered or not is_done else run.unallowed(call_id, tool)
+        if made is not None or (len(answered) != 1 and run.state.end.ending is None):
             # Of several calls that could be meant nobody knows which; of none, it is text.
             shown = TextShown(tool, text, is_shared and not is_error, made=made)
-            await self._runner.rule_on(room.live, shown, insists=made is not None)
+            await self._runner.rule_on(run.live, shown, insists=made is not None)
 
-    def _ended_with(self, name: str, tenant: str | None, operation: JsonObject) -> Room | None:
+    def _ended_with(self, name: str, tenant: str | None, operation: JsonObject) -> OpenRun | None:
         """The run that ended while a call of this result was open, unless an open run of the name waits for it."""
         if not self._ended:
             return None
-        call_id, tool = id_in(operation, "id"), text_in(operation, "tool")
-        if any(call_id is None or room.answered(call_id, tool) for room in self._named(name, tenant)):
+        call_id, tool = id_in(operation, "id"), required_text(operation, "tool")
+        if any(call_id is None or run.answered(call_id, tool) for run in self._named(name, tenant)):
             return None
-        ended = [room for (whose, known), room in self._ended.items() if known == name and tenant in (None, whose)]
-        return next((room for room in ended if room.answered(call_id, tool)), None)
+        ended = [run for (whose, known), run in self._ended.items() if known == name and tenant in (None, whose)]
+        return next((run for run in ended if run.answered(call_id, tool)), None)
 
-    async def _add(self, room: Room, operation: JsonObject) -> None:
+    async def _add(self, run: OpenRun, operation: JsonObject) -> None:
         """Add a result to a run that has ended."""
-        live, holdings = room.live, self._ground.holdings
+        live, holdings = run.live, self._ground.holdings
         live.warrant = await holdings.hold(live.run_id)
         try:
-            await self._result(room, str(operation["run"]), operation)
+            await self._result(run, str(operation["run"]), operation)
         finally:
             await holdings.let_go(live.run_id, live.warrant)
-        if not room.is_waiting:
-            del self._ended[room.tenant, str(operation["run"])]
+        if not run.is_waiting:
+            del self._ended[run.tenant, str(operation["run"])]
 
-    async def _answer(self, room: Room, name: str, operation: JsonObject) -> JsonObject:
-        await self._pass_time(room, moment_in(operation))
-        call_id, by = id_in(operation, "id") or room.only_held(), check_person(text_in(operation, "by"))
-        approve, scope = operation["approve"], operation.get("scope", Scope.CALL.value)
+    async def _answer(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
+        await self._pass_time(run, moment_in(operation))
+        call_id, by = id_in(operation, "id") or run.only_held(), check_person(required_text(operation, "by"))
+        approve, scope = operation["approve"], operation.get("scope", ApprovalScope.CALL.value)
         if not isinstance(approve, bool):
             raise unfit("approve", approve, "true or false")
-        if not isinstance(scope, str) or scope not in list(Scope):
-            raise unfit("scope", scope, f"one of {', '.join(Scope)}")
+        if not isinstance(scope, str) or scope not in list(ApprovalScope):
+            raise unfit("scope", scope, f"one of {', '.join(ApprovalScope)}")
         self._ground.check_name("by", by)
         expect_scope(self._ground.principal, MayDo.APPROVE, "answer")
         by = person_for(self._ground.principal, by)
-        held, state = room.held_as(call_id), room.state
+        held, state = run.held_as(call_id), run.state
         if state.end.ending is not None:
-            return _answered_late(room, call_id, approve=approve)
+            return _answered_late(run, call_id, approve=approve)
         if self._ground.check_answer is not None:
             said = {"packet_id": packet_id(state.run_id, held.question.id)}
             kind = Signal.APPROVE if approve else Signal.REJECT
             await self._ground.check_answer(state, UserSignal("", kind, state.run_id, by, payload=said))
         if not approve:
-            await self._runner.rule_on(room.live, ApprovalRefused(held.question.id, by))
+            await self._runner.rule_on(run.live, ApprovalRefused(held.question.id, by))
             return dict(_DONE)
         assert held.question.packet is not None, "what is held is a call"
-        self._check_call_halts(room, name, held.question.packet.call.tool)
+        self._check_call_halts(run, name, held.question.packet.call.tool)
         return await self._approved(
-            room, call_id, held, PersonApproved(held.question.id, by, for_values=scope == Scope.VALUE, is_awaited=True)
+            run,
+            call_id,
+            held,
+            PersonApproved(held.question.id, by, for_values=scope == ApprovalScope.VALUE, is_awaited=True),
         )
 
-    async def _approved(self, room: Room, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
+    async def _approved(self, run: OpenRun, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
         """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""
         try:
-            turn = await self._runner.rule_on(room.live, report)
+            turn = await self._runner.rule_on(run.live, report)
         except IllegalArrival as error:
             code = error.details.get("refusal") or error.code
             raise RequestRejected(str(code), f"call {call_id!r}: {error.message}") from error
         for unmade in [one for one in turn.decisions if isinstance(one, ToolCallRefused)]:
             message = f"call {call_id!r} can no longer be made: {unmade.reason}; the run was stopped"
             raise RequestRejected(unmade.code, message, {"stop": True})
-        if call_id not in room.held:
+        if call_id not in run.held:
             return dict(_DONE)
         packet = held.question.packet
         needed = 1 if packet is None else packet.approvals_needed
-        return {**_DONE, "waiting_for": needed - len(room.state.people.approvals.get(held.question.id, ()))}
+        return {**_DONE, "waiting_for": needed - len(run.state.people.approvals.get(held.question.id, ()))}
 
-    async def _end(self, room: Room, name: str, operation: JsonObject) -> JsonObject:
-        if not room.is_broken:
-            await self._pass_time(room, moment_in(operation))
-        if not room.is_broken and room.state.end.ending is None:
-            await self._runner.rule_on(room.live, HostFinished())
-        del self._rooms[room.tenant, name]
-        self._size_bytes -= room.size_bytes
-        await self._ground.holdings.let_go(room.live.run_id, room.live.warrant)
+    async def _end(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
+        if not run.is_broken:
+            await self._pass_time(run, moment_in(operation))
+        if not run.is_broken and run.state.end.ending is None:
+            await self._runner.rule_on(run.live, HostFinished())
+        del self._runs[run.tenant, name]
+        self._size_bytes -= run.size_bytes
+        await self._ground.holdings.let_go(run.live.run_id, run.live.warrant)
         if self._ground.forget is not None:
-            await self._ground.forget(room.live.run_id)
-        elif room.is_waiting and not room.is_broken:
-            self._ended[room.tenant, name] = room
+            await self._ground.forget(run.live.run_id)
+        elif run.is_waiting and not run.is_broken:
+            self._ended[run.tenant, name] = run
             if len(self._ended) > ENDED_MAX:
                 self._ended.popitem(last=False)
         return dict(_DONE)
 
-    async def _pass_time(self, room: Room, moment_ms: int | None) -> None:
+    async def _pass_time(self, run: OpenRun, moment_ms: int | None) -> None:
         """Come to a moment, unless it is later already; what was not answered by then is passed on, or a no."""
-        room.live.moment_ms = moment_ms
+        run.live.moment_ms = moment_ms
         now_ms = self._runner.clock.now_ms() if moment_ms is None else moment_ms
-        for timer_id in room.due(max(now_ms, room.state.at_ms)):
+        for timer_id in run.due(max(now_ms, run.state.at_ms)):
             with suppress(IllegalArrival):  # The question before it has ended the run, and this one with it.
-                await self._runner.rule_on(room.live, TimerFired(timer_id))
+                await self._runner.rule_on(run.live, TimerFired(timer_id))
 
-    def _check_call_halts(self, room: Room, name: str, tool: str) -> None:
+    def _check_call_halts(self, run: OpenRun, name: str, tool: str) -> None:
         """Raise where a call of a tool may not go out."""
-        self._check_halts(pinned(room.state), name, f"tool {tool!r} must not be called", tool_scope(tool))
+        self._check_halts(pinned(run.state), name, f"tool {tool!r} must not be called", tool_scope(tool))
 
     def _check_halts(self, manifest: Manifest, name: str, what: str, *more: HaltScope) -> None:
         halts = self._ground.halts().halts
@@ -423,26 +426,26 @@ class Guard:
         if (
             halt := next((halts[scope] for scope in (*_scopes(manifest, name), *more) if scope in halts), None)
         ) is not None:
-            raise refusal(halt, what)
+            raise halt_refusal(halt, what)
 
-    def _named(self, name: str, tenant: str | None) -> list[Room]:
+    def _named(self, name: str, tenant: str | None) -> list[OpenRun]:
         """The open runs of this name."""
         if tenant is not None:
-            return [self._rooms[tenant, name]] if (tenant, name) in self._rooms else []
-        return [room for (_, known), room in self._rooms.items() if known == name]
+            return [self._runs[tenant, name]] if (tenant, name) in self._runs else []
+        return [run for (_, known), run in self._runs.items() if known == name]
 
-    def _room(self, name: str, tenant: str | None = None) -> Room:
-        rooms = self._named(name, tenant)
-        if not rooms:
+    def _run(self, name: str, tenant: str | None = None) -> OpenRun:
+        runs = self._named(name, tenant)
+        if not runs:
             raise RequestRejected(GUARD_RUN_UNKNOWN, f"run {name!r} is not open; start it first")
-        if len(rooms) > 1:
-            message = f"{len(rooms)} tenants have a run {name!r} open; say whose you mean with `tenant`"
+        if len(runs) > 1:
+            message = f"{len(runs)} tenants have a run {name!r} open; say whose you mean with `tenant`"
             raise RequestRejected(GUARD_RUN_AMBIGUOUS, message)
-        return rooms[0]
+        return runs[0]
 
-    def _charge(self, name: str, room: Room, size_bytes: int) -> None:
-        self._check_bytes(name, room.size_bytes, size_bytes)
-        room.size_bytes += size_bytes
+    def _charge(self, name: str, run: OpenRun, size_bytes: int) -> None:
+        self._check_bytes(name, run.size_bytes, size_bytes)
+        run.size_bytes += size_bytes
         self._size_bytes += size_bytes
 
     def _check_bytes(self, name: str, held: int, more: int) -> None:
@@ -462,22 +465,22 @@ def _scopes(manifest: Manifest, name: str) -> tuple[HaltScope, ...]:
     return (*scopes_over(manifest), scope_of(run=name), *models)
 
 
-def _broke(op: str, name: str, error: Exception, room: Room | None) -> RequestRejected:
+def _broke(op: str, name: str, error: Exception, run: OpenRun | None) -> RequestRejected:
     """A bug stops its run and no other: what it left half done must not be judged by."""
-    if room is not None:
-        room.is_broken = True
+    if run is not None:
+        run.is_broken = True
     message = f"{op} of run {name!r} met a bug, {type(error).__name__}; end the run and report it"
     return RequestRejected(GUARD_RUN_BROKEN, message)
 
 
-def _answered_late(room: Room, call_id: str, *, approve: bool) -> JsonObject:
+def _answered_late(run: OpenRun, call_id: str, *, approve: bool) -> JsonObject:
     """What is said to an answer that comes after the run was stopped."""
     if approve:
         message = (
-            f"call {call_id!r} cannot be approved, since the run was stopped: {room.state.end.message}; end the run"
+            f"call {call_id!r} cannot be approved, since the run was stopped: {run.state.end.message}; end the run"
         )
         raise RequestRejected(RUN_STOPPED, message, {"stop": True})
-    del room.held[call_id]
+    del run.held[call_id]
     return dict(_DONE)
 
 

@@ -1,4 +1,4 @@
-"""A room: what the guard knows of one open run beyond its state, so that an operation finds its call at once.
+"""An open run: what the guard knows of one open run beyond its state, so that an operation finds its call at once.
 
 Rule 1: it is read off the turns of the run, one after the other, and nothing else: a process that goes on with a run
         after a crash reads them again and knows the same.
@@ -51,7 +51,7 @@ class Waiting:
     command: CallTool
 
 
-class Room:
+class OpenRun:
     """One open run and the bytes that it holds."""
 
     def __init__(self, live: Live, tenant: str, size_bytes: int) -> None:

@@ -98,7 +98,7 @@ def id_in(operation: JsonObject, key: str) -> str | None:
     raise unfit(key, value, f"a text of 1 to {ID_CHARS_MAX} characters, or a number")
 
 
-def text_in(operation: JsonObject, key: str) -> str:
+def required_text(operation: JsonObject, key: str) -> str:
     """The text under a key, which must be there."""
     value = operation[key]
     if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value):
@@ -114,11 +114,11 @@ def prompt_in(value: Any) -> Any:
     """What the user wrote: a text, or the messages of a conversation."""
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
         with suppress(ValueError, TypeError, RecursionError):
-            return written(value)[0]
+            return result_json(value)[0]
     raise unfit("prompt", "...", "a text, or a list of messages with role and content")
 
 
-def plan_in(value: Any) -> dict[str, int] | None:
+def expected_calls(value: Any) -> dict[str, int] | None:
     """How often each tool is asked for, in the eyes of a model that saw nothing but the prompt."""
     if value is None:
         return None
@@ -196,14 +196,14 @@ def read_line(data: bytes) -> JsonObject:
     return operation
 
 
-def written(content: Any) -> tuple[Any, bytes]:
+def result_json(content: Any) -> tuple[Any, bytes]:
     """A result as JSON can hold it, and its bytes; raises ValueError or TypeError for what is no JSON at all."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=True)
     data = text.encode("utf-8", "replace")
     return parse_with_oddities(data.decode()), data
 
 
-def told(beginning: bytes) -> tuple[str, str]:
+def named_in_broken_line(beginning: bytes) -> tuple[str, str]:
     """The operation and the run that the beginning of an unreadable line names; each empty when it names none."""
     head = beginning[:_BEGINNING_BYTES]
     op, run = _OP.search(head), _RUN.search(head)

@@ -20,7 +20,7 @@ from remit.kernel.authority.verdict import Judgement
 from remit.orchestrate.facts.gate_facts import RESULT_LOST
 from remit.provenance.gate import Gate
 from remit.provenance.gate_verdict import FIXES as GATE_FIXES
-from remit.provenance.gate_verdict import Verdict as Finding
+from remit.provenance.gate_verdict import GateVerdict as Finding
 from remit.provenance.gate_verdict import verdict_json
 
 CALL_ID_HELD = "CALL_ID_HELD"
@@ -53,7 +53,7 @@ FIXES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def verdict_of(turn: Turn, finding: Finding | None, gate: Gate) -> JsonObject:
+def shown_verdict(turn: Turn, finding: Finding | None, gate: Gate) -> JsonObject:
     """What a turn made of the call that was proposed with it, for the host that proposed it."""
     assert isinstance(turn.arrival, CallProposed), "only a proposed call has a verdict"
     call = turn.arrival.call

@@ -37,10 +37,10 @@ from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
 from remit.orchestrate.history.repair import doubts
 from remit.orchestrate.history.replay import Audit, audit, kept_texts
 from remit.orchestrate.loop.child_runs import doubts_below, held_now, orphan_above, paused_beneath
-from remit.orchestrate.loop.durability import listing_of, standing_after
+from remit.orchestrate.loop.durability import run_listing, standing_after
 from remit.orchestrate.loop.halt_switch import has_met
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
-from remit.orchestrate.setup.kits import changed_sources
+from remit.orchestrate.setup.reloaded_kit import changed_sources
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
 PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
@@ -430,7 +430,7 @@ def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
     standing, began = standing_after(turns), turns[0]
     assert isinstance(began.arrival, RunStarted), "a run that verifies begins with its start"
     # What runs are alike by is no part of the list.
-    listing = replace(listing_of(began.arrival.manifest, began.at_ms), likeness="")
+    listing = replace(run_listing(began.arrival.manifest, began.at_ms), likeness="")
     if (entry.listing, entry.ending) != (listing, standing.ending):
         return False
     # Earlier versions listed a run under the code of its first question.

@@ -19,7 +19,7 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.proof.findings import RunInDoubt, StoreInDoubt
 from remit.orchestrate.history.custody import Custody
-from remit.orchestrate.loop.durability import answer_of, listing_of, standing_after
+from remit.orchestrate.loop.durability import answer_of, run_listing, standing_after
 from remit.orchestrate.ports import Catalogue, HeadLog, Store, Turns
 from remit.orchestrate.tenants.quota_ledger import Quotas
 
@@ -147,7 +147,7 @@ def derived_from(run_id: str, data: Sequence[bytes]) -> Derived:
     return Derived(
         run_id=run_id,
         turns=len(turns),
-        listing=listing_of(manifest, turns[0].at_ms),
+        listing=run_listing(manifest, turns[0].at_ms),
         standing=standing_after(turns),
         ended_at_ms=next(
             (turn.at_ms for turn in turns if any(isinstance(one, RunEnded) for one in turn.decisions)), None

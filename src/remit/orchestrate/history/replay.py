@@ -24,7 +24,7 @@ from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import references
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.first_arrival import started
 from remit.orchestrate.facts.gate_trace import Tracer, traced
@@ -300,4 +300,4 @@ def _first_unlike(name: str, recorded: object, recomputed: object) -> tuple[str,
 
 
 def _shown(value: object) -> str:
-    return plain(value if isinstance(value, str) else str(value), SHOWN_CHARS_MAX)
+    return printable_line(value if isinstance(value, str) else str(value), SHOWN_CHARS_MAX)

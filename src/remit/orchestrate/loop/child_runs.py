@@ -15,7 +15,7 @@ from remit.core.run.contract import WaitingFor
 from remit.kernel.results.grounding import child_claim, effects_in_doubt, place_of_child
 from remit.kernel.state import LateOutcome, RunState, questions
 from remit.observe.views.calls_made import children_of
-from remit.observe.views.late_outcomes import Below, Found, joined, late_told
+from remit.observe.views.late_outcomes import EffectsBeneath, FoundOutcome, joined_outcomes, late_told
 from remit.orchestrate.ports import Catalogue
 
 # Under which code a run waits for nothing but a child that a person paused.
@@ -87,18 +87,18 @@ def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> 
 # Doubts beneath a run: effects of its children whose outcome was unknown, and what was found out since.
 #
 # A parent's turns tell what a child left when it ended; what the child's tools told since, only its own turns tell.
-async def doubts_below(state: RunState, load: Load) -> Below:
+async def doubts_below(state: RunState, load: Load) -> EffectsBeneath:
     """The effects of runs beneath one that has ended: those still in doubt, and what was found out of others."""
     doubted: list[str] = []
-    found: dict[str, Found] = {}
+    found: dict[str, FoundOutcome] = {}
     for command_id in children_of(state):
         open_still, known = await _outcomes(state.children.runs[command_id], load)
         doubted += [child_claim(tool, command_id) for tool in sorted(open_still)]
         for tool, late in known:
             if tool not in open_still:
                 claim = child_claim(tool, command_id)
-                found[claim] = joined(found.get(claim), Found(late_told(claim, late), late.is_returned))
-    return Below(tuple(doubted), found)
+                found[claim] = joined_outcomes(found.get(claim), FoundOutcome(late_told(claim, late), late.is_returned))
+    return EffectsBeneath(tuple(doubted), found)
 
 
 async def _outcomes(run_id: str, load: Load) -> tuple[set[str], list[tuple[str, LateOutcome]]]:

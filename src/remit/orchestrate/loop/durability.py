@@ -23,7 +23,7 @@ from remit.core.journal.rulings import (
     RunPaused,
     RunResumed,
 )
-from remit.core.journal.storage import Barrier, Listing
+from remit.core.journal.storage import Barrier, RunListing
 from remit.core.journal.turn import Decision, Turn
 from remit.core.run.halt import HALTED
 from remit.core.run.manifest import Manifest, lineage_of
@@ -105,10 +105,10 @@ def standing_after(turns: Iterable[Turn]) -> Barrier:
     return standing
 
 
-def listing_of(manifest: Manifest, at_ms: int) -> Listing:
+def run_listing(manifest: Manifest, at_ms: int) -> RunListing:
     """How a run is listed from its first turn on."""
     request = manifest.request
-    return Listing(
+    return RunListing(
         started_at_ms=at_ms,
         mode=request.mode.value if manifest.host is None else GUARD_MODE,
         tenant_id=request.tenant_id,

@@ -33,9 +33,9 @@ from remit.core.run.halt import (
     Halt,
     HaltKind,
     HaltScope,
-    Standing,
+    HaltStanding,
     encode_halt,
-    folded,
+    halts_after,
     halts_in,
 )
 from remit.core.run.manifest import Manifest, lineage_of
@@ -51,7 +51,7 @@ from remit.core.run.principal import (
     tenant_problem,
 )
 from remit.core.secrets.secret_search import covered
-from remit.inference.model_name import names_of
+from remit.inference.model_name import model_names
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors.reports import PERFORMED
 from remit.orchestrate.loop.signatures import head_of
@@ -129,10 +129,10 @@ class Halts:
         await self._log.refresh()
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> HaltStanding:
         """What is halted, as of this moment: everything, where entries are missing."""
         if data := self._log.since(self._standing.number):
-            self._standing = folded(self._standing, data)
+            self._standing = halts_after(self._standing, data)
         if self._is_whole or (lost := self._lost()) is None:
             return self._standing
         halts = {**self._standing.halts, _EVERYTHING: lost}
@@ -160,7 +160,7 @@ class Halts:
         """What keeps something of these scopes from going out, if anything does."""
         try:
             if data := self._log.news(self._standing.number):
-                self._standing = folded(self._standing, data)
+                self._standing = halts_after(self._standing, data)
         except InvariantBroken as error:
             return _damage(error)
         if not self._is_whole and (lost := self._lost()) is not None:
@@ -183,12 +183,12 @@ class Halts:
             return
         scopes = [_EVERYTHING, HaltScope(HaltKind.TENANT, tenant_id), *model_scopes(model, spec)]
         if (halt := next((halts[scope] for scope in scopes if scope in halts), None)) is not None:
-            raise refusal(halt, "the run was not begun")
+            raise halt_refusal(halt, "the run was not begun")
 
     def check_resume(self, state: RunState) -> None:
         """Raise HALTED where a run may not go on."""
         if state.end.ending is None and (halt := self.stopping_run(state)) is not None:
-            raise refusal(halt, f"run {state.run_id} was not resumed")
+            raise halt_refusal(halt, f"run {state.run_id} was not resumed")
 
     async def write(
         self, scope: HaltScope, *, by: str, why: str = "", is_lift: bool = False, principal: Principal = LOCAL
@@ -212,7 +212,9 @@ class Halts:
             if is_lift and tenant_id and standing.halts[scope].tenant_id != tenant_id:
                 expect_scope(principal, Scope.OPERATE, f"lifting a halt of {scope} by the operator of the store")
             if not self._is_whole and not (is_lift and scope == _EVERYTHING):
-                raise refusal(standing.halts[_EVERYTHING], f"{scope} was not {'released' if is_lift else 'halted'}")
+                raise halt_refusal(
+                    standing.halts[_EVERYTHING], f"{scope} was not {'released' if is_lift else 'halted'}"
+                )
             entry = Halt(
                 number=standing.number + 1,
                 at_ms=self._clock.now_ms(),
@@ -330,7 +332,7 @@ def halted(halt: Halt, *withheld: str) -> RunHalted:
     return RunHalted(halt.by, halt.number, str(halt.scope), halt.why, withheld)
 
 
-def refusal(halt: Halt, what: str) -> RequestRejected:
+def halt_refusal(halt: Halt, what: str) -> RequestRejected:
     """Why something is not done while a halt stands."""
     selector = f" --{halt.scope.kind} {quote(halt.scope.name)}" if halt.scope.name else ""
     message = f"{what}: {halt.scope} is halted by {halt.by}: {halt.why}; `remit halt --lift{selector}` lifts that"
@@ -371,7 +373,7 @@ def tool_scope(name: str) -> HaltScope:
 
 def model_scopes(name: str, spec: str) -> Iterable[HaltScope]:
     """The scopes that hold back a model: by its name or the spec of its engine, and by each member of a chain."""
-    return [HaltScope(HaltKind.MODEL, one) for one in names_of(name, spec)]
+    return [HaltScope(HaltKind.MODEL, one) for one in model_names(name, spec)]
 
 
 def _said(command: Command) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from remit.core.failure import RemitError
 from remit.core.journal.commands import Command
-from remit.core.journal.storage import AppendConflict, Barrier, LeaseLost, Listing, Place, RunHeld, Stretch, Warrant
+from remit.core.journal.storage import AppendConflict, Barrier, LeaseLost, Place, RunHeld, RunListing, Stretch, Warrant
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal, Leases
 
@@ -110,7 +110,7 @@ class FencedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:

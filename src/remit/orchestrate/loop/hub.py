@@ -22,16 +22,16 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.arrivals import ResumeRequested
 from remit.core.journal.storage import LeaseLost, Warrant
 from remit.core.journal.turn import Turn
-from remit.core.run.manifest import Manifest, family_of, lineage_of
+from remit.core.run.manifest import Manifest, lineage_of, lineage_root
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.history.fork_run import let_go_on, rests_because
-from remit.orchestrate.loop.aftermath import Aftermath
 from remit.orchestrate.loop.driver import Driver, Steps
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.holdings import Holdings
+from remit.orchestrate.loop.late_delivery import LateDelivery
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.needs import check_needs
 from remit.orchestrate.loop.offspring import Lineages
@@ -84,7 +84,7 @@ class Hub:
         self.is_closing = self._is_closed = False
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
-        self.aftermath = Aftermath(self)
+        self.late_delivery = LateDelivery(self)
         self.steps = Steps()
         # Why a driver broke, until the run is taken up again.
         self.broken: dict[str, BaseException] = {}
@@ -240,7 +240,7 @@ class Hub:
         if live.state.end.ending is not None:
             self._kits.pop(run_id, None)
             if was_open:
-                self.aftermath.tell_parent(live.state)
+                self.late_delivery.tell_parent(live.state)
         return live, turn
 
     async def at_rest(self, driver: Driver) -> RunState:
@@ -323,7 +323,7 @@ class Hub:
     def _under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
         """Everything that moves here, each with its run."""
         return [
-            *self.aftermath.under_way(),
+            *self.late_delivery.under_way(),
             *self.steps.under_way(),
             *self.dispatch.under_way(),
             *self._driving.items(),
@@ -383,7 +383,7 @@ class Hub:
             check_needs(state, kit)
         except RequestRejected:
             # What does not suffice is forgotten, or it would stand in the way of the right one.
-            for run_id in (state.run_id, family_of(pinned(state))):
+            for run_id in (state.run_id, lineage_root(pinned(state))):
                 if run_id not in self.drivers and self._kits.get(run_id) is kit:
                     del self._kits[run_id]
             raise
@@ -437,7 +437,7 @@ class Hub:
             if self._is_put_down(driver):
                 await self.holdings.let_go(live.run_id, live.warrant)
         if live.state.end.ending is not None and not driver.is_awaited:
-            self.aftermath.tell_parent(live.state)
+            self.late_delivery.tell_parent(live.state)
 
     def _is_put_down(self, driver: Driver) -> bool:
         """Put a run down that rests, has ended, or that may not be driven any more; says whether that is new."""

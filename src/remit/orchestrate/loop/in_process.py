@@ -25,7 +25,7 @@ from remit.core.journal.commands import CallTool, CancelCommand, Command, ForkRu
 from remit.core.run.halt import Halt
 from remit.kernel.state import is_safe_to_repeat
 from remit.observe.logs import run_fields
-from remit.orchestrate.executors.reports import PERFORMED, Report, broken, unperformed
+from remit.orchestrate.executors.reports import PERFORMED, Report, report_of_broken, unperformed
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moment_of, moves_by_itself, timers_of
 from remit.orchestrate.facts.sealer import received
 from remit.orchestrate.loop.claims import Claims, PerformerLost, not_called, not_done
@@ -161,7 +161,7 @@ class InProcessDispatch:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             if not work.is_cut:
                 return self._explained(live, command, error)
-            report = _called_off(work, live, command) or broken(command, "it was cut off")
+            report = _called_off(work, live, command) or report_of_broken(command, "it was cut off")
         finally:
             work.direct = ""
         if getattr(report, "command_id", None) != command_id:
@@ -259,7 +259,7 @@ class InProcessDispatch:
             if executor is not None:
                 if self._halts is not None and (halt := self._halts.stopping(live.state, command)) is not None:
                     raise HaltStands(halt)
-                report = broken(command, "it was cancelled")
+                report = report_of_broken(command, "it was cancelled")
                 report = received(await executor(live, command), self.vault)
         except HaltStands as stop:
             report = halted(stop.halt, command.id)
@@ -306,7 +306,7 @@ class InProcessDispatch:
         """What is reported of a command that broke: a call that could still be revoked has certainly not begun."""
         if isinstance(command, CallTool) and command.mutating and self._claims.revoke(live.run_id, command.id):
             return not_called(command, why)
-        return broken(command, why)
+        return report_of_broken(command, why)
 
     def _take_back(self, work: _Work, live: Live, command_id: str) -> None:
         """Stop a command that its run no longer waits for; a call that has not begun is told to be certainly not done."""
@@ -392,7 +392,7 @@ def _called_off(work: _Work, live: Live, command: Command) -> Report | None:
     if is_safe_to_repeat(live.state, command) or is_revoked:
         return halted(halt, command.id)
     work.report(halted(halt))
-    return broken(command, f"it was under way when {halt.scope} was halted by {halt.by}")
+    return report_of_broken(command, f"it was under way when {halt.scope} was halted by {halt.by}")
 
 
 def _resumed(work: _Work, report: Report) -> Report:

@@ -10,7 +10,7 @@ from remit.orchestrate.exchange.conversation import Conversation
 from remit.orchestrate.facts.gate_trace import Tracer
 
 if TYPE_CHECKING:
-    from remit.orchestrate.executors.prepare import Common
+    from remit.orchestrate.executors.prepare import ErrandTerms
 
 
 class Live:
@@ -37,7 +37,7 @@ class Live:
         self.place = START
         self.conversation = Conversation()
         # What all its errands have in common.
-        self.common: Common | None = None
+        self.common: ErrandTerms | None = None
         # The gate that follows a traced run; made again from the journal whenever it is not there.
         self.tracer: Tracer | None = None
         # Under which lease its turns are written; None for who only reads.

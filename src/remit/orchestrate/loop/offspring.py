@@ -29,7 +29,7 @@ from remit.core.work.graph import Ask, Graph, Node, graph_version
 from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.loop.durability import listing_of
+from remit.orchestrate.loop.durability import run_listing
 from remit.orchestrate.ports import Catalogue, Journal
 
 _NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
@@ -55,7 +55,7 @@ def child_manifest(
     `read` are the labels of what its parent has read by now, and `earlier` what earlier attempts at its step did.
     """
     lease = dict(command.lease)
-    asked = request or beneath(parent.request, (user_message(command.prompt),))
+    asked = request or child_request(parent.request, (user_message(command.prompt),))
     # Gauges and the clock are limits of the moment and are inherited; counters are what the lease holds, else nothing.
     caps = tuple(lease.get(index, 0) if index in COUNTERS else cap for index, cap in enumerate(parent.caps))
     node = next((node for node in parent.graph.nodes if node.name == command.node), None)
@@ -99,7 +99,7 @@ def child_manifest(
     )
 
 
-def beneath(request: SystemRequest, messages: tuple[Message, ...]) -> SystemRequest:
+def child_request(request: SystemRequest, messages: tuple[Message, ...]) -> SystemRequest:
     """A request in the name of the same caller, with the same tools at most, about something else."""
     return SystemRequest(
         messages=messages,
@@ -119,7 +119,7 @@ def replica_request(parent: SystemRequest, evidence: str, said_since: tuple[Mess
     *earlier, last = parent.messages
     shown = (system_message(evidence),) if evidence else ()
     messages = (*earlier, *shown, last, *said_since)
-    asked = beneath(parent, messages)
+    asked = child_request(parent, messages)
     hints = parent.hints
     if hints.temperature is None:
         hints = replace(hints, temperature=REPLICA_TEMPERATURE)
@@ -129,7 +129,7 @@ def replica_request(parent: SystemRequest, evidence: str, said_since: tuple[Mess
 def judge_request(parent: SystemRequest, messages: tuple[Message, ...], schema: JsonObject) -> SystemRequest:
     """What a judge is asked: nothing of the conversation but what it is to judge, and no tools."""
     output = OutputContract(schema, repair_allowed=False)
-    return replace(beneath(parent, messages), mode=Mode.STRUCTURED, output=output, tool_choice=_NO_TOOLS)
+    return replace(child_request(parent, messages), mode=Mode.STRUCTURED, output=output, tool_choice=_NO_TOOLS)
 
 
 def step_request(parent: SystemRequest, node: Node, messages: tuple[Message, ...]) -> SystemRequest:
@@ -140,7 +140,7 @@ def step_request(parent: SystemRequest, node: Node, messages: tuple[Message, ...
     schema = kept_value(ask.schema) if ask.schema else None
     output = replace(parent.output, schema=schema, grammar=ask.grammar or None)
     graph_name = "" if node.inner is None else node.inner.name
-    asked = beneath(parent, instructed(ask.role, (*said, *told, *messages)))
+    asked = child_request(parent, instructed(ask.role, (*said, *told, *messages)))
     return replace(
         asked,
         mode=Mode(graph_name) if graph_name in set(Mode) else Mode.CHAT,
@@ -248,7 +248,7 @@ async def _copy_on(
 async def _append(journal: Journal, fork_id: str, copied: list[bytes], place: Place, warrant: Warrant | None) -> Place:
     listing = None
     if len(copied) == 1:
-        listing = listing_of(_manifest_in(copied[0]), decode_turn(copied[0]).at_ms)
+        listing = run_listing(_manifest_in(copied[0]), decode_turn(copied[0]).at_ms)
     return await journal.append(fork_id, copied[-1], place, listing=listing, warrant=warrant)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from remit.core.journal.commands import Command
-from remit.core.journal.storage import AppendConflict, Barrier, Listing, Place, StoreUnusable, Warrant
+from remit.core.journal.storage import AppendConflict, Barrier, Place, RunListing, StoreUnusable, Warrant
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal
 
@@ -53,7 +53,7 @@ async def append_at_last(
     data: bytes,
     after: Place,
     barrier: Barrier | None,
-    listing: Listing | None,
+    listing: RunListing | None,
     warrant: Warrant | None,
     orders: Sequence[Command],
 ) -> Place:

@@ -13,7 +13,7 @@ from remit.core.journal.codec import hash_turn
 from remit.core.journal.storage import Place, Snapshot
 from remit.kernel.fold.snapshot import snapshot_of, state_from
 from remit.kernel.state import RunState
-from remit.observe.history import Linked, linked
+from remit.observe.history import Linked, linked_turns
 from remit.observe.logs import run_fields
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Journal, Snapshots
@@ -30,7 +30,7 @@ SNAPSHOT_BYTES_MAX = 16 << 20
 _log = logging.getLogger(__name__)
 
 
-async def restore(live: Live, snapshots: Snapshots, journal: Journal) -> tuple[Sequence[Linked], Place] | None:
+async def restore_state(live: Live, snapshots: Snapshots, journal: Journal) -> tuple[Sequence[Linked], Place] | None:
     """Give a run the state that was kept of it, and say which turns follow and where it stands then.
 
     None when it has to be folded whole.
@@ -49,7 +49,7 @@ async def restore(live: Live, snapshots: Snapshots, journal: Journal) -> tuple[S
         message = "the snapshot of a run belongs to another turn or another version; the run is folded"
         _log.info(message, extra=run_fields(run_id))
         return None
-    later = linked(run_id, stored[1:], after=state.seq, head=state.head)
+    later = linked_turns(run_id, stored[1:], after=state.seq, head=state.head)
     live.state, live.snapshot_seq = state, state.seq
     return later, stored.place
 

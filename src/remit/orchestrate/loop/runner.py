@@ -21,9 +21,9 @@ from remit.core.journal.storage import (
     Barrier,
     BlobMissing,
     LeaseLost,
-    Listing,
     Place,
     RunBehind,
+    RunListing,
     StoreUnusable,
     Warrant,
 )
@@ -36,20 +36,20 @@ from remit.kernel.decide import weigh
 from remit.kernel.fold.apply import apply
 from remit.kernel.fold.derived import derived_of
 from remit.kernel.state import RunState, pinned
-from remit.observe.history import Linked, linked, references
+from remit.observe.history import Linked, linked_turns, references
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.executors.timer import cuts_off
 from remit.orchestrate.facts.answer_evidence import compared_by, inline, long_evidence
 from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.first_arrival import started
-from remit.orchestrate.facts.gate_trace import Read, Tracer, reader_of, shown_of, traced
+from remit.orchestrate.facts.gate_trace import Read, Tracer, part_shown, text_reader, traced
 from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.facts.texts import Kept
-from remit.orchestrate.loop.durability import barrier_of, listing_of
+from remit.orchestrate.loop.durability import barrier_of, run_listing
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.patience import append_at_last, insist
-from remit.orchestrate.loop.run_snapshots import restore
+from remit.orchestrate.loop.run_snapshots import restore_state
 from remit.orchestrate.ports import Blobs, Clock, Journal, Outlet, Snapshots
 from remit.orchestrate.tenants.rates import UserRates
 
@@ -60,7 +60,7 @@ CONFLICTS_MAX = 32
 
 
 # A run, its next turn, the number of the turn before it, and what is kept beside it.
-Append: TypeAlias = tuple[str, bytes, Place, Barrier | None, Listing | None, Warrant | None, Sequence[Command]]
+Append: TypeAlias = tuple[str, bytes, Place, Barrier | None, RunListing | None, Warrant | None, Sequence[Command]]
 
 
 class Runner:
@@ -95,7 +95,7 @@ class Runner:
         manifest = manifest if self.sealer is None else self.sealer.manifest(manifest)
         arrival = started(manifest, kept)
         await self._keep(kept)
-        read = reader_of(dict(kept))
+        read = text_reader(dict(kept))
         # What the gate cannot be told of refuses the run here, before anything of it is written.
         tracer = Tracer(arrival.manifest, read) if derived_of(arrival.manifest).is_traced else None
         turn = await self.rule_on(live, arrival)
@@ -107,7 +107,7 @@ class Runner:
     async def load(self, run_id: str, live: Live | None = None) -> Live:
         """A run as its journal tells it, in a Live of the caller's or in a new one. Nothing is dispatched."""
         live = live or Live(run_id, RunState())
-        later = None if self.snapshots is None else await restore(live, self.snapshots, self.journal)
+        later = None if self.snapshots is None else await restore_state(live, self.snapshots, self.journal)
         if later is None:
             await self.catch_up(live)
         else:
@@ -118,7 +118,7 @@ class Runner:
         """Fold the turns that others have written. A journal that does not add up raises InvariantBroken."""
         head, seq = live.state.head, live.state.seq
         later = await self.journal.read(live.run_id, after=seq)
-        _fold(live, linked(live.run_id, later, after=seq, head=head), later.place)
+        _fold(live, linked_turns(live.run_id, later, after=seq, head=head), later.place)
 
     async def _catch_up_after_conflict(self, live: Live) -> None:
         """Catch up; raises where the journal has fewer turns than were folded, since what they did would be done again."""
@@ -169,7 +169,7 @@ class Runner:
             tracer = await self.tracer(live) if state.derived.is_traced else None
             try:
                 task = compared_by(state, report)
-                read = inline if task is None else reader_of(await self._evidence(state, task))
+                read = inline if task is None else text_reader(await self._evidence(state, task))
                 arrival = self.facts.complete(state, report, kept, tracer, read)
                 now_ms = self.clock.now_ms() if live.moment_ms is None else live.moment_ms
                 at_ms = now_ms if now_ms > state.at_ms else state.at_ms  # noqa: FURB136  # calling max() takes longer
@@ -187,7 +187,7 @@ class Runner:
             data = encode_turn(turn)
             barrier = barrier_of(state, turn, entry)
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
-            listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
+            listing = None if seq >= 0 else run_listing(pinned(tally.state), at_ms)
             written = (live.run_id, data, live.place, barrier, listing, live.warrant, tally.orders)
             try:
                 place = await self._write(kept, written, insists)
@@ -273,7 +273,7 @@ class Runner:
 
     async def retraced(self, turns: Sequence[Turn], until: int | None = None) -> tuple[Tracer, Read]:
         """The gate of a run that has followed these turns up to one, and what reads the texts of all of them."""
-        started_by, read = turns[0].arrival, reader_of(await self._texts(turns))
+        started_by, read = turns[0].arrival, text_reader(await self._texts(turns))
         assert isinstance(started_by, RunStarted), "the first turn of a run is its start"
         return traced(started_by.manifest, turns[:until], read), read
 
@@ -289,7 +289,7 @@ class Runner:
         """The long texts that the gate is shown of these turns, as far as they are kept."""
         texts: dict[bytes, bytes] = {}
         for turn in turns:
-            for reference in references(shown_of(turn)):
+            for reference in references(part_shown(turn)):
                 with suppress(BlobMissing):  # Redacted: the gate learns that it is gone.
                     texts[reference.digest] = await self.blobs.get(reference.digest)
         return texts
@@ -306,7 +306,7 @@ class Runner:
 def _followed(tracer: Tracer, turn: Turn, kept: Kept) -> Tracer | None:
     """The tracer after a turn; None when a text of it is not at hand, so that it is made again from all that is kept."""
     was_gone = tracer.is_gone
-    tracer.follow(turn, reader_of(dict(kept)))
+    tracer.follow(turn, text_reader(dict(kept)))
     return tracer if tracer.is_gone is was_gone else None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.commands import Command
 from remit.core.journal.signing import is_snapshot_signed, sign_head, sign_snapshot
-from remit.core.journal.storage import Barrier, Listing, Place, SignedHead, Snapshot, Stretch, Warrant
+from remit.core.journal.storage import Barrier, Place, RunListing, SignedHead, Snapshot, Stretch, Warrant
 from remit.core.record import replace
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal, Key, Snapshots
@@ -34,7 +34,7 @@ class SignedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:

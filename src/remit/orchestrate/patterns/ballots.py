@@ -20,34 +20,34 @@ VOTING_INVALID = "VOTING_INVALID"
 CANDIDATES_MAX = 256
 
 
-class Ballot(NamedTuple):
+class ComparedCandidate(NamedTuple):
     """A candidate as it is compared: by its key when only equality counts, else by its value."""
 
     key: str
     value: Any
 
 
-def answers_of(candidates: Sequence[str]) -> list[Ballot]:
+def compared_candidates(candidates: Sequence[str]) -> list[ComparedCandidate]:
     """Every candidate as it is compared; equal texts are read once."""
     if len(candidates) > CANDIDATES_MAX:
         message = f"{len(candidates)} candidates are more than candidates_max={CANDIDATES_MAX}; ask fewer replicas"
         raise RequestRejected(VOTING_INVALID, message)
-    read: dict[str, Ballot] = {}
+    read: dict[str, ComparedCandidate] = {}
     for text in candidates:
         if text not in read:
             read[text] = _read(text.strip())
     return [read[text] for text in candidates]
 
 
-def _read(text: str) -> Ballot:
+def _read(text: str) -> ComparedCandidate:
     try:
         value = read_json(text)
-        return Ballot(key_of(value), value)
+        return ComparedCandidate(json_key(value), value)
     except (ValueError, RecursionError):
-        return Ballot(text, text)  # It is no JSON, or nests too deep to have a canonical form.
+        return ComparedCandidate(text, text)  # It is no JSON, or nests too deep to have a canonical form.
 
 
-def key_of(value: Any) -> str:
+def json_key(value: Any) -> str:
     """What JSON values are told apart by; raises ValueError for one that nests too deep."""
     try:
         return canonical_json(value).decode()
@@ -73,10 +73,10 @@ def _exact(value: Any, levels_left: int) -> Any:
 
 def keys_of(candidates: Sequence[str]) -> list[str]:
     """What each candidate is told apart by."""
-    return [answer.key for answer in answers_of(candidates)]
+    return [answer.key for answer in compared_candidates(candidates)]
 
 
-def groups_of(keys: Sequence[str]) -> list[list[int]]:
+def equal_groups(keys: Sequence[str]) -> list[list[int]]:
     """The places of equal keys, the group seen first in front."""
     groups: dict[str, list[int]] = {}
     for place, key in enumerate(keys):

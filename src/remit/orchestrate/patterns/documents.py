@@ -27,7 +27,7 @@ BYTES_MAX = 20_000_000
 FOLDERS_DEEP_MAX = 16
 
 
-class Reading(NamedTuple):
+class ReadDocument(NamedTuple):
     """What was read at a place, and the digest of it."""
 
     documents: tuple[Document, ...]
@@ -50,7 +50,7 @@ class Documents:
             return index.retrieve(query)
 
 
-def read_documents(place: Path, *, base: Path) -> Reading:
+def read_documents(place: Path, *, base: Path) -> ReadDocument:
     """The documents in a folder, or in a file; each is named by its path from `base` on."""
     files = [place] if place.is_file() else sorted(_files(place, FOLDERS_DEEP_MAX))
     if len(files) > FILES_MAX:
@@ -63,7 +63,7 @@ def read_documents(place: Path, *, base: Path) -> Reading:
         room -= len(data)
         digests.update(os.fsencode(file.relative_to(place)) + b"\0" + sha256(data).digest())
         documents.append(Document(_name(file, base), _text(file, data)))
-    return Reading(tuple(documents), digests.hexdigest())
+    return ReadDocument(tuple(documents), digests.hexdigest())
 
 
 def _files(folder: Path, folders_left: int) -> Iterator[Path]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import replace
-from remit.core.run.contract import Mode
+from remit.core.run.contract import ExecutionHints, Mode
 from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
 from remit.core.run.messages import Message
 from remit.core.work.candidate import Candidate
@@ -20,8 +20,8 @@ from remit.core.work.graph import Ask, Graph
 from remit.core.work.plan import ContextFor, RerankInput, Step
 from remit.core.work.values import ValueKind
 from remit.inference.engine import Engine
-from remit.orchestrate.executors.user_code import called
-from remit.orchestrate.setup.kit import Code, ContextProvider, ToolCallFilter
+from remit.orchestrate.executors.user_code import call_user_code
+from remit.orchestrate.setup.kit import Code, ContextProvider, PromptProvider, SystemPrompt, ToolCallFilter, prompt_text
 from remit.tool.registry import Registry
 
 PLAN_HANDLER_INVALID = "PLAN_HANDLER_INVALID"
@@ -76,13 +76,23 @@ class _RuleSet(Protocol):
 class InferHandler:
     """Steps that ask a model: each is a child run of its own, with the tools it is given and its own repairs.
 
-    The engine is one, or the spec of one. 0 for max_tokens is what every pattern allows.
+    The engine is one, or the spec of one. 0 for max_tokens is what every pattern allows. `sampling` is how its model is
+    sampled; a step that brings a ModelRequest says that itself. A provider of prompts is asked once, here.
     """
 
     def __init__(
-        self, engine: Engine | str | None, *, tools: Tools = (), system_prompt: str = "", max_tokens: int = 0
+        self,
+        engine: Engine | str | None,
+        *,
+        tools: Tools = (),
+        system_prompt: SystemPrompt = "",
+        max_tokens: int = 0,
+        sampling: ExecutionHints | None = None,
     ) -> None:
+        if isinstance(system_prompt, PromptProvider):
+            system_prompt = prompt_text(system_prompt)
         _check_asking(system_prompt, max_tokens)
+        self.sampling = sampling or ExecutionHints()
         self.engine = None if isinstance(engine, str) else engine
         self.spec = engine if isinstance(engine, str) else ""
         self.tools = registry_of(tools)
@@ -90,7 +100,13 @@ class InferHandler:
 
     def opened(self, engine: Engine) -> "InferHandler":
         """The same handler with the engine that its spec named."""
-        return InferHandler(engine, tools=self.tools, system_prompt=self.system_prompt, max_tokens=self.max_tokens)
+        return InferHandler(
+            engine,
+            tools=self.tools,
+            system_prompt=self.system_prompt,
+            max_tokens=self.max_tokens,
+            sampling=self.sampling,
+        )
 
 
 class ToolHandler:
@@ -137,11 +153,11 @@ class RetrieveHandler:
         if provider is None:
             raise HandlerUnusable("retrieve handler: no context provider was given")
         if isinstance(provider, CandidateFinder):
-            found = await called(provider.find, query)
+            found = await call_user_code(provider.find, query)
         elif isinstance(provider, _Builder):
-            return replace(step, output=ContextFor(query, tuple(await called(provider.build, query))))
+            return replace(step, output=ContextFor(query, tuple(await call_user_code(provider.build, query))))
         else:
-            found = await called(provider, query)
+            found = await call_user_code(provider, query)
         # Nothing that was found are no candidates, so that the next step gets what it takes.
         return replace(
             step, output=found if isinstance(found, RerankInput | ContextFor) or found else RerankInput(query)
@@ -163,7 +179,7 @@ class RerankHandler:
         asked: RerankInput = step.input
         rerank = self.reranker.rerank if isinstance(self.reranker, CandidateReranker) else self.reranker
         given = (asked,) if _takes_one(rerank) else (asked.query, asked.candidates)
-        ordered = await called(rerank, *given)
+        ordered = await call_user_code(rerank, *given)
         return replace(
             step, output=ordered if isinstance(ordered, RerankInput) else RerankInput(asked.query, tuple(ordered))
         )
@@ -199,7 +215,7 @@ class ValidateHandler:
             raise HandlerUnusable("validate handler: no check was given")
         check = self.check.check if isinstance(self.check, _RuleSet) else self.check
         try:
-            said = await called(check, step.input)
+            said = await call_user_code(check, step.input)
         except ValueError as problem:
             return (str(problem) or f"the check raised {type(problem).__name__}",)
         if isinstance(said, bool):
@@ -250,7 +266,7 @@ def is_lacking(handler: Handler) -> bool:
     return False
 
 
-def unusable(handler: Handler) -> StepFunction | None:
+def unusable_handler(handler: Handler) -> StepFunction | None:
     """Code in place of a handler that has no engine or no tools: it says what is missing when its step runs."""
     if not is_lacking(handler):
         return None

@@ -19,16 +19,16 @@ from remit.core.record import replace
 from remit.core.regex import regex
 from remit.core.schema.json_schema import compile_schema
 from remit.core.schema.strict_yaml import (
-    YAML_BYTES_MAX,
-    Document,
     Place,
+    YamlDocument,
     YamlFault,
     block_in,
+    bytes_in,
+    decoded_text,
     list_in,
     parse_yaml,
-    shown,
-    spelled,
-    text_of,
+    shown_value,
+    spelled_place,
 )
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.orchestrate.patterns.planners import check_policy
@@ -80,17 +80,12 @@ class PlanFile:
 def read_plan(path: Path) -> PlanFile:
     """The plan in a YAML file."""
     path = path.absolute()
-    try:
-        with path.open("rb") as file:
-            data = file.read(YAML_BYTES_MAX + 1)
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}; check its path and its permissions"
-        raise RequestRejected(YamlFault.UNREADABLE, f"{path}: {problem}", {"source": str(path)}) from error
-    document = parse_yaml(text_of(data, str(path)), str(path), depth_max=PLAN_DEPTH_MAX)
+    data = bytes_in(path)
+    document = parse_yaml(decoded_text(data, str(path)), str(path), depth_max=PLAN_DEPTH_MAX)
     return _plan(document, path, sha256(data).hexdigest())
 
 
-def _plan(document: Document, path: Path, digest: str) -> PlanFile:
+def _plan(document: YamlDocument, path: Path, digest: str) -> PlanFile:
     block = block_in(document, document.value, _PLAN_KEYS, ())
     steps = list_in(document, block.get("steps", []), ("steps",))
     read = [_step(document, value, ("steps", position)) for position, value in enumerate(steps)]
@@ -109,7 +104,7 @@ def _plan(document: Document, path: Path, digest: str) -> PlanFile:
     )
 
 
-def _policy(document: Document, block: Mapping[str, Any]) -> PlanPolicy:
+def _policy(document: YamlDocument, block: Mapping[str, Any]) -> PlanPolicy:
     place: Place = ("policy",)
     policy = _typed(document, block_in(document, block.get("policy", {}), _POLICY_KEYS, place), PlanPolicy, place)
     try:
@@ -121,27 +116,27 @@ def _policy(document: Document, block: Mapping[str, Any]) -> PlanPolicy:
     return policy
 
 
-def _step(document: Document, value: Any, place: Place) -> Step:
+def _step(document: YamlDocument, value: Any, place: Place) -> Step:
     block = block_in(document, value, _STEP_KEYS, place)
     for key in ("name", "type"):
         if key not in block:
-            document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no {key!r}; add it", place)
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)} has no {key!r}; add it", place)
     # An input may be anything; what no step could work on is refused where the plan is checked.
     given = {key: block.pop(key) for key in ("input", "schema") if key in block}
     step = replace(_typed(document, block, Step, place), **given)
     if step.schema is not None:
         if not isinstance(step.schema, dict):
-            message = f"{spelled((*place, 'schema'))} must be a JSON Schema, a mapping; found {shown(step.schema)}"
+            message = f"{spelled_place((*place, 'schema'))} must be a JSON Schema, a mapping; found {shown_value(step.schema)}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, "schema"))
         try:
             compile_schema(step.schema)
         except RequestRejected as error:
-            message = f"{spelled((*place, 'schema'))}: {error.message}"
+            message = f"{spelled_place((*place, 'schema'))}: {error.message}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, "schema"))
     return step
 
 
-def _documents(document: Document, block: Mapping[str, Any], base: Path) -> tuple[Path, ...]:
+def _documents(document: YamlDocument, block: Mapping[str, Any], base: Path) -> tuple[Path, ...]:
     if "documents" not in block:
         return ()
     given = block["documents"]
@@ -153,7 +148,7 @@ def _documents(document: Document, block: Mapping[str, Any], base: Path) -> tupl
     return tuple(_path(document, entry, place, base) for entry, place in zip(entries, places, strict=True))
 
 
-def _named_file(document: Document, block: Mapping[str, Any], key: str, base: Path) -> Path | None:
+def _named_file(document: YamlDocument, block: Mapping[str, Any], key: str, base: Path) -> Path | None:
     if key not in block:
         return None
     path = _path(document, block[key], (key,), base)
@@ -163,10 +158,12 @@ def _named_file(document: Document, block: Mapping[str, Any], key: str, base: Pa
     return path
 
 
-def _path(document: Document, value: Any, place: Place, base: Path) -> Path:
+def _path(document: YamlDocument, value: Any, place: Place, base: Path) -> Path:
     """An absolute path to something that is there."""
     if not isinstance(value, str) or not value:
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} must be a path, not {shown(value)}", place)
+        document.reject(
+            YamlFault.VALUE_INVALID, f"{spelled_place(place)} must be a path, not {shown_value(value)}", place
+        )
     path = base / value
     try:
         path = path.resolve()
@@ -174,20 +171,20 @@ def _path(document: Document, value: Any, place: Place, base: Path) -> Path:
     except (OSError, ValueError, RuntimeError):
         is_there = False  # A name that no file can have, or a link that leads to itself.
     if not is_there:
-        message = f"{spelled(place)}: {str(path)!r} is not there; paths start at the plan file"
+        message = f"{spelled_place(place)}: {str(path)!r} is not there; paths start at the plan file"
         document.reject(YamlFault.VALUE_INVALID, message, place)
     return path
 
 
-def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
+def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
     try:
         return from_json(to_json(value), to)
     except ValueError as error:
         text, found = str(error), _PLACE_IN_ERROR.search(str(error))
         if found is not None and found["key"]:
             place = (*place, found["key"])
-            text = f"{text[: found.start()]}; found {shown(value.get(found['key']))}"
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)}: {text}", place)
+            text = f"{text[: found.start()]}; found {shown_value(value.get(found['key']))}"
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)}: {text}", place)
 
 
 def _shortened(name: str) -> str:

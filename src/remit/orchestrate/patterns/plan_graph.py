@@ -30,11 +30,11 @@ from remit.core.work.graph import (
     TERMINALS,
     Ask,
     Edge,
-    Feed,
     Graph,
     Node,
     NodeKind,
     NodeOutcome,
+    StepInput,
     schema_text,
 )
 from remit.core.work.plan import MARK, PLAN_STEP_INVALID, ContextFor, ExecutionPlan, PlanPolicy, Step, check_plan
@@ -51,7 +51,7 @@ from remit.orchestrate.patterns.handlers import (
     ValidateHandler,
     is_lacking,
 )
-from remit.orchestrate.patterns.step_values import NoStepValue, read, written
+from remit.orchestrate.patterns.step_values import NoStepValue, journaled_value, read_value
 from remit.orchestrate.patterns.structured_graph import structured_graph
 from remit.tool.registry import Registry
 
@@ -127,7 +127,7 @@ def finished_steps(
         if name in outputs:
             # What a tool step works on goes to the node that makes a call of it.
             feed = feeds.get(f"{name}{ARGUMENTS}", own)
-            given = outputs.get(feed.source) if feed.source else read(feed.kind, feed.value)
+            given = outputs.get(feed.source) if feed.source else read_value(feed.kind, feed.value)
             usage = usages.get(name, TokenUsage())
             steps.append(Step(name, feed.step_type, given, outputs[name], usage=usage))
     return tuple(steps)
@@ -138,7 +138,7 @@ def _first_words(step: Step, handler: Handler, prompt: str) -> str | None:
     if prompt and prompt != RUN_THE_PLAN:
         return prompt
     if _takes(handler):
-        raise invalid(step, "is the first, and has nothing to work on; give it an input, or the plan a prompt")
+        raise invalid_step(step, "is the first, and has nothing to work on; give it an input, or the plan a prompt")
     return None
 
 
@@ -154,15 +154,15 @@ def _least(*limits_ms: int) -> int:
     return min((limit for limit in limits_ms if limit), default=0)
 
 
-def _chained(step: Step, source: str, handler: Handler, gives: Mapping[str, str]) -> Feed:
+def _chained(step: Step, source: str, handler: Handler, gives: Mapping[str, str]) -> StepInput:
     """What a step is fed by an earlier one, checked as far as kinds are known before anything runs."""
     takes = _takes(handler)
     if gives[source] and not is_convertible(gives[source], takes):
         raise _mismatch(step, takes, gives[source], f"step {source!r} gives")
-    return Feed(takes, _given_by(step, handler, gives[source]), source=source, step_type=step.type)
+    return StepInput(takes, _given_by(step, handler, gives[source]), source=source, step_type=step.type)
 
 
-def _given(step: Step, handler: Handler, value: object) -> Feed:
+def _given(step: Step, handler: Handler, value: object) -> StepInput:
     """What a step is fed by the plan itself."""
     takes = _takes(handler)
     if isinstance(value, ModelRequest):
@@ -170,15 +170,15 @@ def _given(step: Step, handler: Handler, value: object) -> Feed:
             raise _mismatch(step, takes or "any value", "a ModelRequest, which an infer step takes", "its input is")
         value = ContextFor("", value.messages)
     try:
-        kind, text = written(value)
+        kind, text = journaled_value(value)
     except NoStepValue as problem:
-        raise invalid(step, f"has an input that cannot be used: {problem}") from None
+        raise invalid_step(step, f"has an input that cannot be used: {problem}") from None
     if len(text) > SHAPE_CHARS_MAX:
         reason = f"has an input of {len(text)} characters, input_chars_max={SHAPE_CHARS_MAX}"
-        raise invalid(step, f"{reason}; have a step before it read or make it")
+        raise invalid_step(step, f"{reason}; have a step before it read or make it")
     if not is_convertible(kind, takes):
         raise _mismatch(step, takes, kind, "its input is")
-    return Feed(takes, _given_by(step, handler, kind), kind, text, step_type=step.type)
+    return StepInput(takes, _given_by(step, handler, kind), kind, text, step_type=step.type)
 
 
 def _mismatch(step: Step, takes: str, found: str, subject: str) -> RequestRejected:
@@ -211,7 +211,7 @@ def _kind_of_answer(schema: JsonObject | None) -> str:
     return ValueKind.OBJECT if schema.get("type") == "object" else ValueKind.JSON
 
 
-def _nodes(step: Step, feed: Feed, handler: Handler, timeout_ms: int) -> list[Node]:
+def _nodes(step: Step, feed: StepInput, handler: Handler, timeout_ms: int) -> list[Node]:
     execute = LifecycleState.EXECUTE
     pattern = _inferring(step, handler) if isinstance(handler, InferHandler) else handler
     if isinstance(pattern, PatternHandler):
@@ -245,7 +245,8 @@ def _asked_by(step: Step, handler: InferHandler) -> Ask:
     request = step.input if isinstance(step.input, ModelRequest) else None
     names = tuple(tool.name for tool in handler.tools)
     schema = "" if step.schema is None else schema_text(step.schema)
-    ask = Ask(handler.system_prompt, names, schema=schema, max_tokens=handler.max_tokens)
+    own = sampling_text(handler.sampling)
+    ask = Ask(handler.system_prompt, names, schema=schema, max_tokens=handler.max_tokens, sampling=own)
     if request is None:
         return ask
     hints = ExecutionHints(
@@ -258,11 +259,11 @@ def _asked_by(step: Step, handler: InferHandler) -> Ask:
         schema=schema if request.schema is None else schema_text(request.schema),
         grammar=request.grammar,
         max_tokens=request.max_tokens or handler.max_tokens,
-        sampling=_sampling_text(hints),
+        sampling=sampling_text(hints) or own,
     )
 
 
-def _sampling_text(hints: ExecutionHints) -> str:
+def sampling_text(hints: ExecutionHints) -> str:
     """How a step is sampled, as its node keeps it; empty where the run's own hints hold."""
     said = ExecutionHints(temperature=hints.temperature, top_p=hints.top_p, options=hints.options)
     return "" if said == ExecutionHints() else to_json(said)
@@ -298,15 +299,15 @@ def _unfollowed(step: Step, problem: str) -> RequestRejected:
     return RequestRejected(ErrorCode.ORCHESTRATION_STEP_MISMATCH, message, {"step": step.name})
 
 
-def _call_nodes(step: Step, feed: Feed, handler: ToolHandler, timeout_ms: int) -> list[Node]:
+def _call_nodes(step: Step, feed: StepInput, handler: ToolHandler, timeout_ms: int) -> list[Node]:
     execute = LifecycleState.EXECUTE
     rules = replace(STANDARD_RULES, timeout_ms=timeout_ms) if timeout_ms else STANDARD_RULES
     if handler.tools is not None:
-        check_call(step, handler.tools)
+        check_step_call(step, handler.tools)
     # Without tools there is nothing to propose; the handler's own code says so when the step runs.
     code = f"{STEP_MARK}{step.type}" if handler.tools is None else f"{CALL_MARK}{step.tool}"
     entrance = Node(f"{step.name}{ARGUMENTS}", NodeKind.DECIDE, execute, code=code, timeout_ms=timeout_ms, feed=feed)
-    given = Feed(gives=ValueKind.RESULT, step_type=step.type)
+    given = StepInput(gives=ValueKind.RESULT, step_type=step.type)
     return [entrance, Node(step.name, NodeKind.TOOL, execute, rules=rules, feed=given)]
 
 
@@ -317,7 +318,9 @@ def _edges(step: Step, handlers: Handlers, after: str, maker: Step | None, visit
         edges.append(Edge(entrance, step.name))
     if isinstance(handlers[step.type], ValidateHandler):
         if step.retries and maker is None:
-            raise invalid(step, f"has retries={step.retries}, and no model did a step before it that could mend it")
+            raise invalid_step(
+                step, f"has retries={step.retries}, and no model did a step before it that could mend it"
+            )
         if step.retries and maker is not None:
             edges.append(Edge(step.name, maker.name, NodeOutcome.REPAIRABLE))
     elif step.retries:
@@ -355,11 +358,11 @@ def _bounds(plan: ExecutionPlan, handlers: Handlers) -> dict[str, int]:
 def followed(step: Step, handler: Handler) -> Step:
     """The step as it is carried out; raises RequestRejected for what its handler could not follow."""
     if step.tool and not isinstance(handler, ToolHandler):
-        raise invalid(step, f"names tool {step.tool[:80]!r} and is no tool step; leave it out")
+        raise invalid_step(step, f"names tool {step.tool[:80]!r} and is no tool step; leave it out")
     if step.schema is not None and not isinstance(handler, InferHandler):
-        raise invalid(step, "has a schema and is no infer step; a loop has its own, and code needs none")
+        raise invalid_step(step, "has a schema and is no infer step; a loop has its own, and code needs none")
     if step.instruction and isinstance(handler, ToolHandler | RetrieveHandler | RerankHandler | ValidateHandler):
-        raise invalid(step, "has an instruction, and its handler follows none; leave it out")
+        raise invalid_step(step, "has an instruction, and its handler follows none; leave it out")
     if step.schema is not None:
         step = replace(step, schema=_object_schema(step))
     # A handler that lacks what it works with does not find it by being tried again.
@@ -379,11 +382,11 @@ def instruction_of(step: Step, before: str = "") -> str:
     told = "\n\n".join(text for text in (before, step.instruction) if text)
     if len(told) > PROMPT_CHARS_MAX:
         reason = f"is told {len(told)} characters, instruction_chars_max={PROMPT_CHARS_MAX}"
-        raise invalid(step, f"{reason}; put what holds for the whole plan into its system prompt")
+        raise invalid_step(step, f"{reason}; put what holds for the whole plan into its system prompt")
     return clean(told)
 
 
-def check_call(step: Step, tools: Registry) -> None:
+def check_step_call(step: Step, tools: Registry) -> None:
     """Refuse a call of a tool that is not there, or that may not be made as often as the step would."""
     tool = tools.get(step.tool)
     if tool is None:
@@ -393,9 +396,9 @@ def check_call(step: Step, tools: Registry) -> None:
         raise RequestRejected(ErrorCode.TOOL_NOT_FOUND, message, {"step": step.name, "tool": step.tool[:80]})
     if step.retries and tool.definition.effect.is_mutating and not tool.definition.idempotent:
         reason = f"has retries={step.retries} and its tool {tool.name!r} changes something and is not idempotent"
-        raise invalid(step, f"{reason}; leave the retries out, or declare the tool idempotent if it is")
+        raise invalid_step(step, f"{reason}; leave the retries out, or declare the tool idempotent if it is")
 
 
-def invalid(step: Step, reason: str) -> RequestRejected:
+def invalid_step(step: Step, reason: str) -> RequestRejected:
     """What is raised for a step that cannot be carried out as it is written."""
     return RequestRejected(PLAN_STEP_INVALID, f"step {step.name!r} {reason}", {"step": step.name})

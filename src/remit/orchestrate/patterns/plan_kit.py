@@ -18,7 +18,7 @@ from typing import Any
 from remit.core.failure import RequestRejected
 from remit.core.limits.tools import ToolDefinition
 from remit.core.run.manifest import Source
-from remit.core.schema.strict_yaml import text_of
+from remit.core.schema.strict_yaml import decoded_text
 from remit.core.work.plan import PLAN_STEP_TYPE_REFUSED, StepType
 from remit.orchestrate.patterns.documents import Documents, read_documents
 from remit.orchestrate.patterns.handlers import (
@@ -28,7 +28,7 @@ from remit.orchestrate.patterns.handlers import (
     RetrieveHandler,
     ToolHandler,
     ValidateHandler,
-    unusable,
+    unusable_handler,
 )
 from remit.orchestrate.patterns.plan_file import PlanFile
 from remit.orchestrate.patterns.plan_graph import STEP_MARK, plan_graph
@@ -82,7 +82,7 @@ def planned(kit: Kit, sources: Iterable[Source]) -> Kit:
     """The kit with what a plan's steps are done with; raises SourceFault where a file is not what its source says."""
     named = {source.name: source for source in sources if source.name.startswith(PLAN_MARK)}
     handlers = {**_standing(kit), **_given(named)}
-    code = {f"{STEP_MARK}{name}": unusable(handler) or handler for name, handler in handlers.items()}
+    code = {f"{STEP_MARK}{name}": unusable_handler(handler) or handler for name, handler in handlers.items()}
     return replace(kit, handlers=handlers, code={**kit.code, **code}, sources=(*kit.sources, *named.values()))
 
 
@@ -144,7 +144,7 @@ def _rules(source: Source) -> Callable[[str], Any]:
     data = _bytes(source)
     expect(source, sha256(data).hexdigest() if data is not None else "", PLAN_CODES)
     assert data is not None, "what is missing was refused"
-    rules = parse_rules(text_of(data, source.place), source.place)
+    rules = parse_rules(decoded_text(data, source.place), source.place)
     if rules.rule_set.semantic:
         names = ", ".join(check.name for check in rules.rule_set.semantic)
         message = f"{source.place!r} asks a judge ({names}), which a step of a plan cannot; leave `semantic` out"

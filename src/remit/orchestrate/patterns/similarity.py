@@ -14,7 +14,7 @@ from math import fsum
 from typing import Any, TypeAlias
 
 from remit.core.regex import regex
-from remit.orchestrate.patterns.ballots import Ballot
+from remit.orchestrate.patterns.ballots import ComparedCandidate
 
 # Some five thousand tokens, more than twice what a replica may say unless it is allowed more. A longer text is
 # judged by its beginning and its end.
@@ -32,13 +32,13 @@ Bag: TypeAlias = tuple[Mapping[str | tuple[str, str], int], int]
 Bags: TypeAlias = dict[str, Bag]
 
 
-def average_similarities(answers: Sequence[Ballot], times: Sequence[int]) -> list[float]:
+def average_similarities(answers: Sequence[ComparedCandidate], times: Sequence[int]) -> list[float]:
     """How like each of several different answers is to all others, when each was given so many times."""
     rows = _similarities(_values(answers))
     return [_average(mine, row, times) for mine, row in enumerate(rows)]
 
 
-def _values(answers: Sequence[Ballot]) -> list[Any]:
+def _values(answers: Sequence[ComparedCandidate]) -> list[Any]:
     """What is compared of each: its JSON, or the words of all where one is too long for that."""
     if max(len(answer.key) for answer in answers) <= TEXT_CHARS_MAX:
         return [answer.value for answer in answers]

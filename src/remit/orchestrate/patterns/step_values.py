@@ -29,7 +29,7 @@ class NoStepValue(ValueError):
     """Something that no step of a plan could hand on."""
 
 
-def written(value: Any, *, query: str = "") -> tuple[ValueKind, str]:
+def journaled_value(value: Any, *, query: str = "") -> tuple[ValueKind, str]:
     """A value as it is journaled. The query is what evidence without one of its own was found for."""
     kind, text = _written(value, query)
     if len(text) > VALUE_CHARS_MAX:
@@ -85,7 +85,7 @@ def _all(value: Any, kind: type) -> bool:
     return isinstance(value, Sequence) and len(value) > 0 and all(isinstance(entry, kind) for entry in value)
 
 
-def read(kind: str, text: str) -> Any:
+def read_value(kind: str, text: str) -> Any:
     """The value in a text that was journaled as this kind."""
     match ValueKind(kind):
         case ValueKind.TEXT | ValueKind.RESULT:
@@ -100,7 +100,7 @@ def read(kind: str, text: str) -> Any:
 
 def converted(kind: str, text: str, takes: str) -> Any:
     """What a step that takes one kind works on when it is fed another."""
-    value = read(kind, text)
+    value = read_value(kind, text)
     if not takes or kind == takes:
         return value
     if not is_convertible(kind, takes):
@@ -128,7 +128,8 @@ def _messages_of_context(value: ContextFor) -> ContextFor:
 
 def _candidates_of_context(value: ContextFor, text: str) -> RerankInput:
     found = [
-        Candidate(message.content, message.name or f"message {place}", 1.0 / place, ScoreMaker.RETRIEVAL)
+        # A message was given no score; one is made by what reranks it.
+        Candidate(message.content, message.name or f"message {place}", 0.0, ScoreMaker.RETRIEVAL)
         for place, message in enumerate(value.messages, 1)
     ]
     return RerankInput(value.query, tuple(found))

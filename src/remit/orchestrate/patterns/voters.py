@@ -19,11 +19,11 @@ from remit.core.failure import RequestRejected
 from remit.core.record import Record
 from remit.orchestrate.patterns.ballots import (
     VOTING_INVALID,
-    Ballot,
-    answers_of,
-    groups_of,
+    ComparedCandidate,
+    compared_candidates,
+    equal_groups,
     is_beyond_reach,
-    key_of,
+    json_key,
     keys_of,
 )
 from remit.orchestrate.patterns.similarity import average_similarities
@@ -112,7 +112,7 @@ class MajorityVoting:
 
     def is_settled(self, candidates: Sequence[str], still_to_come: int, /) -> bool:
         """Whether no answer can overtake the leader any more."""
-        tallies = [[1.0] * len(group) for group in groups_of(keys_of(candidates))]
+        tallies = [[1.0] * len(group) for group in equal_groups(keys_of(candidates))]
         return is_beyond_reach(tallies, [1.0] * still_to_come)
 
 
@@ -130,7 +130,7 @@ class UnanimityVoting:
 
     def is_settled(self, candidates: Sequence[str], still_to_come: int, /) -> bool:
         """Whether two differ, so that there will be no consensus, or no replica is left."""
-        return still_to_come <= 0 or len(groups_of(keys_of(candidates))) > 1
+        return still_to_come <= 0 or len(equal_groups(keys_of(candidates))) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,24 +190,24 @@ class WeightedVoting:
                 return False  # These cannot be counted; the vote says why.
             rest = [weight for place, weight in enumerate(self.weights) if place not in taken]
             left = sorted(rest, reverse=True)[:still_to_come]
-        answers = answers_of(candidates)
+        answers = compared_candidates(candidates)
         weights = self._weights_of(answers)
         tallies = [[weights[place] for place in group] for group in self._groups_of(answers)]
         return is_beyond_reach(tallies, left)
 
     def keys(self, candidates: Sequence[str]) -> list[str]:
         """What candidates are compared by: everything but the field that holds their weight."""
-        return [self._key_of(answer) for answer in answers_of(candidates)]
+        return [self._key_of(answer) for answer in compared_candidates(candidates)]
 
-    def _key_of(self, answer: Ballot) -> str:
+    def _key_of(self, answer: ComparedCandidate) -> str:
         if not isinstance(answer.value, dict) or self.field not in answer.value:
             return answer.key
-        return key_of({name: member for name, member in answer.value.items() if name != self.field})
+        return json_key({name: member for name, member in answer.value.items() if name != self.field})
 
-    def _groups_of(self, answers: Sequence[Ballot]) -> list[list[int]]:
-        return groups_of([self._key_of(answer) for answer in answers])
+    def _groups_of(self, answers: Sequence[ComparedCandidate]) -> list[list[int]]:
+        return equal_groups([self._key_of(answer) for answer in answers])
 
-    def _weights_of(self, answers: Sequence[Ballot]) -> list[float]:
+    def _weights_of(self, answers: Sequence[ComparedCandidate]) -> list[float]:
         if self.weights:
             return [self.weights[place] for place in self.replicas or range(len(answers))]
         return [0.0 if self._flaw_in(answer.value) else answer.value[self.field] for answer in answers]
@@ -221,7 +221,7 @@ class WeightedVoting:
         flaw = _flaw_of(value[self.field], self.weight_max)
         return flaw and f"has {self.field}={_shown(value[self.field])}, which {flaw}"
 
-    def _first_flaw(self, answers: Sequence[Ballot]) -> str:
+    def _first_flaw(self, answers: Sequence[ComparedCandidate]) -> str:
         flaws = [] if self.weights else [self._flaw_in(answer.value) for answer in answers]
         return next((f"; candidate {place} {flaw}" for place, flaw in enumerate(flaws) if flaw), "")
 
@@ -267,14 +267,14 @@ def check_strategy(strategy: object, *, replicas: int | None = None) -> None:
         raise _invalid(f"{len(strategy.weights)} weights for {replicas} replicas; give one weight for each replica")
 
 
-def _present(name: str, candidates: Sequence[str]) -> list[Ballot]:
+def _present(name: str, candidates: Sequence[str]) -> list[ComparedCandidate]:
     if not candidates:
         raise NoConsensus(f"{name}: there are no candidates")
-    return answers_of(candidates)
+    return compared_candidates(candidates)
 
 
-def _grouped(answers: Sequence[Ballot]) -> list[list[int]]:
-    return groups_of([answer.key for answer in answers])
+def _grouped(answers: Sequence[ComparedCandidate]) -> list[list[int]]:
+    return equal_groups([answer.key for answer in answers])
 
 
 def _seated(strategy: Strategy, replicas: Sequence[int] | None) -> Strategy:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.journal.codec import plain, read_json
+from remit.core.journal.codec import plain_value, read_json
 from remit.core.journal.codec import to_json as written
 from remit.core.limits.queue import OK, Delivery, Receipt, ReceiptKind, is_ok
 from remit.core.record import JsonObject, Record
@@ -33,11 +33,11 @@ from remit.orchestrate.people.webhook import (
     SIGNATURE_HEADER,
     TIME_HEADER,
     WEBHOOK_UNREACHABLE,
+    address_name,
     check_key,
-    may_decide,
-    place_of,
     post,
     signature_of,
+    webhook_may_decide,
 )
 from remit.orchestrate.ports import Clock
 from remit.tool.call.outcomes import ToolFault
@@ -75,7 +75,7 @@ Pause = Callable[[float], Awaitable[None]]
 _log = logging.getLogger(__name__)
 
 
-class Decision(Record):
+class WebhookDecision(Record):
     """What a webhook answered, and in whose name."""
 
     kind: Signal
@@ -92,7 +92,7 @@ class Drain:
         self._system = system
         self._queue = queue
         self._url = url
-        self._place = place_of(url)
+        self._place = address_name(url)
         self._key = check_key(key)
         self._clock = clock
         self._pause = pause
@@ -122,7 +122,7 @@ class Drain:
         asked = None if item.what is What.ENDING else await self._asked(item)
         if asked is None and item.what is not What.ENDING:
             return Delivery(item.id, OK, message="it was answered meanwhile, and not sent")
-        body, version = body_of(item, asked, self._clock.now_ms())
+        body, version = item_body(item, asked, self._clock.now_ms())
         delivery, answer = await self._tried(item, body, attempts)
         if not delivery.is_delivered:
             return delivery
@@ -167,7 +167,7 @@ class Drain:
             decision = decision_in(answer, version)
             if decision is None:
                 return delivery
-            if not may_decide(self._url):
+            if not webhook_may_decide(self._url):
                 message = "its answer came without TLS from another machine, so it decides nothing"
                 raise RemitError(WEBHOOK_ANSWER_INVALID, message)
             heard = await self._system.signal(_signal(item, decision, version, self._clock.now_ms()))
@@ -178,7 +178,7 @@ class Drain:
             return Delivery(item.id, delivery.status, str(error.code), error.message)
         return Delivery(item.id, delivery.status, decision=decision.kind.value, by=decision.by)
 
-    async def _go_on(self, item: QueueItem, decision: Decision) -> None:
+    async def _go_on(self, item: QueueItem, decision: WebhookDecision) -> None:
         """Let a run go on that heard a no; one that cannot stays paused, and a resume says why."""
         resumed = UserSignal(str(uuid4()), Signal.RESUME, item.run_id, decision.by, CHANNEL, item.queue)
         try:
@@ -187,16 +187,16 @@ class Drain:
             _log.warning("a run heard a no and rests: %s", error, extra=run_fields(item.run_id))
 
 
-def _signal(item: QueueItem, decision: Decision, version: str, at_ms: int) -> UserSignal:
+def _signal(item: QueueItem, decision: WebhookDecision, version: str, at_ms: int) -> UserSignal:
     payload: JsonObject = {"packet_id": item.id, "packet": version}
     if decision.reason:
         payload["reason"] = decision.reason
     return UserSignal(str(uuid4()), decision.kind, item.run_id, decision.by, CHANNEL, item.queue, payload, at_ms)
 
 
-def body_of(item: QueueItem, asked: Approval | None, at_ms: int) -> tuple[bytes, str]:
+def item_body(item: QueueItem, asked: Approval | None, at_ms: int) -> tuple[bytes, str]:
     """An item as it is sent, and the version of the packet in it; empty where none can be decided there."""
-    shown = None if asked is None else plain(asked)
+    shown = None if asked is None else plain_value(asked)
     version = "" if asked is None else asked.packet
     body = _written(item, shown, version, at_ms)
     if len(body) <= BODY_BYTES_MAX:
@@ -207,12 +207,18 @@ def body_of(item: QueueItem, asked: Approval | None, at_ms: int) -> tuple[bytes,
 
 
 def _written(item: QueueItem, asked: JsonObject | None, version: str, at_ms: int) -> bytes:
-    values: JsonObject = {"format": FORMAT, "id": item.id, "queue": item.queue, "at_ms": at_ms, "item": plain(item)}
+    values: JsonObject = {
+        "format": FORMAT,
+        "id": item.id,
+        "queue": item.queue,
+        "at_ms": at_ms,
+        "item": plain_value(item),
+    }
     values["asked"], values["packet"] = asked, version
     return written(values).encode()
 
 
-def decision_in(answer: bytes, version: str) -> Decision | None:
+def decision_in(answer: bytes, version: str) -> WebhookDecision | None:
     """What an answer decides about the packet of this version; None where it decides nothing.
 
     Raises RemitError where it would decide and may not.
@@ -235,7 +241,7 @@ def decision_in(answer: bytes, version: str) -> Decision | None:
         raise _invalid("reason", reason, f"a text of up to {REASON_CHARS_MAX} characters")
     if not version or said.get("packet") != version:
         raise _invalid("packet", said.get("packet"), "the version that was sent")
-    return Decision(_DECISIONS[said["decision"]], by, reason)
+    return WebhookDecision(_DECISIONS[said["decision"]], by, reason)
 
 
 def _invalid(key: str, value: Any, wanted: str) -> RemitError:

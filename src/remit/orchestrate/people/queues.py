@@ -28,7 +28,16 @@ from remit.core.regular_file import open_regular
 from remit.core.run.person import check_person, is_among, look_alike
 from remit.core.run.principal import LOCAL, Principal, Scope, expect_scope, person_for
 from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
-from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, list_in, read_yaml, shown, spelled
+from remit.core.schema.strict_yaml import (
+    Place,
+    YamlDocument,
+    YamlFault,
+    block_in,
+    list_in,
+    read_yaml,
+    shown_value,
+    spelled_place,
+)
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
@@ -40,9 +49,9 @@ from remit.observe.people.queue_items import (
     escalation_asked,
     item_ended,
     items_asked,
-    overview,
+    queue_overview,
 )
-from remit.observe.views.late_outcomes import NOTHING_FOUND, Found, found_since
+from remit.observe.views.late_outcomes import NOTHING_FOUND, FoundOutcome, found_since
 from remit.orchestrate.loop.child_runs import doubts_below, orphan_above
 from remit.orchestrate.ports import Catalogue, Clock, Receipts, Turns
 from remit.tool.secrets.vault import NO_SECRETS
@@ -68,20 +77,20 @@ def read_queues(path: Path) -> tuple[QueueLimits, ...]:
         raise RequestRejected(error.code, f"{path}: {error.message}", error.details) from None
 
 
-def _queue(document: Document, value: object, place: Place) -> QueueLimits:
+def _queue(document: YamlDocument, value: object, place: Place) -> QueueLimits:
     said = block_in(document, value, (*_KINDS, _PEOPLE), place)
     if "name" not in said:
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no name; give it one", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)} has no name; give it one", place)
     for key, kind in _KINDS.items():
         if key in said and type(said[key]) is not kind:
             wanted = "a whole number" if kind is int else "a text"
-            message = f"{spelled((*place, key))} must be {wanted}, not {shown(said[key])}"
+            message = f"{spelled_place((*place, key))} must be {wanted}, not {shown_value(said[key])}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     people = list_in(document, said.get(_PEOPLE, []), (*place, _PEOPLE))
     for number, name in enumerate(people):
         if type(name) is not str:
             at = (*place, _PEOPLE, number)
-            document.reject(YamlFault.VALUE_INVALID, f"{spelled(at)} must be a name, not {shown(name)}", at)
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(at)} must be a name, not {shown_value(name)}", at)
     return QueueLimits(**{**said, _PEOPLE: tuple(people)})
 
 
@@ -155,7 +164,7 @@ class Queues:
 
     async def overview(self) -> list[QueueShown]:
         """Every queue at a glance."""
-        return overview(await self.items(), self.limits)
+        return queue_overview(await self.items(), self.limits)
 
     async def acknowledge(self, run_id: str, by: str) -> Receipt:
         """Take note of the ending of a run, which leaves its queue; gives the receipt, another person's if they were first.
@@ -248,7 +257,7 @@ class Queues:
                 return None if item is None else replace(item, tenant_id=entry.listing.tenant_id)
         return None
 
-    async def _found(self, run_id: str) -> Mapping[str, Found]:
+    async def _found(self, run_id: str) -> Mapping[str, FoundOutcome]:
         """What was found out after its ending of effects that a run left in doubt: its own, and those of runs beneath it."""
         state = await self._read(run_id)
         if state is None:

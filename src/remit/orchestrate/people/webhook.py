@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.limits.queue import check_webhook
 from remit.core.record import Record
-from remit.tool.builtin.http_client import HTTP_TOO_SLOW, Deadline, Exchange, exchanged, resolved
+from remit.tool.builtin.http_client import HTTP_TOO_SLOW, Deadline, HttpRequest, exchanged, resolved
 from remit.tool.builtin.refusal import ToolRefused
 from remit.tool.builtin.targets import PORTS, Target
 from remit.tool.call.cancel_token import CancelToken
@@ -60,12 +60,12 @@ def check_key(key: bytes) -> bytes:
     return key
 
 
-def place_of(url: str) -> str:
+def address_name(url: str) -> str:
     """By which name deliveries to an address are remembered: its host, and a hash, since an address may hold a secret."""
     return f"{urlsplit(url).hostname}#{sha256(url.encode()).hexdigest()[:16]}"
 
 
-def may_decide(url: str) -> bool:
+def webhook_may_decide(url: str) -> bool:
     """Whether an answer from this address can be taken for that of the webhook that is meant."""
     parts = urlsplit(url)
     if parts.scheme == "https":
@@ -85,7 +85,7 @@ async def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_ms:
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         target = Target(parts.scheme, parts.hostname or "", parts.port or PORTS[parts.scheme], path)
         sent = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
-        exchange = Exchange(target, "POST", sent, body, answer_bytes_max=ANSWER_BYTES_MAX, is_lenient=True)
+        exchange = HttpRequest(target, "POST", sent, body, answer_bytes_max=ANSWER_BYTES_MAX, is_lenient=True)
         async with asyncio.timeout(timeout_ms / 1000):
             posted: Posted = await in_thread(_posted, exchange, Deadline(token, timeout_ms))
     except (TimeoutError, ToolRefused) as error:
@@ -101,7 +101,7 @@ async def post(url: str, body: bytes, headers: Mapping[str, str], *, timeout_ms:
         token.cancel()
 
 
-def _posted(exchange: Exchange, deadline: Deadline) -> Posted:
+def _posted(exchange: HttpRequest, deadline: Deadline) -> Posted:
     answer = exchanged(exchange, resolved(exchange.target, deadline), deadline)
     return Posted(answer.status, answer.body, answer.is_complete)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from remit.core.failure import RequestRejected
 from remit.core.record import replace
 from remit.core.run.manifest import Source
-from remit.core.schema.strict_yaml import YAML_BYTES_MAX, YamlFault, text_of
+from remit.core.schema.strict_yaml import bytes_in, decoded_text
 from remit.core.work.goal import Criterion, Goal
 from remit.inference.engine import Engine
 from remit.inference.specs import engine_spec
@@ -79,8 +79,8 @@ def _check_told_apart(agent: Engine, judge: Engine) -> None:
 def ruled(kit: Kit, terms: Terms, path: Path, judge: Engine | None) -> tuple[Kit, Terms]:
     """A kit and terms under the rule set in a file, whose source the kit then names."""
     path = path.absolute()
-    data = _bytes(path)
-    rules = parse_rules(text_of(data, str(path)), str(path))
+    data = bytes_in(path)
+    rules = parse_rules(decoded_text(data, str(path)), str(path))
     if judge is not None and not rules.rule_set.semantic:
         message = f"rule set {rules.rule_set.name[:80]!r} has no questions of meaning for a judge; leave the judge out"
         raise RequestRejected(RULES_INVALID, message, {"rules": str(path)})
@@ -97,18 +97,8 @@ def ruled(kit: Kit, terms: Terms, path: Path, judge: Engine | None) -> tuple[Kit
 def load_rules_again(source: Source) -> Code:
     """The rules that a source names, as named code of a run; raises SourceFault where its file is no longer what it was."""
     try:
-        data = _bytes(Path(source.place))
+        data = bytes_in(Path(source.place))
     except RequestRejected as error:
         raise fault(RULES_CODES.missing, source, error.message) from error
     expect(source, sha256(data).hexdigest(), RULES_CODES)
-    return parse_rules(text_of(data, source.place), source.place).validator()
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            # One more than is allowed, so that reading it as text finds it too large.
-            return file.read(YAML_BYTES_MAX + 1)
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}; check its path and its permissions"
-        raise RequestRejected(YamlFault.UNREADABLE, f"{path}: {problem}", {"source": str(path)}) from error
+    return parse_rules(decoded_text(data, source.place), source.place).validator()

@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from remit.core.failure import RequestRejected
-from remit.core.journal.codec import read_json
 from remit.core.limits.tools import ToolCategory
-from remit.core.schema.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, parse_yaml, spelled, text_of
+from remit.core.schema.strict_yaml import Place, spelled_place
 from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
-from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, Reader
+from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, ValueReader, values_in, values_of
 
 _KEYS = ("statement", "task_class", "grounds", "required_actions", "criteria", "critical", "confidence")
 _CRITERION_KEYS = ("name", "guard", "judge", "only_warns")
 _ACTION_KEYS = ("tool", "times_min")
-_JSON = ".json"
 _PPM = 1_000_000
 # More than any run does in a day.
 TIMES_MAX = 10_000
@@ -34,7 +32,7 @@ def goal_at(said: object) -> Goal | None:
         check_goal(said)
         return said
     if isinstance(said, Mapping):
-        return _goal(Reader("goal", {}, GOAL_INVALID, "goal"), dict(said))
+        return _goal(ValueReader("goal", {}, GOAL_INVALID, "goal"), dict(said))
     if isinstance(said, str | Path) and str(said):
         return read_goal(Path(said))
     raise RequestRejected(GOAL_INVALID, f"goal={said!r:.80} is no goal; give a Goal, a mapping, or the path of a file")
@@ -42,31 +40,15 @@ def goal_at(said: object) -> Goal | None:
 
 def read_goal(path: Path) -> Goal:
     """The goal in a YAML or JSON file."""
-    name = str(path)
-    try:
-        with path.open("rb") as file:
-            data = file.read(YAML_BYTES_MAX + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        problem = f"cannot be read: {why}; check its path and its permissions"
-        raise RequestRejected(YamlFault.UNREADABLE, f"{name}: {problem}", {"source": name}) from error
-    return parse_goal(text_of(data, name), name, is_json=path.suffix.lower() == _JSON)
+    return _goal(*values_in(path, GOAL_INVALID, "goal"))
 
 
 def parse_goal(text: str, source_name: str, *, is_json: bool = False) -> Goal:
     """The goal in a text; the name stands for it in errors."""
-    if not is_json:
-        document = parse_yaml(text, source_name)
-        return _goal(Reader(source_name, document.lines, GOAL_INVALID, "goal"), document.value)
-    reader = Reader(source_name, {}, GOAL_INVALID, "goal")
-    try:
-        value = read_json(text)
-    except (ValueError, RecursionError) as error:
-        raise reader.refusal((), f"is not JSON: {error}; correct it, or write YAML") from None
-    return _goal(reader, value)
+    return _goal(*values_of(text, source_name, GOAL_INVALID, "goal", is_json=is_json))
 
 
-def _goal(reader: Reader, said: object) -> Goal:
+def _goal(reader: ValueReader, said: object) -> Goal:
     block = reader.block(said, _KEYS, ())
     if not block:
         raise reader.refusal((), f"the goal says nothing; give it one of {', '.join(_KEYS)}")
@@ -88,13 +70,13 @@ def _goal(reader: Reader, said: object) -> Goal:
     return goal
 
 
-def _criteria(reader: Reader, value: Any) -> tuple[Criterion, ...]:
+def _criteria(reader: ValueReader, value: Any) -> tuple[Criterion, ...]:
     found: list[Criterion] = []
     for at, item in enumerate(reader.items(value, ("criteria",))):
         place: Place = ("criteria", at)
         block = reader.block(item, _CRITERION_KEYS, place)
         if "name" not in block:
-            raise reader.refusal(place, f"{spelled(place)} has no 'name'; add it")
+            raise reader.refusal(place, f"{spelled_place(place)} has no 'name'; add it")
         name = reader.text(block["name"], (*place, "name"))
         if any(other.name == name for other in found):
             raise reader.refusal((*place, "name"), f"criterion {name!r} is there twice; rename one of them")
@@ -110,7 +92,7 @@ def _criteria(reader: Reader, value: Any) -> tuple[Criterion, ...]:
     return tuple(found)
 
 
-def _actions(reader: Reader, value: Any) -> tuple[RequiredAction, ...]:
+def _actions(reader: ValueReader, value: Any) -> tuple[RequiredAction, ...]:
     found: list[RequiredAction] = []
     for at, item in enumerate(reader.items(value, ("required_actions",))):
         place: Place = ("required_actions", at)
@@ -123,7 +105,7 @@ def _actions(reader: Reader, value: Any) -> tuple[RequiredAction, ...]:
     return tuple(found)
 
 
-def _confidence(reader: Reader, value: Any) -> int:
+def _confidence(reader: ValueReader, value: Any) -> int:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return round(value * _PPM)
     raise reader.unfit(("confidence",), value, "a number from 0 to 1")

@@ -16,7 +16,16 @@ from remit.core.journal.canonical import NotCanonical
 from remit.core.regex import regex
 from remit.core.run.lifecycle import LifecycleState, LoopState
 from remit.core.schema.json_text import NotJson, parse_json
-from remit.core.schema.strict_yaml import Document, Place, YamlFault, block_in, parse_yaml, read_yaml, shown, spelled
+from remit.core.schema.strict_yaml import (
+    Place,
+    YamlDocument,
+    YamlFault,
+    block_in,
+    parse_yaml,
+    read_yaml,
+    shown_value,
+    spelled_place,
+)
 from remit.core.work.graph import (
     REQUIRED_WRITES,
     Ask,
@@ -80,7 +89,7 @@ def parse_graph(text: str, source_name: str) -> Graph:
     return _graph(parse_yaml(text, source_name))
 
 
-def _graph(document: Document) -> Graph:
+def _graph(document: YamlDocument) -> Graph:
     block = block_in(document, document.value, _GRAPH_KEYS, ())
     exits = block_in(document, block.pop("exits", {}), (), ("exits",))
     nodes = block_in(document, block.pop("nodes", {}), (), ("nodes",))
@@ -94,12 +103,12 @@ def _graph(document: Document) -> Graph:
     )
 
 
-def _node_and_edges(document: Document, name: str, value: Any) -> tuple[Node, list[Edge]]:
+def _node_and_edges(document: YamlDocument, name: str, value: Any) -> tuple[Node, list[Edge]]:
     place: Place = ("nodes", name)
     block = block_in(document, value, _NODE_KEYS, place)
     ways = block.pop("edges", [])
     if not isinstance(ways, list):
-        message = f"{spelled((*place, 'edges'))} must be a list of edges or node names"
+        message = f"{spelled_place((*place, 'edges'))} must be a list of edges or node names"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, "edges"))
     if "lease" in block:
         block["lease"] = tuple(block_in(document, block["lease"], (), (*place, "lease")).items())
@@ -114,35 +123,39 @@ def _node_and_edges(document: Document, name: str, value: Any) -> tuple[Node, li
     return node, [_edge(document, name, way, (*place, "edges", position)) for position, way in enumerate(ways)]
 
 
-def _ask(document: Document, value: Any, place: Place) -> dict[str, Any]:
+def _ask(document: YamlDocument, value: Any, place: Place) -> dict[str, Any]:
     """An ask, whose schema may be written as the mapping that it is."""
     block = block_in(document, value, _ASK_KEYS, place)
     if isinstance(block.get("schema"), dict):
         try:
             block["schema"] = schema_text(block["schema"])
         except NotCanonical as error:
-            document.reject(YamlFault.VALUE_INVALID, f"{spelled((*place, 'schema'))}: {error}", (*place, "schema"))
+            document.reject(
+                YamlFault.VALUE_INVALID, f"{spelled_place((*place, 'schema'))}: {error}", (*place, "schema")
+            )
     elif isinstance(block.get("schema"), str) and block["schema"]:
         try:
             parse_json(block["schema"])
         except NotJson as error:
-            problem = f"{spelled((*place, 'schema'))} is no JSON: {error}"
+            problem = f"{spelled_place((*place, 'schema'))} is no JSON: {error}"
             document.reject(YamlFault.VALUE_INVALID, problem, (*place, "schema"))
     _typed(document, block, Ask, place)  # Here, where what is wrong with it can be told by its key.
     return block
 
 
-def _edge(document: Document, source: str, value: Any, place: Place) -> Edge:
+def _edge(document: YamlDocument, source: str, value: Any, place: Place) -> Edge:
     if isinstance(value, str):
         value = {"to": value}  # A bare name is an unconditional edge to it.
     block = block_in(document, value, _EDGE_KEYS, place)
     if "to" not in block:
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no 'to'; name the node it leads to", place)
+        document.reject(
+            YamlFault.VALUE_INVALID, f"{spelled_place(place)} has no 'to'; name the node it leads to", place
+        )
     fields = {_EDGE_FIELDS[key]: field for key, field in block.items()}
     return _typed(document, {**fields, "source": source}, Edge, place)
 
 
-def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
+def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
     try:
         return msgspec.convert(value, to)
     except msgspec.ValidationError as error:
@@ -153,6 +166,6 @@ def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: P
             key_shown = next((k for k, field in _EDGE_FIELDS.items() if field == key[1]), key[1])
             place = (*place, key_shown)
             choices = _CHOICES.get(key_shown, ())
-            hint = f"; use one of {', '.join(choices)}" if choices else f"; found {shown(value.get(key[1]))}"
+            hint = f"; use one of {', '.join(choices)}" if choices else f"; found {shown_value(value.get(key[1]))}"
             text = text[: found.start()] + hint if found else text
-        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)}: {text}", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)}: {text}", place)

@@ -18,6 +18,7 @@ from remit.core.run.envelope import ID_FIELDS, check_request
 from remit.core.run.manifest import Manifest, SessionLink, acting_for, make_manifest
 from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
 from remit.core.work.goal import Task, TaskSource
+from remit.core.work.plan import ExecutionPlan
 from remit.inference.specs import engine_spec
 from remit.kernel.authority.graph_tier import check_tier
 from remit.kernel.authority.intake import check_intake, prompt_of, task_named
@@ -25,17 +26,18 @@ from remit.kernel.authority.policy import check_tools
 from remit.kernel.results.feasible import check_named
 from remit.observe.logs import NO_RUN
 from remit.orchestrate.exchange.call_shape import check_shapes
-from remit.orchestrate.exchange.sessions import check_entries, last_run, linked
+from remit.orchestrate.exchange.sessions import check_entries, last_run, linked_request
 from remit.orchestrate.facts.intent import intent_of
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.runner import Runner
-from remit.orchestrate.patterns.graph_choice import check_room, graph_for
-from remit.orchestrate.patterns.planners import check_planning, plan_for
+from remit.orchestrate.patterns.graph_choice import check_graph_fits, graph_for
+from remit.orchestrate.patterns.order_graph import begun_with_orders
+from remit.orchestrate.patterns.planners import check_planner, check_planning, plan_at_hand
 from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.setup.foreseer import Foreseer
 from remit.orchestrate.setup.kit import Kit, Terms
-from remit.orchestrate.setup.kits import engine_sources
+from remit.orchestrate.setup.like_run_lookup import LikeRunLookup
+from remit.orchestrate.setup.reloaded_kit import engine_sources
 from remit.orchestrate.tenants.policies import Policies
 from remit.rerank.router import check_routing
 from remit.tool.secrets.vault import NO_SECRETS, Vault
@@ -68,7 +70,7 @@ class Manifests:
         self.owner = owner
         self._custody = custody
         self.policies = policies
-        self._foreseer = Foreseer(catalogue, runner.journal)
+        self._like_runs = LikeRunLookup(catalogue, runner.journal)
 
     async def of(
         self,
@@ -93,12 +95,10 @@ class Manifests:
         for tool in kit.tools.definitions:
             if tool.secrets:
                 self.vault.check_usable(tool.name, [name for _, name in tool.secrets])
-        plan = None
-        if entered.mode is Mode.PLAN and terms.graph is None:
-            check_planning(terms.boundary, has_plan=terms.plan is not None)
-            plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
+        plan = self._plan(entered, kit, terms)
         graph = terms.graph or graph_for(entered, kit, terms, plan)
-        check_room(graph, terms)
+        graph = begun_with_orders(graph, entered, terms.boundary, kit.tools.definitions, self._runner.clock.now_ms())
+        check_graph_fits(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
         entered, session = await self._linked(entered, entries)
@@ -128,7 +128,17 @@ class Manifests:
         check_named(manifest)
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
-        return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+        return await self._like_runs.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+
+    def _plan(self, request: SystemRequest, kit: Kit, terms: Terms) -> ExecutionPlan | None:
+        """The plan that the run is given; None where it needs none, or has one made."""
+        plan = None
+        if terms.graph is None:
+            check_planner(kit.planner, kit.engines)
+            if request.mode is Mode.PLAN:
+                plan = plan_at_hand(terms.plan, kit.planner, self._runner.clock.now_ms())
+            check_planning(terms.boundary, plans=plan is None and kit.planner is not None)
+        return plan
 
     async def _policed(self, terms: Terms, principal: Principal) -> tuple[Terms, str]:
         """The terms with the boundary that holds for the principal, and why its policy could not be read, if so."""
@@ -147,7 +157,7 @@ class Manifests:
         if last is not None and self._custody is not None:
             await self._custody.expect_vouched(last.run.run_id)
         read = () if last is None else await self._runner.labels_of(last.run)
-        return linked(request, last, check_entries(entries.items()), read)
+        return linked_request(request, last, check_entries(entries.items()), read)
 
 
 def _signed_by(request: SystemRequest, principal: Principal) -> SystemRequest:
@@ -191,5 +201,5 @@ def _task(manifest: Manifest, at_ms: int) -> Task | None:
 def check_ready(request: SystemRequest, kit: Kit, terms: Terms) -> None:
     """Refuse, before a store is opened, what the facade would refuse of a request with this kit and these terms."""
     graph = terms.graph or graph_for(request, kit, terms, terms.plan)
-    check_room(graph, terms)
+    check_graph_fits(graph, terms)
     check_shapes(request.output.grammar or "", graph)

@@ -18,7 +18,7 @@ from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.arrivals import ResumeRequested, RunStarted
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.commands import Command
-from remit.core.journal.storage import Barrier, Listing, Place, QuotaConflict, Stretch, Warrant
+from remit.core.journal.storage import Barrier, Place, QuotaConflict, RunListing, Stretch, Warrant
 from remit.core.limits.budget import FIELDS, Budget, Caps, Dimension
 from remit.core.limits.quota import (
     ANYONE,
@@ -31,18 +31,26 @@ from remit.core.limits.quota import (
     Reservation,
     caps_under,
     check_quotas,
-    counted,
-    exhausted,
+    counted_by_quota,
     left_of,
-    limits_of,
     period_start_ms,
+    quota_caps,
+    quota_exhausted,
     standing,
 )
 from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.regular_file import open_regular
-from remit.core.run.manifest import Manifest, Origin
-from remit.core.schema.strict_yaml import Document, YamlFault, block_in, list_in, read_yaml, shown, spelled
+from remit.core.run.manifest import Manifest, Origin, unpriced_notes
+from remit.core.schema.strict_yaml import (
+    YamlDocument,
+    YamlFault,
+    block_in,
+    list_in,
+    read_yaml,
+    shown_value,
+    spelled_place,
+)
 from remit.core.work.graph import NodeKind
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
@@ -58,6 +66,7 @@ _COUNTED_AT_ONCE = 100
 _TENANTS_MAX = 10_000
 
 _ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
+_MONEY = int(Dimension.INFERENCE_COST_MICROUSD)
 _Begun = TypeVar("_Begun")
 
 _log = logging.getLogger(__name__)
@@ -134,7 +143,7 @@ class Quotas:
         await self._count(roots)
         return len(roots)
 
-    async def reserving(self, listing: Listing, first: Manifest) -> Listing:
+    async def reserving(self, listing: RunListing, first: Manifest) -> RunListing:
         """How a run is listed that begins: with what it reserves, where its tenant has a quota."""
         quotas = self.of(listing.tenant_id)
         if not quotas or listing.parent_id:
@@ -143,13 +152,13 @@ class Quotas:
         if first.forked_from is not None:
             # Its turns are copies and bear the time of its origin; what it spends, it spends from now on.
             caps, at_ms = await self._added_by(first.forked_from, caps), self._clock.now_ms()
-        return replace(listing, reserves=Reservation(at_ms, counted(caps), limits_of(quotas, at_ms)))
+        return replace(listing, reserves=Reservation(at_ms, counted_by_quota(caps), quota_caps(quotas, at_ms)))
 
     async def refusal(self, tenant_id: str, conflict: QuotaConflict) -> RequestRejected:
         """Why a run that cannot begin with less is refused where there was no room for it."""
         standings = await self.standings(tenant_id)
         short = [at for at in standings if at.dimension == conflict.details["dimension"]]
-        return exhausted(min(short, key=lambda at: at.left), int(conflict.details["wanted"]))
+        return quota_exhausted(min(short, key=lambda at: at.left), int(conflict.details["wanted"]))
 
     async def _added_by(self, origin: Origin, caps: Caps) -> Caps:
         """What a fork may spend beyond what its origin had; all of its caps where the origin is gone."""
@@ -167,7 +176,11 @@ class Quotas:
         for dimension, needed in _needed(manifest):
             if caps[dimension] < needed <= manifest.caps[dimension]:
                 raise _exhausted(tenant_id, dimension, needed, zip(limits, committed, strict=True))
-        return replace(manifest, caps=caps)
+        if manifest.is_money_capped or all(limit.dimension != _MONEY for limit in limits):
+            return replace(manifest, caps=caps)
+        # A quota of money is somebody's word: a model without a price could pass it.
+        notes = tuple([note for note in manifest.notes if note not in unpriced_notes(manifest.models)])
+        return replace(manifest, caps=caps, is_money_capped=True, notes=notes)
 
     async def _looked_up(
         self, tenant_id: str, quotas: tuple[Quota, ...]
@@ -180,7 +193,7 @@ class Quotas:
             if len(self._counted) >= _TENANTS_MAX:
                 self._counted.clear()
             self._counted.add(tenant_id)
-        limits = limits_of(quotas, at_ms)
+        limits = quota_caps(quotas, at_ms)
         return limits, await self._shelf.ledger.committed(tenant_id, limits)
 
     async def _count(self, run_ids: Sequence[str]) -> None:
@@ -212,7 +225,7 @@ class QuotedJournal:
         data: bytes,
         after: Place,
         barrier: Barrier | None = None,
-        listing: Listing | None = None,
+        listing: RunListing | None = None,
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
@@ -235,7 +248,7 @@ class QuotedJournal:
         return await self._shelf.journal.read(run_id, after=after)
 
     async def _settling(
-        self, run_id: str, data: bytes, after: Place, barrier: Barrier, listing: Listing | None
+        self, run_id: str, data: bytes, after: Place, barrier: Barrier, listing: RunListing | None
     ) -> Barrier:
         """The barrier of a turn that ends a run, or comes after its ending, with what the run comes to."""
         if listing is None:
@@ -265,7 +278,7 @@ def charge_of(run_id: str, turns: Sequence[bytes]) -> Charge:
         since = history.turns[origin.seq + 1 :]
         at_ms = next((turn.at_ms for turn in since if isinstance(turn.arrival, ResumeRequested)), state.at_ms)
     spent = began if state.end.ending is None else _held_or_used(state)
-    amounts = counted([amount - before for amount, before in zip(spent, used, strict=True)])
+    amounts = counted_by_quota([amount - before for amount, before in zip(spent, used, strict=True)])
     return Charge(run_id, manifest.request.tenant_id, at_ms, amounts, is_open=state.end.ending is None)
 
 
@@ -301,7 +314,7 @@ def _exhausted(
         (limit, count) for limit, count in counts if limit.dimension == dimension and left_of(limit, count) < needed
     ]
     limit, count = max(short, key=lambda pair: pair[0].until_ms)
-    return exhausted(standing(tenant_id, limit, count), needed)
+    return quota_exhausted(standing(tenant_id, limit, count), needed)
 
 
 # Quotas from the YAML file of a store, in the shape docs/budgets.md describes.
@@ -332,7 +345,7 @@ def read_quotas(path: Path) -> tuple[Quota, ...]:
     return tuple(quotas)
 
 
-def _expect_valid(document: Document, quotas: list[Quota], number: int) -> None:
+def _expect_valid(document: YamlDocument, quotas: list[Quota], number: int) -> None:
     rivals = [quota for quota in quotas[:number] if quota.tenant == quotas[number].tenant]
     try:
         check_quotas([*rivals, quotas[number]])
@@ -340,18 +353,18 @@ def _expect_valid(document: Document, quotas: list[Quota], number: int) -> None:
         document.reject(YamlFault.VALUE_INVALID, error.message, ("quotas", number))
 
 
-def _quota(document: Document, entry: Any, place: tuple[str | int, ...]) -> Quota:
+def _quota(document: YamlDocument, entry: Any, place: tuple[str | int, ...]) -> Quota:
     block = block_in(document, entry, _QUOTA_KEYS, place)
     tenant, period = block.get("tenant"), block.get("period")
     if not isinstance(tenant, str):
-        message = f"{spelled((*place, 'tenant'))} must be a text in quotes, `'*'` for every tenant, not {shown(tenant)}"
+        message = f"{spelled_place((*place, 'tenant'))} must be a text in quotes, `'*'` for every tenant, not {shown_value(tenant)}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, "tenant"))
     if not isinstance(period, str) or period not in set(Period):
-        message = f"{spelled((*place, 'period'))} must be one of {', '.join(Period)}, not {shown(period)}"
+        message = f"{spelled_place((*place, 'period'))} must be one of {', '.join(Period)}, not {shown_value(period)}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, "period"))
     caps = block_in(document, block.get("caps"), FIELDS, (*place, "caps"))
     for name, amount in caps.items():
         if type(amount) is not int:
-            message = f"{spelled((*place, 'caps', name))} must be a whole number, not {shown(amount)}"
+            message = f"{spelled_place((*place, 'caps', name))} must be a whole number, not {shown_value(amount)}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, "caps", name))
     return Quota(tenant, Period(period), Budget(**caps))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.journal.storage import START, AppendConflict, Barrier, EntrySettled, Listing
+from remit.core.journal.storage import START, AppendConflict, Barrier, EntrySettled, RunListing
 from remit.orchestrate.ports import Inbox, Journal
 from remit.testing.conformance.sample_turns import add
 
@@ -24,7 +24,7 @@ RIVALS = 8
 async def an_entry_is_settled_by_the_turn_that_answers_it(open_answers: OpenAnswers) -> None:
     """Its sender learns that it was heard, and what it led to."""
     async with open_answers() as (journal, inbox):
-        await add(journal, "run", b"0", listing=Listing(1))
+        await add(journal, "run", b"0", listing=RunListing(1))
         number = await inbox.put("run", b"signal")
         await add(journal, "run", b"1", barrier=Barrier(heard=number, answer="fork"))
         assert await inbox.outcome(number) == ("", "fork"), "an entry that a turn answers is not settled as it says"
@@ -34,7 +34,7 @@ async def an_entry_is_settled_by_the_turn_that_answers_it(open_answers: OpenAnsw
 async def a_settled_entry_is_answered_by_no_turn(open_answers: OpenAnswers) -> None:
     """Whether it was refused or heard before; the turn is not written, and the run goes on."""
     async with open_answers() as (journal, inbox):
-        await add(journal, "run", b"0", listing=Listing(1))
+        await add(journal, "run", b"0", listing=RunListing(1))
         refused, heard = await inbox.put("run", b"a"), await inbox.put("run", b"b")
         await inbox.settle(refused, "RUN_ENDED", "no")
         await add(journal, "run", b"1", barrier=Barrier(heard=heard))
@@ -53,7 +53,7 @@ async def a_settled_entry_is_answered_by_no_turn(open_answers: OpenAnswers) -> N
 async def a_turn_that_loses_settles_nothing(open_answers: OpenAnswers) -> None:
     """A conflict leaves the entry to the next turn that answers it."""
     async with open_answers() as (journal, inbox):
-        await add(journal, "run", b"0", listing=Listing(1))
+        await add(journal, "run", b"0", listing=RunListing(1))
         number = await inbox.put("run", b"signal")
         try:
             await journal.append("run", b"late", START, Barrier(heard=number))
@@ -69,7 +69,7 @@ async def a_turn_that_loses_settles_nothing(open_answers: OpenAnswers) -> None:
 async def of_those_who_answer_at_once_one_does(open_answers: OpenAnswers) -> None:
     """And of those who refuse and answer at once, the outcome says who was first."""
     async with open_answers() as (journal, inbox):
-        await add(journal, "run", b"0", listing=Listing(1))
+        await add(journal, "run", b"0", listing=RunListing(1))
         number = await inbox.put("run", b"signal")
         place = (await journal.read("run")).place
         answers = [
@@ -90,7 +90,7 @@ async def of_those_who_answer_at_once_one_does(open_answers: OpenAnswers) -> Non
 async def what_was_said_of_an_entry_first_stays(open_answers: OpenAnswers) -> None:
     """Its sender may have been told: a turn has heard it, or it was refused, and nothing said later changes that."""
     async with open_answers() as (journal, inbox):
-        await add(journal, "run", b"0", listing=Listing(1))
+        await add(journal, "run", b"0", listing=RunListing(1))
         heard, refused = await inbox.put("run", b"a"), await inbox.put("run", b"b")
         await add(journal, "run", b"1", barrier=Barrier(heard=heard, answer="fork"))
         await inbox.settle(refused, "NO", "no")

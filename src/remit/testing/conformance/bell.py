@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.journal.storage import START, Listing, Topic
+from remit.core.journal.storage import START, RunListing, Topic
 from remit.orchestrate.ports import Store
 
 # Opens one store twice, and closes both afterwards.
@@ -50,7 +50,7 @@ async def whatever_is_written_rings_for_those_who_listen(open_twice: OpenTwice) 
         ends = [listener.bell.listen(Topic.TURNS, turns), listener.bell.listen(Topic.POST, post)]
         if listener.bell.look_ms <= SILENT_LOOK_MS_MAX:
             return
-        place = await writer.journal.append("run", b"turn", START, listing=Listing(1))
+        place = await writer.journal.append("run", b"turn", START, listing=RunListing(1))
         assert await turns.is_rung(), "a turn was written, and no listener was told"
         assert list(await listener.journal.read("run")) == [b"turn"], "a turn was told of that cannot be read"
         await writer.inbox.put("run", b"letter")

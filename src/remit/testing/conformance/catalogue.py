@@ -15,9 +15,9 @@ from remit.core.journal.storage import (
     START,
     AppendConflict,
     Barrier,
-    Listing,
     Place,
     RunEntry,
+    RunListing,
     SessionConflict,
     SignedHead,
     Warrant,
@@ -49,7 +49,7 @@ async def an_entry_says_what_the_listing_said(open_catalogue: OpenCatalogue) -> 
     """Nothing of a listing is lost, from the first turn on."""
     async with open_catalogue() as (journal, catalogue):
         lineage = ("first", "parent")
-        listing = Listing(1_700_000_000_000, "chat", "tenant", "session", 0, "parent", lineage=lineage)
+        listing = RunListing(1_700_000_000_000, "chat", "tenant", "session", 0, "parent", lineage=lineage)
         await add(journal, "run", b"turn", listing=listing)
         entry = await catalogue.entry("run")
         assert entry == RunEntry("run", listing, 1), f"the run was listed as {listing}, and its entry is {entry}"
@@ -58,7 +58,7 @@ async def an_entry_says_what_the_listing_said(open_catalogue: OpenCatalogue) -> 
 async def an_entry_counts_turns(open_catalogue: OpenCatalogue) -> None:
     """The number of turns is that of the journal, also when an append was refused."""
     async with open_catalogue() as (journal, catalogue):
-        places = [await add(journal, "run", b"turn", listing=None if n else Listing(1)) for n in range(5)]
+        places = [await add(journal, "run", b"turn", listing=None if n else RunListing(1)) for n in range(5)]
         await _expect_refusal(journal, "run", places[1])
         entry = await catalogue.entry("run")
         assert entry is not None, "a run that was listed has no entry"
@@ -69,7 +69,7 @@ async def a_barrier_says_how_a_run_stands(open_catalogue: OpenCatalogue) -> None
     """Waiting, going on and ended: the entry follows the last barrier."""
     async with open_catalogue() as (journal, catalogue):
         standings = [Barrier(waiting_for="REVIEW_REQUIRED"), Barrier(), Barrier("SUCCESS")]
-        await add(journal, "run", b"turn", listing=Listing(1))
+        await add(journal, "run", b"turn", listing=RunListing(1))
         for barrier in standings:
             await add(journal, "run", b"turn", barrier=barrier)
             entry = await catalogue.entry("run")
@@ -81,7 +81,7 @@ async def a_barrier_says_how_a_run_stands(open_catalogue: OpenCatalogue) -> None
 async def a_barrier_may_come_with_the_first_turn(open_catalogue: OpenCatalogue) -> None:
     """A run may ask or end with its first turn."""
     async with open_catalogue() as (journal, catalogue):
-        await add(journal, "run", b"turn", listing=Listing(1), barrier=Barrier("SUCCESS"))
+        await add(journal, "run", b"turn", listing=RunListing(1), barrier=Barrier("SUCCESS"))
         entry = await catalogue.entry("run")
         assert entry is not None, "a run that was listed has no entry"
         assert entry.ending == "SUCCESS", "a run that ended with its first turn is listed as open"
@@ -91,7 +91,7 @@ async def runs_are_listed_newest_first(open_catalogue: OpenCatalogue) -> None:
     """In the order they were begun here, whatever their clocks say, and never more than asked for."""
     async with open_catalogue() as (journal, catalogue):
         for number, run_id in enumerate("cab"):
-            await add(journal, run_id, b"turn", listing=Listing(100 - number))
+            await add(journal, run_id, b"turn", listing=RunListing(100 - number))
         await add(journal, "c", b"turn")
         assert [entry.run_id for entry in await catalogue.entries()] == ["b", "a", "c"], "runs are not newest first"
         assert [entry.run_id for entry in await catalogue.entries(limit=2)] == ["b", "a"], "a limit is not kept"
@@ -102,7 +102,7 @@ async def runs_are_listed_by_how_they_stand(open_catalogue: OpenCatalogue) -> No
     async with open_catalogue() as (journal, catalogue):
         standings = {"ended": Barrier("SUCCESS"), "waiting": Barrier(waiting_for="MISSING_INFO"), "going": None}
         for run_id, barrier in standings.items():
-            await add(journal, run_id, b"turn", listing=Listing(1), barrier=barrier)
+            await add(journal, run_id, b"turn", listing=RunListing(1), barrier=barrier)
         found = [entry.run_id for entry in await catalogue.entries(open_only=True)]
         assert found == ["going", "waiting"], f"of one ended and two open runs, {found} are listed as open"
         found = [entry.run_id for entry in await catalogue.entries(waiting_only=True)]
@@ -115,7 +115,7 @@ async def runs_are_listed_by_tenant(open_catalogue: OpenCatalogue) -> None:
     """Those of one tenant alone; requests that named none are a tenant of their own."""
     async with open_catalogue() as (journal, catalogue):
         for number, tenant_id in enumerate(("", *ODD_TENANTS, *ODD_TENANTS)):
-            await add(journal, f"run{number}", b"turn", listing=Listing(1, tenant_id=tenant_id))
+            await add(journal, f"run{number}", b"turn", listing=RunListing(1, tenant_id=tenant_id))
         for number, tenant_id in enumerate(ODD_TENANTS, 1):
             found = [entry.run_id for entry in await catalogue.entries(tenant_id=tenant_id)]
             expected = [f"run{number + len(ODD_TENANTS)}", f"run{number}"]
@@ -129,7 +129,7 @@ async def runs_are_listed_by_their_parent(open_catalogue: OpenCatalogue) -> None
     """Those that a run started alone, or those that none did."""
     async with open_catalogue() as (journal, catalogue):
         for run_id, parent_id in {"top": "", "one": "top", "two": "top", "deep": "one", "other": ""}.items():
-            await add(journal, run_id, b"turn", listing=Listing(1, parent_id=parent_id))
+            await add(journal, run_id, b"turn", listing=RunListing(1, parent_id=parent_id))
         for parent_id, expected in {"top": ["two", "one"], "one": ["deep"], "": ["other", "top"], "x": []}.items():
             found = [entry.run_id for entry in await catalogue.entries(parent_id=parent_id)]
             assert found == expected, f"run {parent_id!r} started {expected}, and {found} are listed"
@@ -139,7 +139,7 @@ async def runs_are_found_by_how_their_ids_begin(open_catalogue: OpenCatalogue) -
     """By the letters themselves, also where they would mean something in a pattern."""
     async with open_catalogue() as (journal, catalogue):
         for run_id in ("ab", "abc", "aB", "a_c", "a%", "b"):
-            await add(journal, run_id, b"turn", listing=Listing(1))
+            await add(journal, run_id, b"turn", listing=RunListing(1))
         for begins, expected in {"ab": ["abc", "ab"], "a_": ["a_c"], "a%": ["a%"], "abcd": [], "b": ["b"]}.items():
             found = [entry.run_id for entry in await catalogue.entries(begins=begins)]
             assert found == expected, f"{expected} begin with {begins!r}, and {found} are listed"
@@ -149,7 +149,7 @@ async def runs_are_listed_page_by_page(open_catalogue: OpenCatalogue) -> None:
     """Pages of any size come to the whole list, however narrowed, also while runs begin; none follows an unknown run."""
     async with open_catalogue() as (journal, catalogue):
         for number in range(9):
-            listing = Listing(1, tenant_id="even" if number % 2 == 0 else "odd", parent_id="0" if number % 3 else "")
+            listing = RunListing(1, tenant_id="even" if number % 2 == 0 else "odd", parent_id="0" if number % 3 else "")
             await add(journal, str(number), b"turn", listing=listing, barrier=Barrier("END" if number % 4 else ""))
         for tenant_id, parent_id, open_only in product((None, "even"), (None, "", "0"), (False, True)):
             whole = await catalogue.entries(tenant_id=tenant_id, parent_id=parent_id, open_only=open_only)
@@ -165,7 +165,7 @@ async def runs_are_listed_page_by_page(open_catalogue: OpenCatalogue) -> None:
                     assert len(page) <= limit, f"a page of {limit} holds {len(page)}"
                     paged += page
                 assert paged == list(whole), f"pages of {limit} come to {paged}, and the list is {whole}"
-        await add(journal, "new", b"turn", listing=Listing(1))
+        await add(journal, "new", b"turn", listing=RunListing(1))
         after = [entry.run_id for entry in await catalogue.entries(before="8", limit=2)]
         assert after == ["7", "6"], f"behind a page that ended with run 8 come {after}"
         assert list(await catalogue.entries(before="unknown")) == [], "runs follow one that is not there"
@@ -176,12 +176,12 @@ async def a_session_is_of_its_tenant(open_catalogue: OpenCatalogue) -> None:
     async with open_catalogue() as (journal, catalogue):
         for tenant_id in ("", *ODD_TENANTS):
             for ordinal in (0, 1):
-                listing = Listing(1, tenant_id=tenant_id, session_id="s", ordinal=ordinal)
+                listing = RunListing(1, tenant_id=tenant_id, session_id="s", ordinal=ordinal)
                 await add(journal, f"{tenant_id} {ordinal}", b"turn", listing=listing)
         for tenant_id in ("", *ODD_TENANTS):
             found = [entry.run_id for entry in await catalogue.session("s", tenant_id=tenant_id)]
             assert found == [f"{tenant_id} 0", f"{tenant_id} 1"], f"session s of {tenant_id!r} holds {found}"
-        listing = Listing(1, tenant_id=ODD_TENANTS[0], session_id="s", ordinal=1)
+        listing = RunListing(1, tenant_id=ODD_TENANTS[0], session_id="s", ordinal=1)
         assert await _begun(journal, "rival", listing) is None, "a place in a session of a tenant was taken twice"
         assert list(await catalogue.session("s", tenant_id="unknown")) == [], "a tenant without runs has a session"
         every = {entry.listing.tenant_id for entry in await catalogue.session("s")}
@@ -193,14 +193,14 @@ async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> Non
     async with open_catalogue() as (journal, catalogue):
         standings = {"c": "SUCCESS", "a": "TIMEOUT", "b": "SUCCESS", "open": "", "d": "SUCCESS"}
         for run_id, ending in standings.items():
-            await add(journal, run_id, b"turn", listing=Listing(1, likeness="like"))
+            await add(journal, run_id, b"turn", listing=RunListing(1, likeness="like"))
             if ending:
                 await add(journal, run_id, b"end", barrier=Barrier(ending))
         for run_id, likeness in {"other": "LIKE", "none": ""}.items():
-            listing = Listing(1, likeness=likeness)
+            listing = RunListing(1, likeness=likeness)
             await add(journal, run_id, b"turn", listing=listing, barrier=Barrier("SUCCESS"))
         found = list(await catalogue.alike("like", limit=9))
-        expected = [RunEntry(run_id, Listing(1), 2, "SUCCESS") for run_id in "dbc"]
+        expected = [RunEntry(run_id, RunListing(1), 2, "SUCCESS") for run_id in "dbc"]
         assert found == expected, f"of five runs that are alike, three succeeded, and {found} are given"
         assert list(await catalogue.alike("like", limit=2)) == expected[:2], (
             "a limit is not kept among runs that are alike"
@@ -213,11 +213,11 @@ async def open_runs_are_found_by_their_name(open_catalogue: OpenCatalogue) -> No
     async with open_catalogue() as (journal, catalogue):
         named = {"a": ("r 1", "t"), "b": ("r 1", "t"), "c": ("R 1", "t"), "d": ("r 1", "u"), "e": ("", "t")}
         for run_id, (name, tenant_id) in {**named, "ended": ("r 1", "t")}.items():
-            listing = Listing(1, tenant_id=tenant_id, name=name)
+            listing = RunListing(1, tenant_id=tenant_id, name=name)
             barrier = Barrier("SUCCESS") if run_id == "ended" else None
             await add(journal, run_id, b"turn", listing=listing, barrier=barrier)
         found = list(await catalogue.named("r 1", "t"))
-        expected = [RunEntry(run_id, Listing(1, tenant_id="t", name="r 1"), 1) for run_id in "ba"]
+        expected = [RunEntry(run_id, RunListing(1, tenant_id="t", name="r 1"), 1) for run_id in "ba"]
         assert found == expected, f"of three runs of a name and a tenant two are open, and {found} are given"
         assert list(await catalogue.named("", "t")) == [], "runs without a name are found by that"
 
@@ -228,7 +228,7 @@ async def a_session_is_listed_in_order(open_catalogue: OpenCatalogue) -> None:
         for ordinal in (0, 1, 2):
             for session_id in ODD_SESSIONS:
                 run_id = f"{session_id} {ordinal}"
-                listing = Listing(1, session_id=session_id, ordinal=ordinal)
+                listing = RunListing(1, session_id=session_id, ordinal=ordinal)
                 await add(journal, run_id, b"turn", listing=listing)
         for session_id in ODD_SESSIONS:
             found = [entry.run_id for entry in await catalogue.session(session_id)]
@@ -239,7 +239,7 @@ async def a_session_is_listed_in_order(open_catalogue: OpenCatalogue) -> None:
 async def a_place_in_a_session_is_taken_once(open_catalogue: OpenCatalogue) -> None:
     """The second writer is told so, and leaves nothing: neither a run nor a turn."""
     async with open_catalogue() as (journal, catalogue):
-        listing = Listing(1, session_id="session", ordinal=0)
+        listing = RunListing(1, session_id="session", ordinal=0)
         begun = await asyncio.gather(*(_begun(journal, f"run{number}", listing) for number in range(RIVALS)))
         won = [run_id for run_id in begun if run_id is not None]
         assert len(won) == 1, f"{len(won)} of {RIVALS} rivals were told that they have the place"
@@ -247,29 +247,29 @@ async def a_place_in_a_session_is_taken_once(open_catalogue: OpenCatalogue) -> N
         assert listed == won, f"{won} has the place, and {listed} are listed"
         kept = [f"run{number}" for number in range(RIVALS) if await journal.read(f"run{number}")]
         assert kept == won, f"{won} has the place, and {kept} have turns"
-        await add(journal, "next", b"turn", listing=Listing(1, session_id="session", ordinal=1))
+        await add(journal, "next", b"turn", listing=RunListing(1, session_id="session", ordinal=1))
 
 
 async def runs_without_a_session_share_no_place(open_catalogue: OpenCatalogue) -> None:
     """The empty session is none: any number of runs belong to it, and none is listed under it."""
     async with open_catalogue() as (journal, catalogue):
         for number in range(3):
-            await add(journal, f"run{number}", b"turn", listing=Listing(1))
+            await add(journal, f"run{number}", b"turn", listing=RunListing(1))
         assert len(await catalogue.entries()) == 3, "runs without a session keep each other out"
 
 
 async def a_refused_first_turn_is_not_listed(open_catalogue: OpenCatalogue) -> None:
     """A conflict changes the index no more than it changes the journal."""
     async with open_catalogue() as (journal, catalogue):
-        await add(journal, "run", b"turn", listing=Listing(1, "chat"))
+        await add(journal, "run", b"turn", listing=RunListing(1, "chat"))
         try:
-            await journal.append("run", b"turn", START, Barrier("SUCCESS"), Listing(2, "plan"))
+            await journal.append("run", b"turn", START, Barrier("SUCCESS"), RunListing(2, "plan"))
         except AppendConflict:
             pass
         else:
             raise AssertionError("a run was begun twice")
         entry = await catalogue.entry("run")
-        assert entry == RunEntry("run", Listing(1, "chat"), 1), f"a refused first turn changed the entry to {entry}"
+        assert entry == RunEntry("run", RunListing(1, "chat"), 1), f"a refused first turn changed the entry to {entry}"
 
 
 async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None:
@@ -278,11 +278,11 @@ async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None
         heads = [
             SignedHead("run", seq, bytes([seq]) * 32, ending, "did", b"s") for seq, ending in ((0, ""), (2, "END"))
         ]
-        await add(journal, "run", b"0", listing=Listing(1), warrant=Warrant(head=heads[0]))
+        await add(journal, "run", b"0", listing=RunListing(1), warrant=Warrant(head=heads[0]))
         assert await catalogue.last_head("run") == heads[0], "a head that came with a listing alone was not kept"
         await add(journal, "run", b"1", barrier=Barrier())
         await add(journal, "run", b"2", barrier=Barrier("END"), warrant=Warrant(head=heads[1]))
-        await add(journal, "other", b"0", barrier=Barrier(), listing=Listing(1))
+        await add(journal, "other", b"0", barrier=Barrier(), listing=RunListing(1))
         found = list(await catalogue.heads("run"))
         assert found == heads, f"of two heads came back {found}"
         assert await catalogue.last_head("run") == heads[1], "the last head is not that of the highest turn"
@@ -292,7 +292,7 @@ async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None
 async def a_refused_turn_leaves_no_head(open_catalogue: OpenCatalogue) -> None:
     """A head without its turn would vouch for what is not there."""
     async with open_catalogue() as (journal, catalogue):
-        await add(journal, "run", b"turn", listing=Listing(1))
+        await add(journal, "run", b"turn", listing=RunListing(1))
         late = Warrant(head=SignedHead("run", 0, bytes(32), "", "did", b"s"))
         try:
             await journal.append("run", b"late", START, Barrier(), None, late)
@@ -335,7 +335,7 @@ async def _expect_refusal(journal: Journal, run_id: str, place: Place) -> None:
     raise AssertionError("an append where the run does not stand any more raised no AppendConflict")
 
 
-async def _begun(journal: Journal, run_id: str, listing: Listing) -> str | None:
+async def _begun(journal: Journal, run_id: str, listing: RunListing) -> str | None:
     """The run, or None when its place was taken."""
     try:
         await add(journal, run_id, b"turn", listing=listing)

@@ -11,7 +11,7 @@ from typing import Any
 
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import sign_head
-from remit.core.journal.storage import STORE_BEHIND_ITS_LOG, Barrier, Listing, Warrant
+from remit.core.journal.storage import STORE_BEHIND_ITS_LOG, Barrier, RunListing, Warrant
 from remit.observe.checkup import Check, CheckState
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
@@ -56,7 +56,7 @@ async def signed_turns_that_are_missing_are_a_problem(open_store: OpenStore) -> 
     async with open_store(Time().now_ms) as store:
         assert store.key is not None, "the suite is played on a store that has a key"
         head = sign_head(store.key.signer, run_id="run", seq=5, head=hash_turn(b"5"), ending="")
-        await add(store.journal, "run", b"0", Barrier(), Listing(1), Warrant(head=head))
+        await add(store.journal, "run", b"0", Barrier(), RunListing(1), Warrant(head=head))
         problems = _problems(await store.checkup.look())
         assert [check.code for check in problems] == [STORE_BEHIND_ITS_LOG], (
             f"signed turns are missing, and: {problems}"
@@ -94,7 +94,7 @@ async def _runs(store: Store) -> None:
     """A run that has ended, one that waits for a person, and one that goes on."""
     standings = {"ended": Barrier("SUCCESS"), "waiting": Barrier(waiting_for="MISSING_INFO"), "open": Barrier()}
     for run_id, barrier in standings.items():
-        await signed_journal(store.journal, store.key).append(run_id, b"0", -1, barrier, Listing(1))
+        await signed_journal(store.journal, store.key).append(run_id, b"0", -1, barrier, RunListing(1))
 
 
 def _problems(found: Sequence[Check]) -> list[Check]:

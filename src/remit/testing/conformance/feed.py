@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
-from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place, WrittenTurn
+from remit.core.journal.storage import START, AppendConflict, Barrier, Place, RunListing, WrittenTurn
 from remit.orchestrate.ports import Feed, Journal
 from remit.testing.conformance.sample_turns import add
 
@@ -79,7 +79,7 @@ async def _write(journal: Journal, *turns: tuple[str, bytes]) -> None:
     """Write the next turn of each of these runs, one after the other; those that are new are listed."""
     for run_id, data in turns:
         place = (await journal.read(run_id)).place
-        await journal.append(run_id, data, place, listing=Listing(1) if place == START else None)
+        await journal.append(run_id, data, place, listing=RunListing(1) if place == START else None)
 
 
 async def _in_pieces(feed: Feed, limit: int) -> list[WrittenTurn]:
@@ -99,7 +99,7 @@ async def a_long_feed_is_told_whole(open_feed: OpenFeed) -> None:
         await _write(journal, *written)
         await add(journal, "a", b"end", Barrier("SUCCESS"))
         with suppress(AppendConflict):
-            await journal.append("a", b"late", START, None, Listing(1))
+            await journal.append("a", b"late", START, None, RunListing(1))
         whole = list(await feed.since(START, limit=ALL_OF_THEM))
         told = [(turn.run_id, turn.data) for turn in whole]
         assert told == [*written, ("a", b"end")], f"of {MANY + 1} turns that were written, {len(told)} are told"

@@ -12,7 +12,7 @@ from typing import Any
 
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import Signer, sign_head
-from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Losses, SignedHead, Warrant
+from remit.core.journal.storage import START, AppendConflict, Barrier, Losses, RunListing, SignedHead, Warrant
 from remit.core.record import replace
 from remit.orchestrate.ports import HeadLog, Journal
 from remit.testing.conformance.sample_turns import add
@@ -39,7 +39,7 @@ async def a_head_is_logged_before_its_turn_is_told_of(open_log: OpenHeadLog) -> 
     """Once an append with a barrier returns, the log has the heads of the run up to there, in their order and as they were."""
     async with open_log() as (journal, log):
         signer = Signer.generate()
-        await add(journal, "run", b"0", None, Listing(1), Warrant(head=_head(signer, "run", 0)))
+        await add(journal, "run", b"0", None, RunListing(1), Warrant(head=_head(signer, "run", 0)))
         await add(journal, "run", b"1")
         for seq, ending in ((2, ""), (3, "SUCCESS")):
             head = _head(signer, "run", seq, ending)
@@ -55,7 +55,7 @@ async def what_is_whole_is_in_no_doubt(open_log: OpenHeadLog) -> None:
     async with open_log() as (journal, log):
         await _write(journal, Signer.generate(), "run", 3)
         await add(journal, "run", b"unsigned")
-        await add(journal, "unsigned", b"0", Barrier("SUCCESS"), Listing(1))
+        await add(journal, "unsigned", b"0", Barrier("SUCCESS"), RunListing(1))
         assert not await log.doubt("run", 3), "the log is in doubt about a run of which nothing is missing"
         lost = await log.losses()
         assert lost == Losses(), f"nothing is missing, and the log says {lost}"
@@ -78,7 +78,7 @@ async def a_refused_turn_is_not_logged(open_log: OpenHeadLog) -> None:
     """A head without its turn would vouch for what was never done."""
     async with open_log() as (journal, log):
         signer = Signer.generate()
-        await add(journal, "run", b"0", Barrier(), Listing(1))
+        await add(journal, "run", b"0", Barrier(), RunListing(1))
         try:
             await journal.append("run", b"0", START, Barrier(), None, Warrant(head=_head(signer, "run", 0)))
         except AppendConflict:
@@ -93,7 +93,7 @@ async def heads_come_in_the_order_of_their_turns(open_log: OpenHeadLog) -> None:
     async with open_log() as (journal, log):
         signer = Signer.generate()
         first, second = Warrant(head=_head(signer, "run", 1)), Warrant(head=_head(signer, "run", 0))
-        await add(journal, "run", b"0", Barrier(), Listing(1), first)
+        await add(journal, "run", b"0", Barrier(), RunListing(1), first)
         await add(journal, "run", b"1", Barrier(), None, second)
         found = [head.seq for head in await log.heads("run")]
         assert found == [0, 1], f"the heads of two turns come as {found}"
@@ -119,8 +119,8 @@ async def what_was_signed_and_is_gone_is_lost(open_log: OpenHeadLog) -> None:
     async with open_log() as (journal, log):
         signer = Signer.generate()
         await _write(journal, signer, "whole", 2)
-        await add(journal, "behind", b"0", Barrier(), Listing(1), Warrant(head=_head(signer, "behind", 5)))
-        await add(journal, "other", b"0", Barrier(), Listing(1), Warrant(head=_head(signer, "gone", 3)))
+        await add(journal, "behind", b"0", Barrier(), RunListing(1), Warrant(head=_head(signer, "behind", 5)))
+        await add(journal, "other", b"0", Barrier(), RunListing(1), Warrant(head=_head(signer, "gone", 3)))
         lost = await log.losses()
         assert lost == Losses(("behind",), ("gone",)), (
             f"run behind lacks turns, run gone is missing, and lost is {lost}"
@@ -135,7 +135,7 @@ async def what_nobody_signed_is_not_lost(open_log: OpenHeadLog) -> None:
         signer = Signer.generate()
         for run_id, names, seq in (("run", "run", 5), ("other", "gone", 3)):
             forged = replace(_head(signer, names, seq), signature=bytes(64))
-            await add(journal, run_id, b"0", Barrier(), Listing(1), Warrant(head=forged))
+            await add(journal, run_id, b"0", Barrier(), RunListing(1), Warrant(head=forged))
         lost = await log.losses()
         assert lost == Losses(), f"no head was signed for what is not here, and lost is {lost}"
 
@@ -162,4 +162,4 @@ async def _write(journal: Journal, signer: Signer, run_id: str, turns: int) -> N
     """A run of so many turns, all signed."""
     for seq in range(turns):
         head = Warrant(head=_head(signer, run_id, seq))
-        await add(journal, run_id, b"%d" % seq, Barrier(), None if seq else Listing(1), head)
+        await add(journal, run_id, b"%d" % seq, Barrier(), None if seq else RunListing(1), head)

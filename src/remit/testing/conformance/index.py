@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.journal.storage import Barrier, Derived, Listing, RunEntry
+from remit.core.journal.storage import Barrier, Derived, RunEntry, RunListing
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.sample_turns import add
 
@@ -22,7 +22,7 @@ async def every_journal_is_named(open_store: OpenIndexed) -> None:
     async with open_store() as store:
         assert list(await store.index.names()) == [], "an empty store has journals"
         for name in ("b", "a", "c"):
-            await add(store.journal, name, b"turn", listing=Listing(1) if name != "a" else None)
+            await add(store.journal, name, b"turn", listing=RunListing(1) if name != "a" else None)
         await add(store.journal, "b", b"turn")
         found = list(await store.index.names())
         assert found == ["b", "a", "c"], f"journals began as b, a, c and are named as {found}"
@@ -31,7 +31,7 @@ async def every_journal_is_named(open_store: OpenIndexed) -> None:
 async def a_run_is_listed_as_its_turns_tell(open_store: OpenIndexed) -> None:
     """Whatever was known of it before; making it anew twice changes nothing."""
     async with open_store() as store:
-        listing = Listing(5, "chat", "tenant", "session", 0, "", lineage=("first",))
+        listing = RunListing(5, "chat", "tenant", "session", 0, "", lineage=("first",))
         await add(store.journal, "run", b"0", listing=listing)
         await add(store.journal, "run", b"1", Barrier(waiting_for="REVIEW_REQUIRED"))
         made = Derived("run", 2, listing, Barrier(waiting_for="REVIEW_REQUIRED"))
@@ -50,8 +50,8 @@ async def many_runs_are_listed_at_once(open_store: OpenIndexed) -> None:
     async with open_store() as store:
         names = [f"run{number}" for number in range(5)]
         for name in names:
-            await add(store.journal, name, b"0", listing=Listing(1, "plan"))
-        made = [Derived(name, 1, Listing(1, "plan"), Barrier()) for name in names]
+            await add(store.journal, name, b"0", listing=RunListing(1, "plan"))
+        made = [Derived(name, 1, RunListing(1, "plan"), Barrier()) for name in names]
         assert list(await store.index.renew(made)) == names, "of runs that were made anew together, some are not"
         assert list(await store.index.strike()) == [], "a run that has a turn was forgotten"
         modes = [entry.listing.mode for name in names if (entry := await store.catalogue.entry(name)) is not None]
@@ -61,11 +61,11 @@ async def many_runs_are_listed_at_once(open_store: OpenIndexed) -> None:
 async def whom_a_run_heard_is_told_so(open_store: OpenIndexed) -> None:
     """An entry that was refused stays refused."""
     async with open_store() as store:
-        await add(store.journal, "run", b"0", listing=Listing(1))
+        await add(store.journal, "run", b"0", listing=RunListing(1))
         heard, refused = await store.inbox.put("run", b"a"), await store.inbox.put("run", b"b")
         await store.inbox.settle(refused, "NO", "no")
         await add(store.journal, "run", b"1", Barrier(heard=heard, answer="fork"))
-        await store.index.renew([Derived("run", 2, Listing(1), Barrier(), None, ((heard, "fork"), (refused, "")))])
+        await store.index.renew([Derived("run", 2, RunListing(1), Barrier(), None, ((heard, "fork"), (refused, "")))])
         assert await store.inbox.outcome(heard) == ("", "fork"), "an entry that a turn answers is not settled"
         assert await store.inbox.outcome(refused) == ("NO", "no"), "a refusal was overwritten"
 
@@ -73,12 +73,12 @@ async def whom_a_run_heard_is_told_so(open_store: OpenIndexed) -> None:
 async def a_run_that_has_gone_on_is_left_as_it_is(open_store: OpenIndexed) -> None:
     """The driver of the run knows better by now; and a run that is not there is not listed."""
     async with open_store() as store:
-        await add(store.journal, "run", b"0", listing=Listing(1, "chat"))
+        await add(store.journal, "run", b"0", listing=RunListing(1, "chat"))
         await add(store.journal, "run", b"1", Barrier("SUCCESS"))
-        stale = [Derived("run", 1, Listing(1, "plan"), Barrier()), Derived("unknown", 1, Listing(1), Barrier())]
+        stale = [Derived("run", 1, RunListing(1, "plan"), Barrier()), Derived("unknown", 1, RunListing(1), Barrier())]
         assert list(await store.index.renew(stale)) == [], "a run that has gone on was listed as it was before"
         entry = await store.catalogue.entry("run")
-        assert entry == RunEntry("run", Listing(1, "chat"), 2, "SUCCESS"), (
+        assert entry == RunEntry("run", RunListing(1, "chat"), 2, "SUCCESS"), (
             f"a run that has gone on is listed as {entry}"
         )
         assert await store.catalogue.entry("unknown") is None, "a run that is not there is listed"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place
+from remit.core.journal.storage import START, AppendConflict, Barrier, Place, RunListing
 from remit.orchestrate.ports import Journal
 from remit.testing.conformance.sample_turns import add
 
@@ -150,7 +150,7 @@ async def a_turn_with_a_barrier_is_written_like_any_other(open_journal: OpenJour
     """A barrier asks for more and changes nothing of the turn; the second writer learns of the conflict all the same."""
     async with open_journal() as journal:
         turns = [b"first", b"second", b"third"]
-        place = await add(journal, "run", turns[0], listing=Listing(1))
+        place = await add(journal, "run", turns[0], listing=RunListing(1))
         await add(journal, "run", turns[1], barrier=Barrier(waiting_for="REVIEW_REQUIRED"))
         await _expect_conflict(journal, "run", place, Barrier())
         await add(journal, "run", turns[2], barrier=Barrier("SUCCESS"))
@@ -160,7 +160,7 @@ async def a_turn_with_a_barrier_is_written_like_any_other(open_journal: OpenJour
 async def an_ended_run_takes_an_addendum(open_journal: OpenJournal) -> None:
     """What comes after the ending is written too; the journal does not judge."""
     async with open_journal() as journal:
-        await add(journal, "run", b"end", listing=Listing(1), barrier=Barrier("SUCCESS"))
+        await add(journal, "run", b"end", listing=RunListing(1), barrier=Barrier("SUCCESS"))
         await add(journal, "run", b"late", barrier=Barrier("SUCCESS"))
         assert list(await journal.read("run")) == [b"end", b"late"], "an addendum is not kept"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.journal.storage import AppendConflict, Barrier, LeaseLost, Listing, Warrant
+from remit.core.journal.storage import AppendConflict, Barrier, LeaseLost, RunListing, Warrant
 from remit.orchestrate.ports import Journal, Leases
 from remit.testing.conformance.sample_turns import add
 
@@ -98,7 +98,7 @@ async def a_token_is_of_its_run(open_leases: OpenLeases) -> None:
             assert not await leases.renew("other", token), f"token {token} renewed a lease under {own}"
             await leases.release("other", token)
             assert await leases.renew("other", own), f"token {token} let go of a lease under {own}"
-        await add(journal, "other", b"0", listing=Listing(1), warrant=Warrant(own))
+        await add(journal, "other", b"0", listing=RunListing(1), warrant=Warrant(own))
         if leases.lasts_ms or foreign == own:
             return  # Such a backend need not know who holds what when it writes.
         for barrier in (None, Barrier("SUCCESS")):
@@ -120,7 +120,7 @@ async def a_holder_writes_under_its_token(open_leases: OpenLeases) -> None:
     """From the first turn on, with and without a barrier."""
     async with open_leases() as (journal, leases):
         warrant = Warrant(await leases.take("run") or 0)
-        await add(journal, "run", b"0", listing=Listing(1), warrant=warrant)
+        await add(journal, "run", b"0", listing=RunListing(1), warrant=warrant)
         await add(journal, "run", b"1", warrant=warrant)
         await add(journal, "run", b"2", barrier=Barrier("SUCCESS"), warrant=warrant)
         turns = list(await journal.read("run"))
@@ -131,7 +131,7 @@ async def a_stale_holder_writes_nothing(open_leases: OpenLeases) -> None:
     """Once another holds the run and has written its first turn, the holder before is refused."""
     async with open_leases() as (journal, leases):
         stale = Warrant(await leases.take("run") or 0)
-        place = await add(journal, "run", b"0", listing=Listing(1), warrant=stale)
+        place = await add(journal, "run", b"0", listing=RunListing(1), warrant=stale)
         await leases.release("run", stale.token)
         current = Warrant(await leases.take("run") or 0)
         await add(journal, "run", b"taken over", warrant=current)
@@ -150,7 +150,7 @@ async def who_let_a_run_go_writes_nothing(open_leases: OpenLeases) -> None:
     """Where a lease lasts as long as its process, no turn of the next holder is needed to say so."""
     async with open_leases() as (journal, leases):
         stale = Warrant(await leases.take("run") or 0)
-        place = await add(journal, "run", b"0", listing=Listing(1), warrant=stale)
+        place = await add(journal, "run", b"0", listing=RunListing(1), warrant=stale)
         await leases.release("run", stale.token)
         if leases.lasts_ms:
             return  # Such a backend need not know who holds what when it writes.

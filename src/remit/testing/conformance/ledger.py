@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.journal.storage import START, AppendConflict, Barrier, Listing, Place, QuotaConflict, SessionConflict
+from remit.core.journal.storage import START, AppendConflict, Barrier, Place, QuotaConflict, RunListing, SessionConflict
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import HOUR_MS, NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.orchestrate.ports import Journal, Ledger
@@ -63,7 +63,7 @@ async def every_limit_holds(open_ledger: OpenLedger) -> None:
             reserves = Reservation(1, ((TOKENS, 10), (CALLS, 3)), within)
             try:
                 await journal.append(
-                    f"run{number}", b"turn", START, listing=Listing(1, tenant_id="tenant", reserves=reserves)
+                    f"run{number}", b"turn", START, listing=RunListing(1, tenant_id="tenant", reserves=reserves)
                 )
             except QuotaConflict:
                 continue
@@ -108,7 +108,7 @@ async def a_run_may_begin_and_end_in_one_turn(open_ledger: OpenLedger) -> None:
     """Then only what it came to is left."""
     async with open_ledger() as (journal, ledger):
         charge = Charge("run", "tenant", 1, ((TOKENS, 5),))
-        listing = Listing(1, tenant_id="tenant", reserves=Reservation(1, ((TOKENS, 60),), (limit(100),)))
+        listing = RunListing(1, tenant_id="tenant", reserves=Reservation(1, ((TOKENS, 60),), (limit(100),)))
         await add(journal, "run", b"all", listing=listing, barrier=Barrier("SUCCESS", charge=charge))
         await _expect(ledger, limit(100), Committed(5, 0))
 
@@ -138,10 +138,10 @@ async def a_turn_that_loses_changes_nothing(open_ledger: OpenLedger) -> None:
 async def runs_that_are_not_counted_as_they_stand_are_named(open_ledger: OpenLedger) -> None:
     """Those of the tenant since the time that were not counted, or that ended uncounted; children never."""
     async with open_ledger() as (journal, ledger):
-        await add(journal, "uncounted", b"turn", listing=Listing(5, tenant_id="tenant"))
-        await add(journal, "child", b"turn", listing=Listing(5, tenant_id="tenant", parent_id="uncounted"))
-        await add(journal, "another's", b"turn", listing=Listing(5, tenant_id="another"))
-        await add(journal, "early", b"turn", listing=Listing(4, tenant_id="tenant"))
+        await add(journal, "uncounted", b"turn", listing=RunListing(5, tenant_id="tenant"))
+        await add(journal, "child", b"turn", listing=RunListing(5, tenant_id="tenant", parent_id="uncounted"))
+        await add(journal, "another's", b"turn", listing=RunListing(5, tenant_id="another"))
+        await add(journal, "early", b"turn", listing=RunListing(4, tenant_id="tenant"))
         await _begin(journal, "open", ((TOKENS, 1),), limit(9), at_ms=5)
         await _begin(journal, "ended", ((TOKENS, 1),), limit(9), at_ms=5)
         await add(journal, "ended", b"end", barrier=Barrier("SUCCESS"))
@@ -153,7 +153,7 @@ async def runs_that_are_not_counted_as_they_stand_are_named(open_ledger: OpenLed
 async def runs_are_counted_as_they_stand_or_not_at_all(open_ledger: OpenLedger) -> None:
     """A charge for a run that has ended meanwhile, or is not there, is left out."""
     async with open_ledger() as (journal, ledger):
-        await add(journal, "run", b"turn", listing=Listing(5, tenant_id="tenant"))
+        await add(journal, "run", b"turn", listing=RunListing(5, tenant_id="tenant"))
         charge = Charge("run", "tenant", 5, ((TOKENS, 7),), is_open=True)
         await ledger.count([charge, Charge("unknown", "tenant", 5, ((TOKENS, 7),))])
         await _expect(ledger, limit(100), Committed(0, 7))
@@ -203,7 +203,7 @@ async def _begin(
 ) -> bool:
     """Begin a run that reserves this; says whether there was room."""
     reserves = Reservation(at_ms, amounts, (within,))
-    listing = Listing(at_ms, tenant_id="tenant", session_id=session_id, reserves=reserves)
+    listing = RunListing(at_ms, tenant_id="tenant", session_id=session_id, reserves=reserves)
     try:
         stands_at = (await journal.read(run_id)).place if place is None else place
         await journal.append(run_id, b"turn", stands_at, listing=listing)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.journal.storage import Listing
+from remit.core.journal.storage import RunListing
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.orchestrate.ports import Journal, Receipts
 from remit.testing.conformance.sample_turns import add
@@ -21,7 +21,7 @@ ReceiptsCheck = Callable[[OpenReceipts], Coroutine[Any, Any, None]]
 
 async def _begun(journal: Journal, *run_ids: str) -> None:
     for at_ms, run_id in enumerate(run_ids):
-        await add(journal, run_id, b"turn", listing=Listing(at_ms))
+        await add(journal, run_id, b"turn", listing=RunListing(at_ms))
 
 
 async def nothing_is_kept_at_first(open_receipts: OpenReceipts) -> None:

@@ -13,7 +13,7 @@ from remit.core.failure import RemitError
 from remit.core.journal.arrivals import FeedbackGiven
 from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, hash_turn, redacted_in
 from remit.core.journal.signing import is_redaction_signed
-from remit.core.journal.storage import Barrier, BlobMissing, Listing, Redacted
+from remit.core.journal.storage import Barrier, BlobMissing, Redacted, RunListing
 from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef, Text, digest_of
 from remit.orchestrate.loop.signatures import signed_journal
@@ -155,7 +155,7 @@ async def _run(store: Store, run_id: str, *texts: str, parent_id: str = "") -> N
             said = BlobRef(digest_of(text.encode()), len(text.encode()))
             await store.blobs.put(said.digest, text.encode())
         data = encode_turn(Turn(seq, START_MS, previous, KERNEL_VERSION, FeedbackGiven("ann", said)))
-        listing = None if seq else Listing(START_MS, parent_id=parent_id)
+        listing = None if seq else RunListing(START_MS, parent_id=parent_id)
         await add(journal, run_id, data, Barrier("SUCCESS"), listing)
         previous = hash_turn(data)
 

@@ -20,9 +20,9 @@ from remit.core.journal.storage import (
     TEXT_GRACE_MS,
     Barrier,
     BlobMissing,
-    Listing,
     Losses,
     Removed,
+    RunListing,
 )
 from remit.core.limits.budget import Dimension
 from remit.core.limits.queue import Receipt, ReceiptKind
@@ -90,7 +90,7 @@ async def a_run_goes_with_all_beneath_it(open_store: OpenStore) -> None:
     async with open_store(Time().now_ms) as store:
         await _family(store, parent_ending="")
         await _run(store, "root2")
-        await _run(store, "beside", listing=Listing(1, parent_id="root2"))
+        await _run(store, "beside", listing=RunListing(1, parent_id="root2"))
         removed = await store.retention.delete("root")
         assert removed.runs == 3, f"a run with a child and a grandchild was deleted, and {removed.runs} runs are gone"
         found = [entry.run_id for entry in await store.catalogue.entries()]
@@ -191,11 +191,11 @@ async def a_session_goes_on_after_its_newest_run_was_deleted(open_store: OpenSto
     """Its place is free for the next one."""
     async with open_store(Time().now_ms) as store:
         for ordinal in (0, 1):
-            await _run(store, f"run{ordinal}", listing=Listing(1, session_id="session", ordinal=ordinal))
+            await _run(store, f"run{ordinal}", listing=RunListing(1, session_id="session", ordinal=ordinal))
         await store.retention.delete("run1")
         left = [entry.run_id for entry in await store.catalogue.session("session")]
         assert left == ["run0"], f"the second run of a session was deleted, and it holds {left}"
-        await _run(store, "again", listing=Listing(1, session_id="session", ordinal=1))
+        await _run(store, "again", listing=RunListing(1, session_id="session", ordinal=1))
         left = [entry.run_id for entry in await store.catalogue.session("session")]
         assert left == ["run0", "again"], f"a place was taken that a deletion had freed, and the session holds {left}"
 
@@ -204,7 +204,7 @@ async def a_deleted_run_is_like_no_other(open_store: OpenStore) -> None:
     """A search for runs that are alike finds those that are there."""
     async with open_store(Time().now_ms) as store:
         for run_id in ("a", "b"):
-            await _run(store, run_id, listing=Listing(1, likeness="like"))
+            await _run(store, run_id, listing=RunListing(1, likeness="like"))
         await store.retention.delete("b")
         found = [entry.run_id for entry in await store.catalogue.alike("like", limit=9)]
         assert found == ["a"], f"of two runs that are alike one was deleted, and {found} are found"
@@ -216,7 +216,7 @@ async def what_a_deleted_run_cost_stays_counted(open_store: OpenStore) -> None:
         tokens = int(Dimension.OUTPUT_TOKENS)
         limit = Limit(Period.TOTAL, tokens, 100, 0, NEVER_MS)
         reserves = Reservation(START_MS, ((tokens, 60),), (limit,))
-        await add(store.journal, "run", b"turn", None, Listing(START_MS, tenant_id="tenant", reserves=reserves))
+        await add(store.journal, "run", b"turn", None, RunListing(START_MS, tenant_id="tenant", reserves=reserves))
         await store.retention.delete("run")
         (found,) = await store.ledger.committed("tenant", (limit,))
         assert found == Committed(60, 0), f"a run that had reserved 60 was deleted, and {found} counts"
@@ -267,11 +267,11 @@ async def a_collection_leaves_what_somebody_will_ask_for(open_store: OpenStore) 
     """The newest run of a session of each tenant with all that came from it, and a child whose parent is open."""
     async with open_store(Time().now_ms) as store:
         for ordinal in (0, 1):
-            await _run(store, f"run{ordinal}", listing=Listing(1, session_id="session", ordinal=ordinal))
-        await _run(store, "other", listing=Listing(1, tenant_id="tenant", session_id="session"))
-        await _run(store, "retry", listing=Listing(1, lineage=("run1",)))
+            await _run(store, f"run{ordinal}", listing=RunListing(1, session_id="session", ordinal=ordinal))
+        await _run(store, "other", listing=RunListing(1, tenant_id="tenant", session_id="session"))
+        await _run(store, "retry", listing=RunListing(1, lineage=("run1",)))
         await _run(store, "parent", ending="")
-        await _run(store, "child", listing=Listing(1, parent_id="parent", lineage=("parent",)))
+        await _run(store, "child", listing=RunListing(1, parent_id="parent", lineage=("parent",)))
         removed = await store.retention.gc(ended_before_ms=NEVER_MS)
         found = sorted(entry.run_id for entry in await store.catalogue.entries())
         expected = ["child", "other", "parent", "retry", "run1"]
@@ -336,7 +336,7 @@ _PARTS = ("turns", "an entry", "heads", "a snapshot", "receipts", "sealed values
 
 
 async def _run(
-    store: Store, run_id: str, *texts: bytes, ending: str = "SUCCESS", listing: Listing | None = None
+    store: Store, run_id: str, *texts: bytes, ending: str = "SUCCESS", listing: RunListing | None = None
 ) -> None:
     """A run of two turns, the first of which refers to these texts as turns do."""
     for text in texts:
@@ -344,15 +344,15 @@ async def _run(
     # MessagePack writes 32 bytes so.
     data = b"turn" + b"".join(b"\xc4\x20" + digest_of(text) for text in texts)
     journal = signed_journal(store.journal, store.key)
-    await add(journal, run_id, data, None, listing or Listing(1))
+    await add(journal, run_id, data, None, listing or RunListing(1))
     await add(journal, run_id, b"end", Barrier(ending))
 
 
 async def _family(store: Store, *, parent_ending: str = "SUCCESS") -> None:
     """A run with a child and a grandchild."""
     await _run(store, "root", ending=parent_ending)
-    await _run(store, "child", listing=Listing(1, parent_id="root", lineage=("root",)))
-    await _run(store, "grandchild", listing=Listing(1, parent_id="child", lineage=("root", "child")))
+    await _run(store, "child", listing=RunListing(1, parent_id="root", lineage=("root",)))
+    await _run(store, "grandchild", listing=RunListing(1, parent_id="child", lineage=("root", "child")))
 
 
 async def _left_of(store: Store, run_id: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Turns for the checks of every port: written behind whatever a run has."""
 
-from remit.core.journal.storage import Barrier, Listing, Place, Warrant
+from remit.core.journal.storage import Barrier, Place, RunListing, Warrant
 from remit.core.record import replace
 from remit.orchestrate.ports import Journal
 
@@ -10,7 +10,7 @@ async def add(
     run_id: str,
     data: bytes,
     barrier: Barrier | None = None,
-    listing: Listing | None = None,
+    listing: RunListing | None = None,
     warrant: Warrant | None = None,
 ) -> Place:
     """Write the next turn of a run; gives where it stands then."""

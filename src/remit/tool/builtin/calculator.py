@@ -17,13 +17,13 @@ from remit.tool.builtin.quantities import (
     CONSTANTS,
     FUNCTIONS,
     Number,
-    applied,
+    applied_function,
     combined,
     exact,
     power,
     syntax,
 )
-from remit.tool.builtin.refusal import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.declare.decorator import Tool, tool
 
 # Arithmetic on text: a small parser that calculates while it reads. Nothing is ever evaluated as Python.
@@ -62,7 +62,7 @@ def evaluate(expression: str) -> Number:
     reader = _Reader(_tokens(expression))
     value = reader.sum(0)
     if reader.next.text != _END:
-        raise syntax(f"{shown(reader.next.text)} does not belong there; put an operator before it, or remove it")
+        raise syntax(f"{quoted_value(reader.next.text)} does not belong there; put an operator before it, or remove it")
     return value
 
 
@@ -85,7 +85,7 @@ def _unknown(character: str) -> str:
     way_out = (
         "write ** for a power" if character == "^" else "use digits, + - * / // % ** ( ) , and the known functions"
     )
-    return f"the character {shown(character)} is not known; {way_out}"
+    return f"the character {quoted_value(character)} is not known; {way_out}"
 
 
 class _Reader:
@@ -145,7 +145,7 @@ class _Reader:
             value = self.sum(depth)
             self._close()
             return value
-        what = "the expression ends" if token.kind == "end" else f"{shown(token.text)} stands"
+        what = "the expression ends" if token.kind == "end" else f"{quoted_value(token.text)} stands"
         raise syntax(f"{what} where a number, a name or '(' was expected")
 
     def _named(self, name: str, depth: int) -> Number:
@@ -154,10 +154,10 @@ class _Reader:
         function = FUNCTIONS.get(name)
         if function is None:
             known = ", ".join((*CONSTANTS, *FUNCTIONS))
-            raise syntax(f"{shown(name)} is not known; use one of {known}")
+            raise syntax(f"{quoted_value(name)} is not known; use one of {known}")
         if not self._took("("):
             raise syntax(f"{name} is a function; write {name}(...)")
-        return applied(name, function, self._arguments(depth))
+        return applied_function(name, function, self._arguments(depth))
 
     def _arguments(self, depth: int) -> list[Number]:
         if self._took(")"):
@@ -186,7 +186,7 @@ def _literal(text: str) -> Fraction:
     tens = int(exponent or "0") if len(exponent) <= len(str(LITERAL_EXPONENT_MAX)) + 1 else LITERAL_EXPONENT_MAX + 1
     if len(whole + part) > LITERAL_DIGITS_MAX or abs(tens) > LITERAL_EXPONENT_MAX:
         limits = f"digits_max={LITERAL_DIGITS_MAX} and exponent_max={LITERAL_EXPONENT_MAX}"
-        raise ToolRefused(CALCULATOR_TOO_LARGE, f"the number {shown(text)} exceeds {limits}; use a smaller one")
+        raise ToolRefused(CALCULATOR_TOO_LARGE, f"the number {quoted_value(text)} exceeds {limits}; use a smaller one")
     return exact(Fraction(int(whole + part or "0")) * Fraction(10) ** (tens - len(part)))
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from remit.tool.builtin.refusal import ToolRefused
-from remit.tool.builtin.relative_path import joined, names_of
-from remit.tool.builtin.rooted import Root, listing_of
-from remit.tool.builtin.utf8_text import text_of
+from remit.tool.builtin.relative_path import joined_path, path_names
+from remit.tool.builtin.rooted import Root, folder_names
+from remit.tool.builtin.utf8_text import file_text
 from remit.tool.call.cancel_token import CancelToken
 
 # A search looks at so much and no more; each of these is seconds of work at worst.
@@ -34,7 +34,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLines:
     """Lines that hold the text. `skipped` counts what is no text, too large, too deep or out of reach."""
 
     matches: list[Match]
@@ -56,7 +56,7 @@ class Search:
         self._files = self._bytes = self._skipped = 0
         self._is_complete = True
 
-    def under(self, folder: str) -> Found:
+    def under(self, folder: str) -> FoundLines:
         """What is found in this folder and below."""
         for path in self._paths(folder):
             self._token.raise_if_cancelled()
@@ -65,25 +65,25 @@ class Search:
                 self._look_into(path)
             if not self._is_complete:
                 break
-        return Found(self._matches, self._files, self._skipped, self._is_complete)
+        return FoundLines(self._matches, self._files, self._skipped, self._is_complete)
 
     def _paths(self, folder: str) -> Iterator[str]:
         """The files below a folder, folder by folder. Only the first may fail; a later one may be gone by now."""
-        waiting, folders = deque([joined(folder)]), 0
+        waiting, folders = deque([joined_path(folder)]), 0
         while waiting and folders < SEARCHED_FOLDERS_MAX:
             self._token.raise_if_cancelled()
             here, folders = waiting.popleft(), folders + 1
             try:
                 with self._root.folder(here) as descriptor:
-                    found = listing_of(descriptor, here)
+                    found = folder_names(descriptor, here)
             except ToolRefused:
                 if folders == 1:
                     raise
                 self._skipped += 1
                 continue
-            yield from (joined(here, entry.name) for entry in found.entries if not entry.is_folder)
-            deeper = [joined(here, entry.name) for entry in found.entries if entry.is_folder]
-            if len(names_of(here)) < SEARCHED_DEPTH_MAX:
+            yield from (joined_path(here, entry.name) for entry in found.entries if not entry.is_folder)
+            deeper = [joined_path(here, entry.name) for entry in found.entries if entry.is_folder]
+            if len(path_names(here)) < SEARCHED_DEPTH_MAX:
                 # One more than will be looked at tells that there are more; the rest need not be remembered.
                 waiting += deeper[: SEARCHED_FOLDERS_MAX + 1 - folders - len(waiting)]
             else:
@@ -95,7 +95,7 @@ class Search:
         try:
             data = self._root.read(path)
             self._bytes += len(data)
-            text = text_of(data, path)
+            text = file_text(data, path)
         except ToolRefused:
             self._skipped += 1
             return

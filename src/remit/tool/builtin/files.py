@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.tool.builtin.file_search import NEEDLE_CHARS_MAX, Found, Search
-from remit.tool.builtin.refusal import ToolRefused, shown
-from remit.tool.builtin.relative_path import PATH_CHARS_MAX, joined
-from remit.tool.builtin.rooted import IfExists, Root, listing_of
-from remit.tool.builtin.utf8_text import FILE_NOT_TEXT, encoded, text_of
+from remit.tool.builtin.file_search import NEEDLE_CHARS_MAX, FoundLines, Search
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
+from remit.tool.builtin.relative_path import PATH_CHARS_MAX, joined_path
+from remit.tool.builtin.rooted import IfExists, Root, folder_names
+from remit.tool.builtin.utf8_text import FILE_NOT_TEXT, file_bytes, file_text
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.declare.decorator import Tool, tool
 
@@ -58,7 +58,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FolderListing:
     """What a folder holds. `left_out` counts hidden names, links and other things that are out of reach."""
 
     entries: list[Listed]
@@ -67,7 +67,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FileLines:
     """Lines of a file, from `first_line` on; `is_complete` says whether they go to its end."""
 
     path: str
@@ -79,7 +79,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """A file as it stands now; `changed` is false where it was like that before."""
 
     path: str
@@ -100,15 +100,15 @@ def reading_tools(root: Path) -> tuple[Tool, ...]:
 
 def _list_files(root: Root) -> Tool:
     @tool(effect=Effect.READ, category=ToolCategory.FILE_SYSTEM, network=False, idempotent=True, timeout_ms=TIMEOUT_MS)
-    def list_files(folder: FolderPath = "") -> Listing:
+    def list_files(folder: FolderPath = "") -> FolderListing:
         """List the files and folders in a folder, with their sizes."""
         with root.folder(folder) as descriptor:
-            found = listing_of(descriptor, folder)
+            found = folder_names(descriptor, folder)
         entries = [
-            Listed(joined(folder, entry.name), "folder" if entry.is_folder else "file", entry.size_bytes)
+            Listed(joined_path(folder, entry.name), "folder" if entry.is_folder else "file", entry.size_bytes)
             for entry in found.entries[:LISTED_MAX]
         ]
-        return Listing(entries, found.hidden_count, is_complete=len(found.entries) <= LISTED_MAX)
+        return FolderListing(entries, found.hidden_count, is_complete=len(found.entries) <= LISTED_MAX)
 
     return list_files
 
@@ -122,16 +122,16 @@ def _read_file(root: Root) -> Tool:
         timeout_ms=TIMEOUT_MS,
         control_args={"path": "path"},
     )
-    def read_file(path: FilePath, first_line: FirstLine = 1) -> Reading:
+    def read_file(path: FilePath, first_line: FirstLine = 1) -> FileLines:
         """Read a text file. A long one is cut; read on from the line after the last."""
-        return _excerpt(path, text_of(root.read(path), path), first_line)
+        return _excerpt(path, file_text(root.read(path), path), first_line)
 
     return read_file
 
 
 def _search_files(root: Root) -> Tool:
     @tool(effect=Effect.READ, category=ToolCategory.FILE_SYSTEM, network=False, idempotent=True, timeout_ms=TIMEOUT_MS)
-    def search_files(text: Needle, token: CancelToken, folder: FolderPath = "") -> Found:
+    def search_files(text: Needle, token: CancelToken, folder: FolderPath = "") -> FoundLines:
         """Find the lines of text files that hold a text, in a folder and the folders below it."""
         return Search(root, text, token).under(folder)
 
@@ -139,10 +139,10 @@ def _search_files(root: Root) -> Tool:
 
 
 def _write_file(root: Root) -> Tool:
-    def is_written(arguments: dict[str, Any], result: Written) -> str:
+    def is_written(arguments: dict[str, Any], result: WrittenFile) -> str:
         """Read the file again instead of trusting what wrote it."""
         stands = root.read(arguments["path"]) == arguments["text"].encode()
-        return "" if stands else f"{shown(result.path)} does not hold what was written"
+        return "" if stands else f"{quoted_value(result.path)} does not hold what was written"
 
     @tool(
         effect=Effect.WRITE,
@@ -159,20 +159,20 @@ def _write_file(root: Root) -> Tool:
         path: FilePath,
         text: NewText,
         if_exists: Replacing = "refuse",
-    ) -> Written:
+    ) -> WrittenFile:
         """Write a text file, in one piece. Folders on its way are made."""
-        data = encoded(text, path)
+        data = file_bytes(text, path)
         changed = root.write(path, data, if_exists=if_exists)
-        return Written(path, len(data), changed)
+        return WrittenFile(path, len(data), changed)
 
     return write_file
 
 
-def _excerpt(path: str, text: str, first_line: int) -> Reading:
+def _excerpt(path: str, text: str, first_line: int) -> FileLines:
     """As many whole lines as fit, and at least a piece of one."""
     total = _line_count(text)
     if first_line > max(total, 1):
-        message = f"{shown(path)} has {total} lines, and first_line={first_line} is beyond them; begin earlier"
+        message = f"{quoted_value(path)} has {total} lines, and first_line={first_line} is beyond them; begin earlier"
         raise ToolRefused(FILE_NOT_TEXT, message)
     # No list of lines is made: of millions of short ones it would take a hundred times the memory of their text.
     start = 0
@@ -183,7 +183,7 @@ def _excerpt(path: str, text: str, first_line: int) -> Reading:
     # Where not even one line ends within the limit, its beginning is shown.
     cut = text[start : end or most]
     last_line = first_line + max(_line_count(cut), 1) - 1
-    return Reading(path, cut, first_line, last_line, total, is_complete=end == len(text))
+    return FileLines(path, cut, first_line, last_line, total, is_complete=end == len(text))
 
 
 def _line_count(text: str) -> int:

@@ -23,7 +23,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from remit.tool.builtin.addresses import Address, Network, is_reachable
-from remit.tool.builtin.refusal import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.builtin.targets import Target, refused_host
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.threads import Threads
@@ -51,7 +51,7 @@ USER_AGENT = "remit"
 ACCEPT = "text/*, application/json, application/xml;q=0.9, */*;q=0.1"
 
 
-class Exchange(NamedTuple):
+class HttpRequest(NamedTuple):
     """A request as it is sent, and how much of the answer is kept.
 
     `is_lenient` says that the status counts whatever becomes of the body: what cannot be read of it is left out.
@@ -124,11 +124,11 @@ class Deadline:
 def fetched(target: Target, reach: Reach, deadline: Deadline) -> HttpAnswer:
     """Ask for one target, and read what comes back. A redirect is an answer like any other."""
     addresses = checked_addresses(target, reach.networks, deadline)
-    return exchanged(Exchange(target, "GET", {"Accept": ACCEPT}), addresses, deadline, reach.trust)
+    return exchanged(HttpRequest(target, "GET", {"Accept": ACCEPT}), addresses, deadline, reach.trust)
 
 
 def exchanged(
-    exchange: Exchange, addresses: Sequence[Address], deadline: Deadline, trust: ssl.SSLContext | None = None
+    exchange: HttpRequest, addresses: Sequence[Address], deadline: Deadline, trust: ssl.SSLContext | None = None
 ) -> HttpAnswer:
     """Send a request to one of these addresses, and read what comes back."""
     target = exchange.target
@@ -160,7 +160,7 @@ def resolved(target: Target, deadline: Deadline) -> list[Address]:
             pass
         rows = future.result()
     except (OSError, UnicodeError):
-        message = f"host {shown(target.host)} cannot be resolved; check its spelling"
+        message = f"host {quoted_value(target.host)} cannot be resolved; check its spelling"
         raise ToolRefused(HTTP_NOT_RESOLVED, message) from None
     finally:
         # A look-up that has not begun is not begun any more.
@@ -168,7 +168,7 @@ def resolved(target: Target, deadline: Deadline) -> list[Address]:
     # A scope behind the address is kept, so that it can be refused.
     found = list(dict.fromkeys(ip_address(row[4][0]) for row in rows))
     if not found:
-        raise ToolRefused(HTTP_NOT_RESOLVED, f"host {shown(target.host)} has no address; check its spelling")
+        raise ToolRefused(HTTP_NOT_RESOLVED, f"host {quoted_value(target.host)} has no address; check its spelling")
     return found
 
 
@@ -196,7 +196,7 @@ def _connected(target: Target, addresses: Sequence[Address], deadline: Deadline)
         with connection:
             yield connection
         return
-    raise ToolRefused(HTTP_NOT_CONNECTED, f"{shown(target.authority)} does not take a connection; try later")
+    raise ToolRefused(HTTP_NOT_CONNECTED, f"{quoted_value(target.authority)} does not take a connection; try later")
 
 
 @contextmanager
@@ -220,7 +220,7 @@ def trusted() -> ssl.SSLContext:
     return context
 
 
-def _answer(connection: socket.socket, exchange: Exchange, deadline: Deadline) -> HttpAnswer:
+def _answer(connection: socket.socket, exchange: HttpRequest, deadline: Deadline) -> HttpAnswer:
     wire = _Wire(connection, deadline, exchange.answer_bytes_max + OVERHEAD_BYTES_MAX)
     # The reader of the standard library asks a socket for a file, and so gets ours.
     with http.client.HTTPResponse(_Lent(wire), method=exchange.method) as response:  # type: ignore[arg-type]
@@ -253,7 +253,9 @@ def _check_encodings(response: http.client.HTTPResponse, target: Target) -> None
     content = response.getheader("Content-Encoding", "identity").strip().lower()
     transfer = response.getheader("Transfer-Encoding", "chunked").strip().lower()
     if content not in ("", "identity") or transfer not in ("chunked", "identity"):
-        message = f"{shown(target.authority)} sent an encoded body, though it was asked not to; it is not decoded"
+        message = (
+            f"{quoted_value(target.authority)} sent an encoded body, though it was asked not to; it is not decoded"
+        )
         raise ToolRefused(HTTP_ANSWER_INVALID, message)
 
 
@@ -304,14 +306,18 @@ def _told(target: Target, deadline: Deadline) -> Iterator[None]:
     try:
         yield
     except ssl.SSLCertVerificationError as error:
-        message = f"the certificate of {shown(target.host)} is not valid ({error.verify_message}); use another host"
+        message = (
+            f"the certificate of {quoted_value(target.host)} is not valid ({error.verify_message}); use another host"
+        )
         raise ToolRefused(HTTP_NOT_TRUSTED, message) from error
     except TimeoutError as error:
-        message = f"{shown(target.authority)} took longer than fetch_ms_max={deadline.fetch_ms_max}; try later"
+        message = f"{quoted_value(target.authority)} took longer than fetch_ms_max={deadline.fetch_ms_max}; try later"
         raise ToolRefused(HTTP_TOO_SLOW, message) from error
     except OSError as error:
-        message = f"the connection to {shown(target.authority)} broke ({type(error).__name__}); try later"
+        message = f"the connection to {quoted_value(target.authority)} broke ({type(error).__name__}); try later"
         raise ToolRefused(HTTP_NOT_CONNECTED, message) from error
     except (http.client.HTTPException, ValueError) as error:
-        message = f"{shown(target.authority)} answered with no proper HTTP ({type(error).__name__}); use another host"
+        message = (
+            f"{quoted_value(target.authority)} answered with no proper HTTP ({type(error).__name__}); use another host"
+        )
         raise ToolRefused(HTTP_ANSWER_INVALID, message) from error

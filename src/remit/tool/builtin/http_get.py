@@ -17,7 +17,7 @@ from pydantic import Field
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
 from remit.tool.builtin.http_client import INTERNET, Deadline, HttpAnswer, Reach, fetched
-from remit.tool.builtin.refusal import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.builtin.targets import URL_CHARS_MAX, AllowedHost, Target, target_of
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.declare.decorator import Tool, tool
@@ -103,7 +103,9 @@ def got(url: str, hosts: Sequence[AllowedHost] | None, reach: Reach, deadline: D
         if answer.status not in REDIRECTS or not answer.location:
             return _page(target, answer)
         target = _next(target, answer.location, hosts)
-    message = f"{shown(url)} leads through more than redirects_max={REDIRECTS_MAX} redirects; use the last URL itself"
+    message = (
+        f"{quoted_value(url)} leads through more than redirects_max={REDIRECTS_MAX} redirects; use the last URL itself"
+    )
     raise ToolRefused(HTTP_REDIRECT_REFUSED, message)
 
 
@@ -112,10 +114,10 @@ def _next(target: Target, location: str, hosts: Sequence[AllowedHost] | None) ->
         found = target_of(urljoin(target.url, location), hosts)
     except (ToolRefused, ValueError) as error:
         why = error.message if isinstance(error, ToolRefused) else "it cannot be read"
-        message = f"{shown(target.url)} redirects to where this tool does not go: {why}"
+        message = f"{quoted_value(target.url)} redirects to where this tool does not go: {why}"
         raise ToolRefused(HTTP_REDIRECT_REFUSED, message) from error
     if target.scheme == "https" and found.scheme == "http":
-        message = f"{shown(target.url)} redirects from https to http, which anybody could read; use another URL"
+        message = f"{quoted_value(target.url)} redirects from https to http, which anybody could read; use another URL"
         raise ToolRefused(HTTP_REDIRECT_REFUSED, message)
     return found
 
@@ -124,11 +126,13 @@ def _page(target: Target, answer: HttpAnswer) -> Page:
     kind, _, options = answer.content_type.partition(";")
     kind = kind.strip().lower()[:TYPE_CHARS_MAX]
     if kind and not (kind.startswith("text/") or kind in TEXT_TYPES or kind.endswith(TEXT_ENDS)):
-        message = f"{shown(target.url)} (status {answer.status}) is {shown(kind)} and no text; ask for a text"
+        message = (
+            f"{quoted_value(target.url)} (status {answer.status}) is {quoted_value(kind)} and no text; ask for a text"
+        )
         raise ToolRefused(HTTP_NOT_TEXT, message)
     charset = _charset(options)
     if b"\0" in answer.body and not charset.startswith("utf-16"):
-        message = f"{shown(target.url)} (status {answer.status}) holds bytes that are no text; ask for a text"
+        message = f"{quoted_value(target.url)} (status {answer.status}) holds bytes that are no text; ask for a text"
         raise ToolRefused(HTTP_NOT_TEXT, message)
     text = answer.body.decode(charset, errors="replace")
     return Page(target.url, answer.status, kind, text, answer.is_complete)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from remit.tool.builtin.refusal import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
 
 CALCULATOR_SYNTAX = "CALCULATOR_SYNTAX"
 CALCULATOR_TOO_LARGE = "CALCULATOR_TOO_LARGE"
@@ -31,7 +31,7 @@ Number: TypeAlias = Fraction | float
 def combined(sign: str, left: Number, right: Number) -> Number:
     """Two numbers joined by a sign; exact where both are."""
     if sign in ("/", "//", "%") and right == 0:
-        raise _undefined(f"division by zero in {shown(sign)}; the divisor must not be 0")
+        raise _undefined(f"division by zero in {quoted_value(sign)}; the divisor must not be 0")
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return exact(Fraction(_OPERATORS[sign](left, right)))
     # A fraction that is not zero may be so as a float.
@@ -110,7 +110,7 @@ def _guarded(calculate: Callable[[], float]) -> float:
         raise _undefined("it is not defined there, or divides by what is as good as 0; use another value") from None
 
 
-def applied(name: str, function: "Function", values: list[Number]) -> Number:
+def applied_function(name: str, function: "Function", values: list[Number]) -> Number:
     """What a function makes of its values."""
     if not function.least <= len(values) <= function.most:
         wanted = f"{function.least}" if function.least == function.most else f"{function.least} to {function.most}"

@@ -16,6 +16,6 @@ class ToolRefused(RemitError, NotDone):
     """A builtin tool did not do what it was asked, nor a part of it; the model reads why."""
 
 
-def shown(value: str) -> str:
+def quoted_value(value: str) -> str:
     """A value of the model's, quoted and short enough for a message."""
     return ascii(value if len(value) <= SHOWN_CHARS_MAX else value[:SHOWN_CHARS_MAX] + "...")

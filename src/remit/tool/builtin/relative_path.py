@@ -8,7 +8,7 @@ Rule 2: a path means what it looks like: invisible characters and names that a f
 import unicodedata
 
 from remit.core.regex import regex
-from remit.tool.builtin.refusal import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
 
 FILE_PATH_INVALID = "FILE_PATH_INVALID"
 
@@ -23,7 +23,7 @@ PATH_NAMES_MAX = 32
 STORE_MARK = "remit.db"
 
 
-def names_of(path: str) -> tuple[str, ...]:
+def path_names(path: str) -> tuple[str, ...]:
     """The names in a path below the root; refuses whatever could mean something else than it says."""
     if len(path) > PATH_CHARS_MAX:
         raise invalid_path(path, f"has {len(path)} characters, more than path_chars_max={PATH_CHARS_MAX}")
@@ -66,11 +66,11 @@ _IGNORED = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00
 _SHORT_NAME = regex(r"[^.~]{1,7}~[0-9]{1,6}(?:\.[^.]{0,3})?")
 
 
-def joined(folder: str, name: str = "") -> str:
+def joined_path(folder: str, name: str = "") -> str:
     """The path of a name in a folder, in its one spelling; of the folder itself without a name."""
-    return "/".join((*names_of(folder), name) if name else names_of(folder))
+    return "/".join((*path_names(folder), name) if name else path_names(folder))
 
 
 def invalid_path(path: str, problem: str) -> ToolRefused:
     """The refusal of a path."""
-    return ToolRefused(FILE_PATH_INVALID, f"path {shown(path)} {problem}")
+    return ToolRefused(FILE_PATH_INVALID, f"path {quoted_value(path)} {problem}")

@@ -18,8 +18,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal, NamedTuple, TypeAlias
 
-from remit.tool.builtin.refusal import ToolRefused, shown
-from remit.tool.builtin.relative_path import STORE_MARK, invalid_path, names_of, problem_of
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
+from remit.tool.builtin.relative_path import STORE_MARK, invalid_path, path_names, problem_of
 
 # Placing: how a file gets its content, in one piece and one writer after the other.
 #
@@ -46,12 +46,14 @@ def turn_in(folder: int) -> Lock:
     return _LOCKS[hash((found.st_dev, found.st_ino)) % len(_LOCKS)]
 
 
-def check_room(folder: int, size_bytes: int, path: str) -> None:
+def check_disk_room(folder: int, size_bytes: int, path: str) -> None:
     """Refuse a file that would leave too little on its disk."""
     disk = os.statvfs(folder)
     # A file system that does not say how large it is has no end that we could keep away from.
     if disk.f_blocks and disk.f_bavail * disk.f_frsize - size_bytes < FREE_BYTES_MIN:
-        message = f"{shown(path)} would leave less than free_bytes_min={FREE_BYTES_MIN} on the disk; make room first"
+        message = (
+            f"{quoted_value(path)} would leave less than free_bytes_min={FREE_BYTES_MIN} on the disk; make room first"
+        )
         raise ToolRefused(FILE_DISK_FULL, message)
 
 
@@ -101,7 +103,7 @@ _CHUNK_BYTES = 65_536
 IfExists: TypeAlias = Literal["refuse", "replace"]
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """One name in a folder, with what stands behind it."""
 
     name: str
@@ -109,10 +111,10 @@ class Entry(NamedTuple):
     size_bytes: int
 
 
-class Listing(NamedTuple):
+class FolderNames(NamedTuple):
     """What a folder shows, and how many of its names it does not."""
 
-    entries: list[Entry]
+    entries: list[FolderEntry]
     hidden_count: int
 
 
@@ -127,7 +129,7 @@ class Root:
     @contextmanager
     def folder(self, path: str) -> Iterator[int]:
         """An open folder at or below the root, and its descriptor."""
-        with self._entered(names_of(path), path, _open_folder) as descriptor:
+        with self._entered(path_names(path), path, _open_folder) as descriptor:
             yield descriptor
 
     def read(self, path: str) -> bytes:
@@ -146,15 +148,15 @@ class Root:
                 if known.st_size == len(data) and read_at(descriptor, name, path) == data:
                     return False
                 if if_exists == "refuse":
-                    message = f"{shown(path)} exists with another content; say if_exists='replace' to replace it"
+                    message = f"{quoted_value(path)} exists with another content; say if_exists='replace' to replace it"
                     raise ToolRefused(FILE_EXISTS, message)
             with _told(path):
-                check_room(descriptor, len(data), path)
+                check_disk_room(descriptor, len(data), path)
                 put(descriptor, name, data, known)
         return True
 
     def _file_names(self, path: str) -> tuple[str, ...]:
-        names = names_of(path)
+        names = path_names(path)
         if not names or path.endswith("/"):
             raise invalid_path(path, "names a folder; name a file")
         return names
@@ -190,9 +192,7 @@ def read_at(folder: int, name: str, path: str) -> bytes:
         found = os.fstat(descriptor)
         _check_regular(found, path)
         if found.st_nlink > 1:
-            message = (
-                f"{shown(path)} has {found.st_nlink} names (hard links), so it may belong elsewhere; copy it first"
-            )
+            message = f"{quoted_value(path)} has {found.st_nlink} names (hard links), so it may belong elsewhere; copy it first"
             raise ToolRefused(FILE_IS_FOREIGN, message)
         with _told(path):
             return _read(descriptor, path)
@@ -200,32 +200,32 @@ def read_at(folder: int, name: str, path: str) -> bytes:
         os.close(descriptor)
 
 
-def listing_of(folder: int, path: str, *, names_max: int = NAMES_MAX) -> Listing:
+def folder_names(folder: int, path: str, *, names_max: int = NAMES_MAX) -> FolderNames:
     """The names in an open folder, sorted: regular files and folders. What is hidden or neither is only counted."""
-    entries: list[Entry] = []
+    entries: list[FolderEntry] = []
     hidden = 0
     with _told(path), os.scandir(folder) as found:
         for count, item in enumerate(found):
             if count >= names_max:
-                message = f"folder {shown(path)} has more than names_max={names_max} names; use one with fewer"
+                message = f"folder {quoted_value(path)} has more than names_max={names_max} names; use one with fewer"
                 raise ToolRefused(FILE_TOO_LARGE, message)
             entry = None if problem_of(item.name) else _entry(item)
             if entry is None:
                 hidden += 1
             else:
                 entries.append(entry)
-    return Listing(sorted(entries), hidden)
+    return FolderNames(sorted(entries), hidden)
 
 
-def _entry(item: "os.DirEntry[str]") -> Entry | None:
+def _entry(item: "os.DirEntry[str]") -> FolderEntry | None:
     try:
         known = item.stat(follow_symlinks=False)
     except FileNotFoundError:
         # It went away while the folder was read.
         return None
     if stat.S_ISDIR(known.st_mode):
-        return Entry(item.name, is_folder=True, size_bytes=0)
-    return Entry(item.name, is_folder=False, size_bytes=known.st_size) if stat.S_ISREG(known.st_mode) else None
+        return FolderEntry(item.name, is_folder=True, size_bytes=0)
+    return FolderEntry(item.name, is_folder=False, size_bytes=known.st_size) if stat.S_ISREG(known.st_mode) else None
 
 
 def _open_folder(here: int, name: str, path: str) -> int:
@@ -242,9 +242,11 @@ def _make_folder(here: int, name: str, path: str) -> int:
 
 def _check_ours(folder: int, device: int, path: str) -> None:
     if os.fstat(folder).st_dev != device:
-        raise ToolRefused(FILE_IS_FOREIGN, f"{shown(path)} lies on another file system than the root; copy it first")
+        raise ToolRefused(
+            FILE_IS_FOREIGN, f"{quoted_value(path)} lies on another file system than the root; copy it first"
+        )
     if _stat(folder, STORE_MARK, path) is not None:
-        raise ToolRefused(FILE_IS_FOREIGN, f"{shown(path)} leads into a store of remit, which is out of reach")
+        raise ToolRefused(FILE_IS_FOREIGN, f"{quoted_value(path)} leads into a store of remit, which is out of reach")
 
 
 def _check_regular(known: os.stat_result | None, path: str) -> None:
@@ -272,7 +274,7 @@ def _read(descriptor: int, path: str) -> bytes:
     while part := os.read(descriptor, _CHUNK_BYTES):
         size += len(part)
         if size > FILE_BYTES_MAX:
-            message = f"{shown(path)} has more than file_bytes_max={FILE_BYTES_MAX}; use a smaller file"
+            message = f"{quoted_value(path)} has more than file_bytes_max={FILE_BYTES_MAX}; use a smaller file"
             raise ToolRefused(FILE_TOO_LARGE, message)
         parts.append(part)
     return b"".join(parts)
@@ -290,14 +292,16 @@ def _told(path: str) -> Iterator[None]:
 def _refusal(error: OSError, path: str) -> ToolRefused:
     match error.errno:
         case errno.ENOENT:
-            return ToolRefused(FILE_NOT_FOUND, f"there is no {shown(path)}; list the folder to see what there is")
+            return ToolRefused(
+                FILE_NOT_FOUND, f"there is no {quoted_value(path)}; list the folder to see what there is"
+            )
         case errno.ENOTDIR:
-            message = f"{shown(path)} leads through something that is no folder, perhaps a link; links are not followed"
+            message = f"{quoted_value(path)} leads through something that is no folder, perhaps a link; links are not followed"
             return ToolRefused(FILE_NOT_A_FOLDER, message)
         case errno.ELOOP | errno.ENXIO | errno.EISDIR:
             # A link, a pipe or a folder that took the place of a file since it was looked at.
             return _not_regular(path)
-    message = f"{shown(path)} cannot be used ({_reason(error)}); use another path"
+    message = f"{quoted_value(path)} cannot be used ({_reason(error)}); use another path"
     return ToolRefused(FILE_INACCESSIBLE, message)
 
 
@@ -306,5 +310,5 @@ def _reason(error: OSError) -> str:
 
 
 def _not_regular(path: str) -> ToolRefused:
-    message = f"{shown(path)} is no regular file but a folder, link, pipe or device; name a file"
+    message = f"{quoted_value(path)} is no regular file but a folder, link, pipe or device; name a file"
     return ToolRefused(FILE_NOT_REGULAR, message)

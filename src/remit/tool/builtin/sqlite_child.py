@@ -98,7 +98,7 @@ CODES = {
 }
 
 
-class Refusal(Exception):
+class QueryRefusal(Exception):
     """Why there is no answer: a code, and a message for the model."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -109,16 +109,16 @@ class Refusal(Exception):
 
 def main() -> None:
     """Answer the job that stands in standard input."""
-    limit_process()
+    limit_query_process()
     job = json.load(sys.stdin)
     try:
         answer = query(job["file"], job["sql"]) if "sql" in job else tables(job["file"])
-    except Refusal as refusal:
+    except QueryRefusal as refusal:
         answer = {"code": refusal.code, "message": refusal.message}
     sys.stdout.write(json.dumps(answer))
 
 
-def limit_process() -> None:
+def limit_query_process() -> None:
     """Take away from this process what no question needs."""
     for kind, wanted in (
         (resource.RLIMIT_AS, MEMORY_BYTES_MAX),
@@ -139,12 +139,12 @@ def query(file: str, sql: str) -> dict[str, Any]:
         connection.set_authorizer(_authorizer(_table_names(connection)))
         cursor = connection.execute(sql)
         if cursor.description is None:
-            raise Refusal(SQLITE_INVALID, "the statement gives no table; write one SELECT")
+            raise QueryRefusal(SQLITE_INVALID, "the statement gives no table; write one SELECT")
         if len(cursor.description) > COLUMNS_MAX:
             message = (
                 f"the table has {len(cursor.description)} columns, more than columns_max={COLUMNS_MAX}; name fewer"
             )
-            raise Refusal(SQLITE_TOO_LARGE, message)
+            raise QueryRefusal(SQLITE_TOO_LARGE, message)
         columns = [str(column[0])[:NAME_CHARS_MAX] for column in cursor.description]
         rows, is_complete = _fitting(([_cell(value) for value in row] for row in _each(cursor)), ROWS_MAX)
         return {"columns": columns, "rows": rows, "is_complete": is_complete}
@@ -168,7 +168,7 @@ def tables(file: str) -> dict[str, Any]:
 def _asked(file: str, ask: Callable[[sqlite3.Connection], dict[str, Any]]) -> dict[str, Any]:
     name = Path(file).name
     if not Path(file).is_file():
-        raise Refusal(SQLITE_FILE_MISSING, f"the database {name!r} is not there; its operator has to look")
+        raise QueryRefusal(SQLITE_FILE_MISSING, f"the database {name!r} is not there; its operator has to look")
     try:
         connection = _opened(file)
         try:
@@ -176,12 +176,12 @@ def _asked(file: str, ask: Callable[[sqlite3.Connection], dict[str, Any]]) -> di
         finally:
             connection.close()
     except MemoryError:
-        raise Refusal(SQLITE_TOO_LARGE, f"the query needs more than memory_bytes_max={MEMORY_BYTES_MAX}") from None
+        raise QueryRefusal(SQLITE_TOO_LARGE, f"the query needs more than memory_bytes_max={MEMORY_BYTES_MAX}") from None
     except sqlite3.Error as error:
         raise _refusal(error, name) from None
     except (sqlite3.Warning, UnicodeError) as error:
         # How older versions of Python say that there is more than one statement; and texts and names that are no Unicode.
-        raise Refusal(SQLITE_INVALID, str(error)[:MESSAGE_CHARS_MAX]) from None
+        raise QueryRefusal(SQLITE_INVALID, str(error)[:MESSAGE_CHARS_MAX]) from None
 
 
 def _opened(file: str) -> sqlite3.Connection:
@@ -265,11 +265,11 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _refusal(error: sqlite3.Error, name: str) -> Refusal:
+def _refusal(error: sqlite3.Error, name: str) -> QueryRefusal:
     code = CODES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, SQLITE_INVALID)
     # Where a function or a virtual table was denied, the engine says so in words alone.
     code = SQLITE_REFUSED if any(word in str(error) for word in _DENIALS) else code
-    return Refusal(code, WAYS_OUT[code].format(name=repr(name), error=str(error)[:MESSAGE_CHARS_MAX]))
+    return QueryRefusal(code, WAYS_OUT[code].format(name=repr(name), error=str(error)[:MESSAGE_CHARS_MAX]))
 
 
 WAYS_OUT = {

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from remit.core.regex import regex
 from remit.tool.builtin.addresses import is_public
-from remit.tool.builtin.refusal import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
 
 HTTP_URL_INVALID = "HTTP_URL_INVALID"
 HTTP_HOST_REFUSED = "HTTP_HOST_REFUSED"
@@ -89,7 +89,7 @@ def target_of(url: str, allowed: Sequence[AllowedHost] | None = None) -> Target:
         raise _invalid(url, "is no complete URL; write https://HOST/PATH")
     scheme = parts["scheme"].lower()
     if scheme not in PORTS:
-        raise _invalid(url, f"has the scheme {shown(scheme)}; only http and https are spoken")
+        raise _invalid(url, f"has the scheme {quoted_value(scheme)}; only http and https are spoken")
     authority = _AUTHORITY.fullmatch(parts["authority"])
     if authority is None:
         raise _invalid(url, _authority_problem(parts["authority"]))
@@ -165,22 +165,22 @@ def _encoded(text: str, url: str) -> str:
 def _check_allowed(target: Target, allowed: Sequence[AllowedHost] | None) -> None:
     if allowed is None:
         if target.port not in PORTS.values():
-            message = f"port {target.port} of {shown(target.host)} is not open to this tool; only 80 and 443 are"
+            message = f"port {target.port} of {quoted_value(target.host)} is not open to this tool; only 80 and 443 are"
             raise ToolRefused(HTTP_HOST_REFUSED, message)
         return
     ports = PORTS.values()
     if any(target.host == one.host and target.port in ((one.port,) if one.port else ports) for one in allowed):
         return
     known = ", ".join(f"{one.host}:{one.port}" if one.port else one.host for one in allowed)
-    message = f"{shown(target.authority)} is not among the hosts of this tool; use one of {known}"
+    message = f"{quoted_value(target.authority)} is not among the hosts of this tool; use one of {known}"
     raise ToolRefused(HTTP_HOST_REFUSED, message)
 
 
 def refused_host(host: str) -> ToolRefused:
     """The refusal of a host that is not on the open internet; it does not say where the host lies."""
-    message = f"host {shown(host)} is not one of the open internet; use a public host"
+    message = f"host {quoted_value(host)} is not one of the open internet; use a public host"
     return ToolRefused(HTTP_HOST_REFUSED, message)
 
 
 def _invalid(url: str, problem: str) -> ToolRefused:
-    return ToolRefused(HTTP_URL_INVALID, f"{shown(url)} {problem}")
+    return ToolRefused(HTTP_URL_INVALID, f"{quoted_value(url)} {problem}")

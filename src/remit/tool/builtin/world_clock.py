@@ -15,7 +15,7 @@ from pydantic import Field
 
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
-from remit.tool.builtin.refusal import ToolRefused, shown
+from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.declare.decorator import Tool, tool
 
 CLOCK_ZONE_UNKNOWN = "CLOCK_ZONE_UNKNOWN"
@@ -59,12 +59,12 @@ def clock_tool(*, now: Callable[[], datetime] | None = None) -> Tool:
     ) -> Moment:
         """Tell the present date and time, in UTC and in a time zone."""
         present = datetime.now(UTC) if now is None else now()
-        return moment(present, zone)
+        return zoned_moment(present, zone)
 
     return clock
 
 
-def moment(present: datetime, zone: str) -> Moment:
+def zoned_moment(present: datetime, zone: str) -> Moment:
     """A moment as UTC and as the zone tells it."""
     utc = present.astimezone(UTC)
     zone = _of_city(zone) or zone
@@ -105,4 +105,4 @@ def _unknown(zone: str) -> ToolRefused:
         return ToolRefused(CLOCK_ZONES_MISSING, message)
     near = get_close_matches(zone, sorted(known), n=1)
     way_out = f"did you mean {near[0]!r}?" if near else "use an IANA name such as 'Europe/Berlin'"
-    return ToolRefused(CLOCK_ZONE_UNKNOWN, f"there is no time zone {shown(zone)}; {way_out}")
+    return ToolRefused(CLOCK_ZONE_UNKNOWN, f"there is no time zone {quoted_value(zone)}; {way_out}")

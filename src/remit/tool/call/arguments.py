@@ -22,7 +22,7 @@ from remit.core.failure import ErrorCode
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.record import JsonObject
 from remit.tool.call.cancel_token import CancelToken
-from remit.tool.call.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, Stop, ToolFault, described, fault_of
+from remit.tool.call.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, Stop, ToolFault, error_text, fault_of
 from remit.tool.declare.decorator import Tool
 from remit.tool.declare.signature import KEY_PARAMETER
 from remit.tool.secrets.secret import Secret
@@ -78,10 +78,10 @@ def _unfit(error: Exception) -> str:
         return f"the arguments do not fit: {_problems(error)}"
     if isinstance(error, NotCanonical):
         return f"the arguments are no JSON: {error}"
-    return f"the arguments could not be converted: {described(error)}"
+    return f"the arguments could not be converted: {error_text(error)}"
 
 
-def called(
+def call_function(
     tool: Tool,
     arguments: JsonObject,
     key: str,
@@ -97,7 +97,7 @@ def called(
         raise fault_of(error) from error
 
 
-def rendered(tool: Tool, value: Any) -> Performed:
+def result_text(tool: Tool, value: Any) -> Performed:
     """What a function returned, as the text of its result."""
     if type(value) is str and tool.signature.returns_text:
         # Of a text that was declared as such, nothing is left to be checked but its size.
@@ -148,7 +148,7 @@ def _undeclared(tool: Tool, value: Any, error: Exception) -> str:
     if isinstance(error, ValidationError):
         why = f"returned a {kind} that is not the declared {tool.signature.returns_name}: {_problems(error)}"
     else:
-        why = f"its result of type {kind} could not be checked: {described(error)}"
+        why = f"its result of type {kind} could not be checked: {error_text(error)}"
     return f"{why}; it was: {_told(value)}"
 
 
@@ -157,7 +157,7 @@ def _written(tool: Tool, value: Any) -> str:
         text = (tool.signature.returns or _anything()).dump_json(value, by_alias=True, warnings=False).decode()
     except Exception as error:
         # Values of the user's own types may raise anything while they are written.
-        why = f"returned a {type(value).__name__}, which is no JSON: {described(error)}"
+        why = f"returned a {type(value).__name__}, which is no JSON: {error_text(error)}"
         raise _failed(f"{why}; it was: {_told(value)}") from error
     # A text in an enum or a subclass of str is a text, and stays one.
     return str.__str__(value) if isinstance(value, str) else text

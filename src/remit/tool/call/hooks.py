@@ -12,8 +12,8 @@ from typing import Any
 from remit.core.failure import ErrorCode
 from remit.core.journal.arrivals import Happened
 from remit.core.record import JsonObject
-from remit.tool.call.arguments import UNFIT, rendered, returned_as
-from remit.tool.call.outcomes import Reconciled, Stop, ToolFault, described
+from remit.tool.call.arguments import UNFIT, result_text, returned_as
+from remit.tool.call.outcomes import Reconciled, Stop, ToolFault, error_text
 from remit.tool.call.threads import in_thread
 from remit.tool.declare.decorator import Tool, takes
 
@@ -26,7 +26,7 @@ async def check_available(tool: Tool) -> None:
         answer = await _asked(tool.available)
     except BaseException as error:
         raise_if_ours(error)
-        message = f"it cannot say whether it is available: {described(error)}"
+        message = f"it cannot say whether it is available: {error_text(error)}"
         raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message) from error
     if answer is not True:
         raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, f"tool {tool.name!r} says that it is not available now")
@@ -44,7 +44,7 @@ async def verdict(tool: Tool, arguments: JsonObject, value: Any) -> str:
         answer = await _asked(verify, arguments, value.content if isinstance(value, Stop) else value)
     except BaseException as error:  # noqa: BLE001  # a check that breaks tells nothing
         raise_if_ours(error)
-        return _untold(tool, f"{name} raised {described(error)}")
+        return _untold(tool, f"{name} raised {error_text(error)}")
     if answer is None:
         return _untold(tool, f"{name} returned None, which confirms nothing; let it return True")
     if answer is True or answer == "":
@@ -77,7 +77,7 @@ async def reconcile(tool: Tool, *, key: str, arguments: JsonObject) -> Reconcile
         refuted = await _refuted(tool, arguments, answer, account)
     except BaseException as error:  # noqa: BLE001  # an account that breaks says nothing
         raise_if_ours(error)
-        why = error.error if isinstance(error, ToolFault) else described(error)
+        why = error.error if isinstance(error, ToolFault) else error_text(error)
         return Reconciled(Happened.UNKNOWN, why=why)
     return account if not refuted else Reconciled(Happened.UNKNOWN, why=f"reconcile says yes, and its check: {refuted}")
 
@@ -102,7 +102,7 @@ def _account(tool: Tool, answer: Any) -> Reconciled:
             return Reconciled(Happened.NO)
         case True:
             return Reconciled(Happened.YES)
-    return Reconciled(Happened.YES, rendered(tool, answer).content)
+    return Reconciled(Happened.YES, result_text(tool, answer).content)
 
 
 def raise_if_ours(error: BaseException) -> None:

@@ -51,7 +51,7 @@ class ToolFault(RemitError):
     """
 
     def __init__(self, code: ErrorCode, error: str, *, is_unknown: bool = False) -> None:
-        super().__init__(code, shortened(error))
+        super().__init__(code, shortened_error(error))
         self.error_code = code
         self.is_unknown = is_unknown
 
@@ -63,19 +63,19 @@ class ToolFault(RemitError):
 
 def fault_of(error: BaseException) -> ToolFault:
     """The observation that a tool raised something after it was entered: only NotDone says that nothing happened."""
-    return ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, described(error), is_unknown=not isinstance(error, NotDone))
+    return ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, error_text(error), is_unknown=not isinstance(error, NotDone))
 
 
-def described(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The type and the message of an error; an error of a stranger may fail to tell its message."""
     try:
         message = str(error)
     except Exception as failure:  # noqa: BLE001  # the words of a stranger's error are a stranger's code
         message = f"its message raised {type(failure).__name__}"
-    return shortened(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+    return shortened_error(f"{type(error).__name__}: {message}" if message else type(error).__name__)
 
 
-def shortened(text: str) -> str:
+def shortened_error(text: str) -> str:
     """The text, cut at ERROR_CHARS_MAX; before a secret that the cut would leave half of, which nobody could tell then."""
     if len(text) <= ERROR_CHARS_MAX:
         return text

@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, replace
-from remit.tool.call.arguments import NO_SECRETS_LENT, called, prepared, rendered
+from remit.tool.call.arguments import NO_SECRETS_LENT, call_function, prepared, result_text
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import check_available, raise_if_ours, verdict
 from remit.tool.call.outcomes import Performed, ToolFault, fault_of
 from remit.tool.call.threads import threads
 from remit.tool.declare.decorator import Tool
-from remit.tool.process.isolating import Killed, Leash, Lent, call_isolated
+from remit.tool.process.isolated_call import Killed, Leash, Lent, call_isolated
 from remit.tool.process.sandbox import WAY_OUT, sandbox_problem
 from remit.tool.secrets.secret import Secret
 from remit.tool.secrets.vault import NO_SECRETS, Vault
@@ -111,7 +111,7 @@ async def _on_loop(attempt: Attempt) -> Performed:
         fault = fault_of(error)
         _keep_last_word(attempt, fault)
         raise fault from error
-    performed = rendered(tool, value)
+    performed = result_text(tool, value)
     performed = performed if tool.verify is None else await _verified(tool, arguments, (value, performed))
     _keep_last_word(attempt, performed)
     return performed
@@ -126,8 +126,8 @@ def _keep_last_word(attempt: Attempt, said: Performed | ToolFault) -> None:
 
 
 def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
-    value = called(attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets)
-    return value, rendered(attempt.tool, value)
+    value = call_function(attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets)
+    return value, result_text(attempt.tool, value)
 
 
 async def _in_thread(attempt: Attempt, work: Callable[[], Any]) -> Performed:

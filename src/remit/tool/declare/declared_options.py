@@ -14,8 +14,8 @@ from remit.core.limits.tools import TOOL_TIMEOUT_MS_DEFAULT, Effect, ToolCategor
 from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.limits.verification import OBSERVED_ONLY, SCHEMA_VERIFIER
 from remit.core.record import JsonObject
-from remit.tool.declare.signature import invalid
-from remit.tool.process.confinement import LIMITS, Limits, limits_of, variables_of
+from remit.tool.declare.signature import invalid_definition
+from remit.tool.process.confinement import LIMITS, Limits, declared_limits, variables_of
 
 # Asked before a call: may the tool be called now?
 Available: TypeAlias = Callable[[], bool | Awaitable[bool]]
@@ -116,7 +116,9 @@ def check_known(declared: Declared) -> None:
     """Refuse an option that no tool has."""
     if unknown := sorted(set(declared) - Declared.__annotations__.keys()):
         known = ", ".join(sorted(Declared.__annotations__))
-        raise invalid(str(declared.get("name") or "?"), f"declares {unknown[0]!r}, which nobody knows; use {known}")
+        raise invalid_definition(
+            str(declared.get("name") or "?"), f"declares {unknown[0]!r}, which nobody knows; use {known}"
+        )
 
 
 def _check_kinds(name: str, said: Mapping[str, Any]) -> None:
@@ -131,7 +133,7 @@ def _check_kinds(name: str, said: Mapping[str, Any]) -> None:
 
 
 def _unlike(name: str, option: str, value: object, wanted: str) -> RequestRejected:
-    return invalid(name, f"{option}={str(value)[:80]!r} is a {type(value).__name__}; give {wanted}")
+    return invalid_definition(name, f"{option}={str(value)[:80]!r} is a {type(value).__name__}; give {wanted}")
 
 
 class OwnProcess(NamedTuple):
@@ -147,7 +149,7 @@ ORDINARY = OwnProcess()
 
 def own_process_of(name: str, declared: Declared) -> OwnProcess:
     """What these options say of the tool's process."""
-    limits = limits_of(name, declared.get("limits"))
+    limits = declared_limits(name, declared.get("limits"))
     return OwnProcess(
         declared.get("sandbox", False),
         limits,
@@ -155,7 +157,7 @@ def own_process_of(name: str, declared: Declared) -> OwnProcess:
     )
 
 
-def fields_of(name: str, declared: Declared) -> JsonObject:
+def definition_fields(name: str, declared: Declared) -> JsonObject:
     """The fields of a definition that these options give."""
     verify, rate = declared.get("verify"), declared.get("rate") or (0, 0)
     category, asks_under = declared.get("category"), declared.get("asks_under")
@@ -229,4 +231,4 @@ def chosen(name: str, option: str, value: str, choices: type[_Choice]) -> _Choic
         return choices(value)
     except ValueError:
         known = ", ".join(choices)
-        raise invalid(name, f"{option}={str(value)[:80]!r} is unknown; use one of {known}") from None
+        raise invalid_definition(name, f"{option}={str(value)[:80]!r} is unknown; use one of {known}") from None

@@ -20,11 +20,11 @@ from remit.tool.declare.declared_options import (
     Reconcile,
     Verify,
     check_known,
-    fields_of,
+    definition_fields,
     own_process_of,
 )
 from remit.tool.declare.docstrings import summary_of
-from remit.tool.declare.signature import Signature, invalid, read_signature
+from remit.tool.declare.signature import Signature, invalid_definition, read_signature
 from remit.tool.source import source_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def tool(function: Function | None = None, /, **declared: Unpack[Declared]) -> T
         companions = (declared.get("available"), declared.get("verify"), declared.get("reconcile"))
         _check_companions(name, *companions)
         description = declared.get("description")
-        fields = fields_of(name, declared)
+        fields = definition_fields(name, declared)
         signature = read_signature(function, name, fields["secrets"])
         definition = ToolDefinition(
             name=name,
@@ -146,11 +146,11 @@ def _declared(
     check_definition(definition)
     source = source_of(function, definition.name)
     if process != ORDINARY and not (isolate or process.sandbox):
-        raise invalid(
+        raise invalid_definition(
             definition.name, "limits and environment need isolate=True or sandbox=True, whose process they are for"
         )
     if (isolate or process.sandbox) and not source.place:
-        raise invalid(
+        raise invalid_definition(
             definition.name,
             f"{'sandbox' if process.sandbox else 'isolate'}=True needs a function at the top level of a file or module, which a subprocess can load",
         )
@@ -171,9 +171,9 @@ def _check_takes(name: str, option: str, function: Function | None, counts: tupl
     if function is None:
         return
     if not callable(function):
-        raise invalid(name, f"{option} is a {type(function).__name__}; give a function that takes {what}")
+        raise invalid_definition(name, f"{option} is a {type(function).__name__}; give a function that takes {what}")
     if not any(takes(function, count) for count in counts):
-        raise invalid(name, f"{option} must take {what}, by position; its signature is another")
+        raise invalid_definition(name, f"{option} must take {what}, by position; its signature is another")
 
 
 def takes(function: Function, count: int) -> bool:

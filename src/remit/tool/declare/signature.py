@@ -59,9 +59,9 @@ def read_signature(function: Callable[..., Any], name: str, secrets: tuple[tuple
     `secrets` are the parameters that a secret fills, each with the name of the secret.
     """
     if not inspect.isroutine(function):
-        raise invalid(name, f"a {type(function).__name__} is no function; wrap it in a typed 'def'")
+        raise invalid_definition(name, f"a {type(function).__name__} is no function; wrap it in a typed 'def'")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise invalid(name, "yields its results; return a list instead")
+        raise invalid_definition(name, "yields its results; return a list instead")
     parameters, hints = _read(function, name)
     tokens = tuple(key for key in parameters if hints[key] is CancelToken)
     _check_key(hints, name)
@@ -90,7 +90,7 @@ def read_signature(function: Callable[..., Any], name: str, secrets: tuple[tuple
     )
 
 
-def invalid(name: str, problem: str) -> RequestRejected:
+def invalid_definition(name: str, problem: str) -> RequestRejected:
     """The refusal of a definition."""
     return RequestRejected(TOOL_INVALID, f"tool {name[:80]!r}: {problem}", {"tool": name[:80]})
 
@@ -102,19 +102,21 @@ def _read(function: Callable[..., Any], name: str) -> tuple[Mapping[str, inspect
     except Exception as error:
         # Annotations are expressions, and so may raise anything at all.
         problem = f"its signature cannot be read ({type(error).__name__}: {error}); annotate with types of its module"
-        raise invalid(name, problem) from error
+        raise invalid_definition(name, problem) from error
     for key, parameter in parameters.items():
         if parameter.kind in _KINDS:
-            raise invalid(name, _KINDS[parameter.kind].format(key))
+            raise invalid_definition(name, _KINDS[parameter.kind].format(key))
         if key not in hints:
-            raise invalid(name, f"parameter {key!r} has no annotation; say which type it takes")
+            raise invalid_definition(name, f"parameter {key!r} has no annotation; say which type it takes")
     return parameters, hints
 
 
 def _check_key(hints: Mapping[str, Any], name: str) -> None:
     if hints.get(KEY_PARAMETER, str) is not str:
         kind = _type_name(hints[KEY_PARAMETER])
-        raise invalid(name, f"parameter '{KEY_PARAMETER}' is filled with the key of the call, a str, and not a {kind}")
+        raise invalid_definition(
+            name, f"parameter '{KEY_PARAMETER}' is filled with the key of the call, a str, and not a {kind}"
+        )
 
 
 def _read_secrets(
@@ -123,18 +125,24 @@ def _read_secrets(
     """The parameters that a secret fills; each must be there, and take one."""
     for key, secret in secrets:
         if key not in parameters or key == KEY_PARAMETER:
-            raise invalid(name, f"secrets name {str(key)[:80]!r}, which is no parameter that a secret could fill")
+            raise invalid_definition(
+                name, f"secrets name {str(key)[:80]!r}, which is no parameter that a secret could fill"
+            )
         named: object = secret
         if not isinstance(named, str) or not NAME_PATTERN.fullmatch(named):
             problem = f"a secret is named by 1 to {NAME_CHARS_MAX} letters, digits or '_', and begins with no digit"
-            raise invalid(name, f"parameter {key!r} is filled with a secret without a fit name: {problem}")
+            raise invalid_definition(name, f"parameter {key!r} is filled with a secret without a fit name: {problem}")
         if hints[key] not in (str, Secret):
             kind = _type_name(hints[key])
-            raise invalid(name, f"parameter {key!r} is filled with a secret, a str or a Secret, and not a {kind}")
+            raise invalid_definition(
+                name, f"parameter {key!r} is filled with a secret, a str or a Secret, and not a {kind}"
+            )
     filled = {key for key, _ in secrets}
     for key in parameters:
         if hints[key] is Secret and key not in filled:
-            raise invalid(name, f"parameter {key!r} is a Secret; say which with @tool(secrets={{{key!r}: 'NAME'}})")
+            raise invalid_definition(
+                name, f"parameter {key!r} is a Secret; say which with @tool(secrets={{{key!r}: 'NAME'}})"
+            )
     return tuple((key, hints[key] is Secret) for key in parameters if key in filled)
 
 
@@ -147,7 +155,9 @@ def _model(
     fields: dict[str, Any] = {}
     for position, (key, parameter) in enumerate(shown.items()):
         if type(parameter.default).__name__ == "FieldInfo":
-            raise invalid(name, f"parameter {key!r} has a Field as its default; use Annotated[type, Field(...)]")
+            raise invalid_definition(
+                name, f"parameter {key!r} has a Field as its default; use Annotated[type, Field(...)]"
+            )
         field = _field(key, hints[key], described.get(key, ""))
         fields[_field_name(position)] = field if parameter.default is parameter.empty else (field, parameter.default)
     try:
@@ -191,7 +201,7 @@ def _check_compiles(name: str, part: str, schema: JsonObject) -> None:
     try:
         compile_schema(schema)
     except RequestRejected as error:
-        raise invalid(name, f"its {part} make a schema that cannot be checked: {error.message}") from error
+        raise invalid_definition(name, f"its {part} make a schema that cannot be checked: {error.message}") from error
 
 
 def _unfit(
@@ -205,8 +215,10 @@ def _unfit(
             TypeAdapter(hints[key]).json_schema()
         except Exception as own:  # noqa: BLE001  # whatever a type raises, it is the one that was looked for
             kind = _type_name(hints[key])
-            return invalid(name, f"parameter {key!r} has type {kind}, which JSON cannot carry ({_first_line(own)})")
-    return invalid(name, f"its parameters make no schema ({_first_line(error)})")
+            return invalid_definition(
+                name, f"parameter {key!r} has type {kind}, which JSON cannot carry ({_first_line(own)})"
+            )
+    return invalid_definition(name, f"its parameters make no schema ({_first_line(error)})")
 
 
 def _without_stop(annotation: Any) -> Any:
@@ -225,7 +237,7 @@ def _adapter(name: str, returned: Any) -> "TypeAdapter[Any]":
         return TypeAdapter(returned)
     except Exception as error:
         problem = f"its result has type {_type_name(returned)}, which JSON cannot carry ({_first_line(error)})"
-        raise invalid(name, problem) from error
+        raise invalid_definition(name, problem) from error
 
 
 def _result(name: str, adapter: "TypeAdapter[Any]", returned: Any) -> JsonObject:
@@ -233,7 +245,7 @@ def _result(name: str, adapter: "TypeAdapter[Any]", returned: Any) -> JsonObject
         schema = result_schema(adapter)
     except Exception as error:
         problem = f"its result has type {_type_name(returned)}, which has no schema ({_first_line(error)})"
-        raise invalid(name, problem) from error
+        raise invalid_definition(name, problem) from error
     _check_compiles(name, "results", schema)
     return schema
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from remit.tool.call.outcomes import RESULT_BYTES_MAX
-from remit.tool.declare.signature import invalid
+from remit.tool.declare.signature import invalid_definition
 
 # Escaped as JSON, a text takes six times its size at worst, and the frame around it some more.
 OUTPUT_BYTES_MAX = 6 * RESULT_BYTES_MAX + 65_536
@@ -67,18 +67,24 @@ LIMITS = Limits()
 _RANGES = Limits(256 * _MEBIBYTE, 1, 4096), Limits(1 << 50, 100_000, 1 << 40)
 
 
-def limits_of(name: str, given: Mapping[str, int] | None) -> Limits:
+def declared_limits(name: str, given: Mapping[str, int] | None) -> Limits:
     """The limits that a tool declares, the others as they are; refuses what is no limit."""
     if given is None:
         return LIMITS
     if not isinstance(given, Mapping):
-        raise invalid(name, f"limits is a {type(given).__name__}; give a mapping with {', '.join(Limits._fields)}")
+        raise invalid_definition(
+            name, f"limits is a {type(given).__name__}; give a mapping with {', '.join(Limits._fields)}"
+        )
     least, most = (ranges._asdict() for ranges in _RANGES)
     for key, value in given.items():
         if key not in least:
-            raise invalid(name, f"limits has {str(key)[:80]!r}, which nobody knows; use {', '.join(Limits._fields)}")
+            raise invalid_definition(
+                name, f"limits has {str(key)[:80]!r}, which nobody knows; use {', '.join(Limits._fields)}"
+            )
         if type(value) is not int or not least[key] <= value <= most[key]:
-            raise invalid(name, f"limits has {key}={str(value)[:80]}, which is not from {least[key]} to {most[key]}")
+            raise invalid_definition(
+                name, f"limits has {key}={str(value)[:80]}, which is not from {least[key]} to {most[key]}"
+            )
     return LIMITS._replace(**given)
 
 
@@ -87,7 +93,7 @@ def variables_of(name: str, given: Iterable[str]) -> tuple[str, ...]:
     names: tuple[Any, ...] = (given,) if isinstance(given, str) else tuple(given)
     for variable in names:
         if not isinstance(variable, str) or not variable.isidentifier() or not variable.isascii():
-            raise invalid(name, f"environment has {str(variable)[:80]!r}, which is no name of a variable")
+            raise invalid_definition(name, f"environment has {str(variable)[:80]!r}, which is no name of a variable")
     return names
 
 

@@ -81,7 +81,7 @@ def credential_of(name: str, given: object) -> Credential:
     """What is given for a name as a credential; raises RequestRejected for what can be none."""
     if not NAME_PATTERN.fullmatch(name):
         problem = f"a name is 1 to {NAME_CHARS_MAX} letters, digits or '_', and begins with no digit"
-        raise invalid(name, problem)
+        raise invalid_secret(name, problem)
     match given:
         case Credential():
             found = given if given.value is None else replace(given, value=_secret(name, given.value))
@@ -90,23 +90,23 @@ def credential_of(name: str, given: object) -> Credential:
         case Mapping():
             found = _entry(name, given)
         case _:
-            raise invalid(name, f"a {type(given).__name__} is no secret; give a text, or value and expires_at")
+            raise invalid_secret(name, f"a {type(given).__name__} is no secret; give a text, or value and expires_at")
     if found.value is None and found.refresh is None:
-        raise invalid(name, "has no value; give one, or a refresh that does")
+        raise invalid_secret(name, "has no value; give one, or a refresh that does")
     return found
 
 
-def invalid(name: str, problem: str) -> RequestRejected:
+def invalid_secret(name: str, problem: str) -> RequestRejected:
     """The refusal of an entry."""
     return RequestRejected(SECRET_INVALID, f"secret {name[:80]!r}: {problem}", {"secret": name[:80]})
 
 
 def _entry(name: str, given: Mapping[str, Any]) -> Credential:
     if unknown := [str(key)[:80] for key in given if key not in _KEYS]:
-        raise invalid(name, f"has the unknown keys {unknown}; known are {', '.join(_KEYS)}")
+        raise invalid_secret(name, f"has the unknown keys {unknown}; known are {', '.join(_KEYS)}")
     value, refresh = given.get("value"), given.get("refresh")
     if refresh is not None and not callable(refresh):
-        raise invalid(name, f"refresh is a {type(refresh).__name__}; give a function that returns a new value")
+        raise invalid_secret(name, f"refresh is a {type(refresh).__name__}; give a function that returns a new value")
     return Credential(
         None if value is None else _secret(name, value), _moment(name, given.get("expires_at")), refresh=refresh
     )
@@ -115,14 +115,14 @@ def _entry(name: str, given: Mapping[str, Any]) -> Credential:
 def _secret(name: str, value: object) -> Secret:
     secret = value if isinstance(value, Secret) else Secret(value) if isinstance(value, str) else None
     if secret is None:
-        raise invalid(name, f"its value is a {type(value).__name__}; write it as a text")
+        raise invalid_secret(name, f"its value is a {type(value).__name__}; write it as a text")
     if not secret.reveal().strip():
-        raise invalid(name, "its value is empty; give one, or leave the secret out")
+        raise invalid_secret(name, "its value is empty; give one, or leave the secret out")
     if len(secret.reveal()) < VALUE_CHARS_MIN:
         problem = f"its value has fewer than value_chars_min={VALUE_CHARS_MIN} characters, so that it could be guessed"
-        raise invalid(name, f"{problem}; use a longer one")
+        raise invalid_secret(name, f"{problem}; use a longer one")
     if len(secret.reveal()) > VALUE_CHARS_MAX:
-        raise invalid(name, f"value_chars={len(secret.reveal())} exceeds value_chars_max={VALUE_CHARS_MAX}")
+        raise invalid_secret(name, f"value_chars={len(secret.reveal())} exceeds value_chars_max={VALUE_CHARS_MAX}")
     return secret
 
 
@@ -135,21 +135,21 @@ def _moment(name: str, given: object) -> int | None:
             moment = datetime.fromisoformat(given)
         except ValueError:
             # It may be a value in the wrong place, so it is not quoted.
-            raise invalid(name, f"expires_at is no time; {way_out}") from None
+            raise invalid_secret(name, f"expires_at is no time; {way_out}") from None
     match moment:
         case None:
             return None
         case datetime():
             if moment.tzinfo is None:
-                raise invalid(name, f"expires_at names no offset from UTC; {way_out}")
+                raise invalid_secret(name, f"expires_at names no offset from UTC; {way_out}")
             return int(moment.timestamp() * 1000)
         case bool():
-            raise invalid(name, f"expires_at is a bool; {way_out}")
+            raise invalid_secret(name, f"expires_at is a bool; {way_out}")
         case int() if moment >= EXPIRES_AT_MS_MIN:
             return moment
         case int():
-            raise invalid(name, f"expires_at={moment} is before 1973, perhaps in seconds; {way_out}")
-    raise invalid(name, f"expires_at is a {type(given).__name__}; {way_out}")
+            raise invalid_secret(name, f"expires_at={moment} is before 1973, perhaps in seconds; {way_out}")
+    raise invalid_secret(name, f"expires_at is a {type(given).__name__}; {way_out}")
 
 
 def written_moment(at_ms: int) -> str:

@@ -9,10 +9,10 @@ from remit.core.journal.commands import AskHuman, CallCode, CallModel, CallTool
 from remit.core.journal.rulings import CallsFiltered
 from remit.core.limits.boundary import Boundary
 from remit.core.record import replace
-from remit.core.work.graph import STANDARD_RULES, Feed, Node, NodeKind
+from remit.core.work.graph import STANDARD_RULES, Node, NodeKind, StepInput
 from remit.kernel.decide import weigh
 from remit.kernel.rules.tool import FILTER_MARK, FILTERED
-from remit.testing.runs import fold
+from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 
@@ -156,8 +156,8 @@ def test_a_step_of_a_plan_that_calls_a_tool_passes_the_filters_each_time() -> No
         node
         for name in ("one", "two")
         for node in (
-            Node(f"{name}.arguments", NodeKind.DECIDE, code=f"call:{name}", feed=Feed(kind="text", value="x")),
-            Node(name, NodeKind.TOOL, rules=STANDARD_RULES, feed=Feed(source=f"{name}.arguments")),
+            Node(f"{name}.arguments", NodeKind.DECIDE, code=f"call:{name}", feed=StepInput(kind="text", value="x")),
+            Node(name, NodeKind.TOOL, rules=STANDARD_RULES, feed=StepInput(source=f"{name}.arguments")),
         )
     ]
     run = Run(manifest_of(graph=in_line(*steps), filters=("mask", "curfew")))
@@ -243,5 +243,5 @@ def test_the_turns_of_a_filtered_run_fold_to_its_state_and_agree_with_what_each_
         run.take(failing)
         assert (run.state.calls.proposed, run.state.calls.filtered) == (tally.proposed, tally.filtered)
         assert not run.state.calls.is_unjudged
-        assert fold(run.journal) == run.state
+        assert fold_journal(run.journal) == run.state
     assert len(run.open(CallModel)) == 1

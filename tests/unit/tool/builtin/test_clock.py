@@ -16,7 +16,7 @@ from remit.tool.builtin.world_clock import (
     WEEKDAYS,
     Moment,
     clock_tool,
-    moment,
+    zoned_moment,
 )
 from tests.unit.tool.watching import content
 
@@ -35,13 +35,13 @@ def no_zones(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_moment_is_told_in_utc_and_in_a_zone() -> None:
     expected = Moment("2024-07-01T12:00:00+00:00", "Europe/Berlin", "2024-07-01T14:00:00+02:00", "Monday")
-    assert moment(NOON, "Europe/Berlin") == expected
+    assert zoned_moment(NOON, "Europe/Berlin") == expected
 
 
 def test_the_weekday_is_that_of_the_zone() -> None:
     late = datetime(2024, 7, 1, 23, 0, 0, tzinfo=UTC)
-    assert moment(late, "UTC").weekday == "Monday"
-    assert moment(late, "Asia/Tokyo").weekday == "Tuesday"
+    assert zoned_moment(late, "UTC").weekday == "Monday"
+    assert zoned_moment(late, "Asia/Tokyo").weekday == "Tuesday"
     assert len(WEEKDAYS) == 7
 
 
@@ -64,32 +64,32 @@ def test_without_anybody_to_ask_the_tool_tells_the_time_of_the_machine() -> None
 )
 def test_a_name_that_is_no_zone_is_refused(zone: str) -> None:
     with pytest.raises(ToolRefused) as caught:
-        moment(NOON, zone)
+        zoned_moment(NOON, zone)
     assert caught.value.code == CLOCK_ZONE_UNKNOWN
 
 
 def test_a_misspelt_zone_is_answered_with_the_nearest() -> None:
     with pytest.raises(ToolRefused, match="Europe/Berlin"):
-        moment(NOON, "Europe/Brlin")
+        zoned_moment(NOON, "Europe/Brlin")
 
 
 @pytest.mark.usefixtures("no_zones")
 def test_a_machine_without_zones_says_what_is_missing_and_still_knows_utc() -> None:
-    assert moment(NOON, "UTC").local == "2024-07-01T12:00:00+00:00"
+    assert zoned_moment(NOON, "UTC").local == "2024-07-01T12:00:00+00:00"
     with pytest.raises(ToolRefused) as caught:
-        moment(NOON, "Europe/Berlin")
+        zoned_moment(NOON, "Europe/Berlin")
     assert caught.value.code == CLOCK_ZONES_MISSING
     assert "tzdata" in caught.value.message
 
 
 @pytest.mark.parametrize(("city", "zone"), [("Tokyo", "Asia/Tokyo"), ("new york", "America/New_York"), ("UTC", "UTC")])
 def test_a_city_stands_for_the_zone_that_is_named_after_it(city: str, zone: str) -> None:
-    assert moment(NOON, city).zone == zone
+    assert zoned_moment(NOON, city).zone == zone
 
 
 def test_a_name_that_two_zones_end_with_stands_for_neither() -> None:
     with pytest.raises(ToolRefused):
-        moment(NOON, "Louisville")
+        zoned_moment(NOON, "Louisville")
 
 
 def test_a_number_is_no_zone_that_a_model_could_write() -> None:

@@ -10,8 +10,8 @@ from remit.tool.builtin.relative_path import (
     PATH_NAMES_MAX,
     STORE_MARK,
     invalid_path,
-    joined,
-    names_of,
+    joined_path,
+    path_names,
 )
 
 HOSTILE_PATHS = [
@@ -67,7 +67,7 @@ HOSTILE_PATHS = [
 @pytest.mark.parametrize("path", HOSTILE_PATHS)
 def test_a_path_that_could_mean_something_else_is_refused(path: str) -> None:
     with pytest.raises(ToolRefused) as caught:
-        names_of(path)
+        path_names(path)
     assert caught.value.code == FILE_PATH_INVALID
 
 
@@ -75,21 +75,21 @@ def test_a_path_that_could_mean_something_else_is_refused(path: str) -> None:
     "path", ["a.txt", "./a.txt", "sub/./b.txt", "sub//b.txt", "~", "a b", "%2e%2e", "a.txt~", "~1"]
 )
 def test_a_plain_path_is_its_names(path: str) -> None:
-    assert ".." not in names_of(path)
+    assert ".." not in path_names(path)
 
 
 def test_a_path_is_joined_in_its_one_spelling() -> None:
-    assert joined("./a//b/", "c") == "a/b/c"
-    assert joined("", "c") == "c"
-    assert joined("./a/") == "a"
-    assert joined("") == ""
+    assert joined_path("./a//b/", "c") == "a/b/c"
+    assert joined_path("", "c") == "c"
+    assert joined_path("./a/") == "a"
+    assert joined_path("") == ""
 
 
 def test_a_path_at_each_limit_is_taken() -> None:
-    assert names_of("a" * NAME_BYTES_MAX) == ("a" * NAME_BYTES_MAX,)
-    assert len(names_of("a/" * PATH_NAMES_MAX)) == PATH_NAMES_MAX
+    assert path_names("a" * NAME_BYTES_MAX) == ("a" * NAME_BYTES_MAX,)
+    assert len(path_names("a/" * PATH_NAMES_MAX)) == PATH_NAMES_MAX
     assert len("/".join(["a" * 199] * 5)) < PATH_CHARS_MAX
-    assert names_of(f"{STORE_MARK}.txt") == (f"{STORE_MARK}.txt",)
+    assert path_names(f"{STORE_MARK}.txt") == (f"{STORE_MARK}.txt",)
 
 
 def test_a_refusal_names_the_path_and_the_problem() -> None:

@@ -33,7 +33,7 @@ from remit.tool.builtin.rooted import (
     FILE_TOO_LARGE,
     PARTIAL_MARK,
     Root,
-    listing_of,
+    folder_names,
 )
 from tests.unit.tool.builtin.test_paths import HOSTILE_PATHS
 
@@ -266,7 +266,7 @@ def test_a_folder_shows_files_and_folders_and_counts_the_rest(place: Path) -> No
     (place / os.fsdecode(b"\xff")).touch()
     os.mkfifo(place / "pipe")
     with Root(place).folder("") as descriptor:
-        found = listing_of(descriptor, "", names_max=10)
+        found = folder_names(descriptor, "", names_max=10)
     assert [(entry.name, entry.is_folder, entry.size_bytes) for entry in found.entries] == [
         ("a.txt", False, 6),
         ("sub", True, 0),
@@ -276,7 +276,7 @@ def test_a_folder_shows_files_and_folders_and_counts_the_rest(place: Path) -> No
 
 def test_a_folder_with_too_many_names_is_refused(place: Path) -> None:
     with Root(place).folder("") as descriptor:
-        assert refusal(listing_of, descriptor, "", names_max=1).code == FILE_TOO_LARGE
+        assert refusal(folder_names, descriptor, "", names_max=1).code == FILE_TOO_LARGE
 
 
 def test_a_file_that_goes_away_while_its_folder_is_read_is_left_out(
@@ -296,7 +296,7 @@ def test_a_file_that_goes_away_while_its_folder_is_read_is_left_out(
             return None
 
     monkeypatch.setattr(os, "scandir", lambda folder: Scan())
-    assert listing_of(0, "", names_max=1) == ([], 1)
+    assert folder_names(0, "", names_max=1) == ([], 1)
 
 
 def test_a_folder_that_may_not_be_searched_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

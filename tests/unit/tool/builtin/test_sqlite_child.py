@@ -31,7 +31,7 @@ from remit.tool.builtin.sqlite_child import (
     TABLES_MAX,
     VALUE_BYTES_MAX,
     WAYS_OUT,
-    Refusal,
+    QueryRefusal,
     query,
     tables,
 )
@@ -61,8 +61,8 @@ def shop(tmp_path: Path) -> str:
     return str(path)
 
 
-def refusal(file: str, sql: str) -> Refusal:
-    with pytest.raises(Refusal) as caught:
+def refusal(file: str, sql: str) -> QueryRefusal:
+    with pytest.raises(QueryRefusal) as caught:
         query(file, sql)
     assert str(Path(file).parent) not in caught.value.message
     return caught.value
@@ -348,7 +348,7 @@ def test_the_child_answers_a_job_in_json(shop: str) -> None:
 
 def test_the_child_takes_its_own_means_away() -> None:
     program = (
-        "import resource; limit_process(); limit_process(); "
+        "import resource; limit_query_process(); limit_query_process(); "
         "print(resource.getrlimit(resource.RLIMIT_AS), resource.getrlimit(resource.RLIMIT_CORE))"
     )
     most = sqlite_child.MEMORY_BYTES_MAX

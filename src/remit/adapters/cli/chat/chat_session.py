@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from remit.adapters.cli.attendance import reply_to
 from remit.adapters.cli.chat import slash
-from remit.adapters.cli.chat.governed_chat import Conversation
+from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import Keyboard
 from remit.adapters.cli.event_loop import Interrupted, heeding
 from remit.adapters.cli.response_lines import give
@@ -47,7 +47,7 @@ class Sitting:
     def __init__(
         self,
         terminal: Terminal,
-        conversation: Conversation,
+        conversation: ChatTerms,
         keyboard: Keyboard,
         runner: asyncio.Runner,
         options: str = "",
@@ -110,7 +110,7 @@ class Sitting:
         self._show(response)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """What a coroutine comes to; for what takes a moment only."""
+        """What a coroutine comes to; for what takes a time_text only."""
         return self._runner.run(work)
 
     def _hear(self, line: str) -> None:

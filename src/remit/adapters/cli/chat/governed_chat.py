@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from remit.adapters.cli.attendance import answered
-from remit.adapters.cli.chat.prompt_answers import Reply
+from remit.adapters.cli.chat.prompt_answers import PromptAnswer
 from remit.adapters.cli.inputs import prompt_from
 from remit.adapters.cli.screen.model_loading import shown_while_loading
 from remit.adapters.cli.screen.narration import Narrator
@@ -35,7 +35,7 @@ Begin = Callable[[SystemRequest], Coroutine[Any, Any, SystemResponse]]
 
 
 @dataclass
-class Conversation:
+class ChatTerms:
     """Who talks to which engine, on which terms, in which session."""
 
     system: "System"
@@ -75,7 +75,7 @@ class Conversation:
 
         return await self._shown(resume())
 
-    async def answer(self, asked: Approval, reply: Reply) -> SystemResponse:
+    async def answer(self, asked: Approval, reply: PromptAnswer) -> SystemResponse:
         """Answer what a run asks, and let it go on to its next rest."""
         self.narrator.run_id = await self.system.archive.root(asked.run_id)
         return await self._shown(answered(self.system, asked, reply, by=self.user))

@@ -38,7 +38,7 @@ class Person(Protocol):
         """What they say, beginning with a draft; None for silence."""
 
 
-class Reply(Record):
+class PromptAnswer(Record):
     """What a person decided: the signal, and what it says besides the packet it answers."""
 
     kind: Signal
@@ -59,14 +59,14 @@ class Unclear(Record):
     why: str
 
 
-def ask(person: Person, asked: Approval, say: Callable[[Line], None]) -> Reply | None:
+def ask_at_prompt(person: Person, asked: Approval, say: Callable[[Line], None]) -> PromptAnswer | None:
     """What a person decides about a question; None when they leave it open."""
     for _ in range(TRIES_MAX):
         said = person.answer(PROMPTS[asked.purpose])
         meant = None if said is None else meaning_of(asked.purpose, said)
         if isinstance(meant, Edit):
             meant = _edited(person.answer("arguments: ", json.dumps(asked.arguments)))
-            if isinstance(meant, Reply):
+            if isinstance(meant, PromptAnswer):
                 for line in change_lines(asked, meant.payload["arguments"]):
                     say(line)
         if isinstance(meant, Full):
@@ -79,24 +79,24 @@ def ask(person: Person, asked: Approval, say: Callable[[Line], None]) -> Reply |
     return None
 
 
-def _versioned(reply: Reply, asked: Approval) -> Reply:
+def _versioned(reply: PromptAnswer, asked: Approval) -> PromptAnswer:
     """The reply, to the packet that was shown and to no other."""
     return replace(reply, payload={**reply.payload, "packet": asked.packet}) if asked.packet else reply
 
 
-def meaning_of(purpose: What, said: str) -> Reply | Edit | Full | Unclear | None:
+def meaning_of(purpose: What, said: str) -> PromptAnswer | Edit | Full | Unclear | None:
     """What an answer means; None for later."""
     words = said.strip()
     if purpose is What.QUESTION:
         if words == REFUSE:
-            return Reply(Signal.REJECT)
-        return Reply(Signal.APPROVE, {"text": words}) if words else None
+            return PromptAnswer(Signal.REJECT)
+        return PromptAnswer(Signal.APPROVE, {"text": words}) if words else None
     word, _, rest = words.partition(" ")
     word, reason = word.lower().rstrip(",:"), rest.strip()
     if word in _NO:
-        return Reply(Signal.REJECT, {"reason": reason} if reason else {})
+        return PromptAnswer(Signal.REJECT, {"reason": reason} if reason else {})
     if word in _YES and not reason:
-        return Reply(Signal.APPROVE)
+        return PromptAnswer(Signal.APPROVE)
     if word in _LATER and not reason:
         return None
     if word in _FULL and not reason:
@@ -106,7 +106,7 @@ def meaning_of(purpose: What, said: str) -> Reply | Edit | Full | Unclear | None
     return Unclear(f"{words[:SHOWN_CHARS_MAX]!r} is neither a yes nor a no; nothing was done")
 
 
-def _edited(said: str | None) -> Reply | Unclear | None:
+def _edited(said: str | None) -> PromptAnswer | Unclear | None:
     """A yes to other arguments; they are judged anew before the tool is called."""
     if said is None or not said.strip():
         return None
@@ -116,4 +116,4 @@ def _edited(said: str | None) -> Reply | Unclear | None:
         return Unclear(f"the arguments are no JSON: {error}")
     if not isinstance(arguments, dict):
         return Unclear("the arguments must be a JSON object, such as {}")
-    return Reply(Signal.APPROVE, {"arguments": arguments})
+    return PromptAnswer(Signal.APPROVE, {"arguments": arguments})

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from remit.adapters.cli.commands.runs import asked_in, entry_lines
 from remit.adapters.cli.outputs import write_new
-from remit.adapters.cli.response_lines import moment
+from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.bars import budget_lines
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, print_prose
 from remit.adapters.cli.screen.tree import BRANCHES, BRANCHES_ASCII, Canvas, tree_lines
 from remit.core.failure import RequestRejected
 from remit.core.limits.budget import FIELDS
 from remit.core.run.messages import Role
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.views.explain import Spent
 from remit.observe.views.outline import outline_of
 from remit.observe.views.sentence import sentence
@@ -90,7 +90,7 @@ def _tools(sitting: "Sitting", rest: str) -> None:
             (
                 (f"  {tool.name:<20} ", Ink.NAME),
                 (f"{tool.effect.value:<9}", Ink.WAITS if tool.effect.is_mutating else Ink.GOOD),
-                (plain(tool.description.partition("\n")[0], DESCRIPTION_CHARS_MAX), Ink.PLAIN),
+                (printable_line(tool.description.partition("\n")[0], DESCRIPTION_CHARS_MAX), Ink.PLAIN),
             )
             for tool in tools
         ],
@@ -120,7 +120,7 @@ def _runs(sitting: "Sitting", rest: str) -> None:
     system, columns = sitting.conversation.system, columns_of(sitting.terminal)
     for entry in sitting.run(sitting.conversation.runs())[:RUNS_SHOWN]:
         standing = entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open")
-        told = f"{entry.run_id}  {moment(entry.listing.started_at_ms)}  {entry.turns:>4} turns  {standing}"
+        told = f"{entry.run_id}  {time_text(entry.listing.started_at_ms)}  {entry.turns:>4} turns  {standing}"
         asked = sitting.run(asked_in(system, entry.run_id, sitting.run(system.archive.glimpse(entry)).asked))
         for line in entry_lines(told, asked, columns):
             sitting.terminal.line(line)

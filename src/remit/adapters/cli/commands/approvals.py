@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common, Full
+from remit.adapters.cli.options import COMMON, CommonOptions, Full
 from remit.adapters.cli.screen.colours import SET_IN, print_lines, wrapped
 from remit.adapters.cli.screen.packet_lines import VALUE_CHARS_MAX, asked_lines
 from remit.adapters.cli.screen.terminal import Terminal
@@ -21,7 +21,7 @@ def approvals(
     /,
     *,
     full: Full = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """List what runs ask people."""

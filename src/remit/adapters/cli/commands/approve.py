@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import arguments_from, wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, Common, Full, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, Full, os_user
 from remit.adapters.cli.packet_answers import SHOWN_CHARS_MAX, PacketAnswer, PacketName, PacketVersion, give_answer
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.record import JsonObject
@@ -30,7 +30,7 @@ def approve(
     reason: Annotated[str, Parameter(help="Why; the journal keeps it.")] = "",
     by: ByWhom = "",
     full: Full = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Say yes to what a run asks, and let it go on."""

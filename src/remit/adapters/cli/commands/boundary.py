@@ -10,13 +10,13 @@ from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import as_usage, boundary_named, wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.inputs import as_usage, boundary_given, wrong_usage
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import Ink, Line, print_lines, wrapped
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
 from remit.core.limits.boundary import BoundaryMode, boundary_version
-from remit.core.limits.boundary_reports import (
+from remit.core.limits.boundary_views import (
     BoundaryChecked,
     BoundaryShown,
     Difference,
@@ -25,7 +25,7 @@ from remit.core.limits.boundary_reports import (
     ToolReport,
 )
 from remit.core.record import JsonObject
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 BoundaryName: TypeAlias = Annotated[
     str, Parameter(name="BOUNDARY", help="The name of a boundary, or a YAML or JSON file with one.")
@@ -55,7 +55,7 @@ def check(
     full: Annotated[
         bool, Parameter(help="Say of every condition that is never met why, and the whole version.")
     ] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Check a boundary: is it fine, and what does it do to which tools."""
@@ -84,7 +84,7 @@ def show(
     /,
     *,
     yaml: Annotated[bool, Parameter(help="Print it as a file that reads back as the same boundary.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show a boundary by its six dimensions."""
@@ -92,7 +92,7 @@ def show(
 
     if yaml and terminal.is_json:
         raise wrong_usage("--yaml and --json are two forms of one answer; say one of them")
-    shown = show_boundary(boundary_named(boundary))
+    shown = show_boundary(boundary_given(boundary))
     if yaml:
         terminal.text(shown.yaml)
     elif terminal.is_json:
@@ -107,13 +107,13 @@ def diff(
     second: Annotated[str, Parameter(name="B", help="Another.")],
     /,
     *,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Say what B allows more than A, and what less; exit 0 when the same, 1 when not."""
     from remit.orchestrate.drafts import compare_boundaries
 
-    before, after = boundary_named(first), boundary_named(second)
+    before, after = boundary_given(first), boundary_given(second)
     found = compare_boundaries(before, after)
     if terminal.is_json:
         sides = {
@@ -235,4 +235,4 @@ def _difference_values(one: Difference) -> JsonObject:
 
 def _said(text: str) -> str:
     """A text of a file on one line, and no longer than a line."""
-    return plain(text, _SAID_CHARS_MAX)
+    return printable_line(text, _SAID_CHARS_MAX)

@@ -12,11 +12,11 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.chat import slash
 from remit.adapters.cli.chat.chat_session import Sitting
-from remit.adapters.cli.chat.governed_chat import Conversation
+from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import HISTORY_FILE, Keyboard, Pipe
 from remit.adapters.cli.event_loop import Interrupted, heeding
-from remit.adapters.cli.inputs import as_usage, boundary_named, budget_from, usable
-from remit.adapters.cli.options import COMMON, LOCAL, Common, RoleName, os_user
+from remit.adapters.cli.inputs import as_usage, boundary_given, budget_from, usable
+from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions, RoleName, os_user
 from remit.adapters.cli.pattern_options import GoalFile
 from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.call_lines import CallTeller
@@ -55,11 +55,11 @@ def chat(
     told: ToldOptions = NOTHING_TOLD,
     session: Annotated[str, Parameter(help="The session to go on with, or to begin; without it a new one.")] = "",
     user: Annotated[str, Parameter(help="Who talks, and approves; without it the user of the operating system.")] = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Talk with a model at the terminal; every message is one governed run."""
-    limits, caps = boundary_named(boundary), budget_from(budget or ())
+    limits, caps = boundary_given(boundary), budget_from(budget or ())
     options = _options(
         ("--engine", engine if engine != LOCAL else ""),
         *(("--tools", place) for place in tools or ()),
@@ -101,7 +101,7 @@ def _options(*said: tuple[str, str]) -> str:
 
 async def _opened(
     stack: AsyncExitStack,
-    common: Common,
+    common: CommonOptions,
     narrator: Narrator,
     engine: str,
     tools: "list[str] | tuple[str, ...]",
@@ -110,9 +110,9 @@ async def _opened(
     role: str,
     goal: Path | None,
     told: ToldOptions,
-) -> Conversation:
+) -> ChatTerms:
     """A conversation in a session of its own, on a store that is closed with the stack."""
-    from remit.assemble import Work, kit_for, new_run_id, opened, terms_for
+    from remit.assemble import RunWork, kit_for, new_run_id, opened_system, terms_for
     from remit.orchestrate.drafts import goal_at
 
     # Tools and engine come first: a store is not made for a conversation that cannot begin.
@@ -121,11 +121,11 @@ async def _opened(
         narrator.loading(f"opening {engine}")
         with as_usage():
             terms = replace(terms_for(limits, caps, role=role), goal=goal_at(goal))
-            kit, terms = told.work(Work(kit_for(engine, tools, base=Path.cwd()), terms))
-        system = await stack.enter_async_context(opened(common.settings(), watcher=narrator))
+            kit, terms = told.work(RunWork(kit_for(engine, tools, base=Path.cwd()), terms))
+        system = await stack.enter_async_context(opened_system(common.settings(), watcher=narrator))
     finally:
         narrator.progress.end()
-    return Conversation(
+    return ChatTerms(
         system,
         lambda request: system.run(request, kit, terms),
         tuple(kit.engines),
@@ -137,7 +137,7 @@ async def _opened(
     )
 
 
-def _listen(terminal: Terminal, conversation: Conversation, runner: asyncio.Runner) -> int:
+def _listen(terminal: Terminal, conversation: ChatTerms, runner: asyncio.Runner) -> int:
     """Answer one message a line until there are no more, or a person has to be asked something."""
     pipe, codes = Pipe(), [EXIT_OK]
     while (text := pipe.message()) is not None:

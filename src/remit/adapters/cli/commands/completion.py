@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 
@@ -18,7 +18,7 @@ def completion(
     shell: Annotated[Shell, Parameter(name="SHELL", help="For which shell.")],
     /,
     *,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Print what makes a shell complete the commands of remit."""

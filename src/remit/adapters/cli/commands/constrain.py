@@ -12,8 +12,16 @@ from typing import Annotated, BinaryIO
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import STDIN, InputUnusable, grammar_in, schema_in, stdin_bytes, text_in, wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.inputs import (
+    STDIN,
+    InputUnusable,
+    grammar_in,
+    schema_in,
+    stdin_bytes,
+    text_from_file,
+    wrong_usage,
+)
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
 from remit.core.record import JsonObject
@@ -38,7 +46,7 @@ def constrain(
     jsonl: Annotated[
         bool, Parameter(help="Read one JSON object a line: text, schema, resources, grammar, repair, strict, id.")
     ] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Make what a model said fit a schema: parse, repair, match enums, validate."""
@@ -52,7 +60,7 @@ def constrain(
         raise InputUnusable(error.code, error.message, error.details) from error
     if not jsonl:
         # Files end with the end of a line, which says nothing about the text: a number before it may have been cut.
-        text = text_in(file, TEXT_UNREADABLE).removesuffix("\n").removesuffix("\r")
+        text = text_from_file(file, TEXT_UNREADABLE).removesuffix("\n").removesuffix("\r")
         return _told([stack.text(text)], terminal)
     with _opened(file) as stream:
         lines = _lines(stream)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import DAYS_MAX, as_usage, text_in, wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.inputs import DAYS_MAX, as_usage, text_from_file, wrong_usage
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_lines
 from remit.adapters.cli.screen.cost_table import report_lines, report_values
 from remit.adapters.cli.screen.terminal import Terminal
@@ -22,7 +22,7 @@ from remit.core.durations import DAY_MS, duration_ms
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 from remit.core.journal.storage import RunEntry
 from remit.observe.cost.cost_report import NO_PRICES, CostBook, CostReport, Grouping, Prices, parse_prices, trees_of
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -53,7 +53,7 @@ def cost(
         Parameter(help="A YAML or JSON file that says what calls, GPU seconds and reviews cost; `-` is stdin."),
     ] = None,
     limit: Annotated[int, Parameter(help="How many rows to show at most, 20 unless said; 0 shows all.")] = ROWS_SHOWN,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Add up what runs cost: by run, tenant, node, tool or model."""
@@ -83,7 +83,7 @@ def since_ms_from(text: str, now_ms: int) -> int:
         return now_ms - age_ms
     if age_ms is None and (found := _date_ms(text)) is not None:
         return found
-    shown = plain(text, _NAME_CHARS_MAX)
+    shown = printable_line(text, _NAME_CHARS_MAX)
     raise wrong_usage(
         f"--since {shown!r} is no age (30min, 12h, 7d, 2w; at most {DAYS_MAX}d) and no date (2026-01-31, 2026-01-31T12:00)"
     )
@@ -102,7 +102,7 @@ def _prices_in(file: Path | None) -> Prices:
     if file is None:
         return NO_PRICES
     with as_usage():
-        return parse_prices(text_in(file, PRICES_UNREADABLE), str(file))
+        return parse_prices(text_from_file(file, PRICES_UNREADABLE), str(file))
 
 
 def _is_chosen(root: RunEntry, since_ms: int, tenant: str | None) -> bool:
@@ -129,5 +129,5 @@ def _answer(terminal: Terminal, report: CostReport, unread: list[str], limit: in
         return
     print_lines(terminal, report_lines(terminal, report, limit))
     for run_id in unread:
-        shown = plain(run_id, _NAME_CHARS_MAX)
+        shown = printable_line(run_id, _NAME_CHARS_MAX)
         terminal.remark(f"run {shown} cannot be read and is not in these sums; `remit verify {shown}` says why")

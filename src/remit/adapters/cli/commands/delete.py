@@ -5,19 +5,21 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.screen.amounts import counts_line
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 
 
-def delete(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def delete(
+    run: RunName, /, *, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]
+) -> int:
     """Remove a run, the runs beneath it, and the texts that only they need."""
 
     async def remove() -> None:
-        from remit.assemble import open_again, system_on
+        from remit.assemble import reopened_store, system_on
 
-        system = system_on(open_again(common.settings()))
+        system = system_on(reopened_store(common.settings()))
         try:
             run_id = (await system.archive.find(run)).run_id
             removed = await system.delete(run_id)

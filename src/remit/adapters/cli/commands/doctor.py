@@ -13,12 +13,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines
 from remit.adapters.cli.screen.terminal import Terminal, wants_colour
 from remit.core.failure import EXIT_FAILED, EXIT_OK
 from remit.observe.checkup import Check, CheckState
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 _INKS = {
     CheckState.OK: Ink.GOOD,
@@ -38,7 +38,7 @@ _COLUMNS_MIN = 40
 def doctor(
     *,
     speed: Annotated[bool, Parameter(help="Load the local model, too, and measure how fast it answers.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Look whether store, disk, key and models are in place, and say what to do."""
@@ -63,7 +63,7 @@ def next_step(checks: Sequence[Check]) -> str:
     broken = [check for check in checks if check.state is CheckState.PROBLEM]
     if broken:
         way_out = f"; {broken[0].way_out}" if broken[0].way_out else ""
-        return f"{broken[0].name} is broken: {plain(broken[0].seen, _SEEN_CHARS_MAX)}{way_out}"
+        return f"{broken[0].name} is broken: {printable_line(broken[0].seen, _SEEN_CHARS_MAX)}{way_out}"
     found = {check.name: check for check in checks}
     if all(_is_ok(found[part]) for part in _LOCAL_PARTS):
         return "everything is here; watch it with: remit demo"
@@ -102,4 +102,4 @@ def _lines(checks: Sequence[Check], columns: int) -> Iterator[Line]:
 
 def _wrapped(text: str, columns: int) -> list[str]:
     """A text as lines that fit beside the name of what was looked at."""
-    return wrap(plain(text, _SEEN_CHARS_MAX), max(columns - len(_INDENT[0]), _COLUMNS_MIN)) or [""]
+    return wrap(printable_line(text, _SEEN_CHARS_MAX), max(columns - len(_INDENT[0]), _COLUMNS_MIN)) or [""]

@@ -5,14 +5,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.screen.colours import print_prose
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.observe.views.sentence import sentence
 
 
-def explain(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def explain(
+    run: RunName, /, *, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]
+) -> int:
     """Say in one sentence what a run was allowed, did, spent, and why it ended."""
 
     async def look() -> None:

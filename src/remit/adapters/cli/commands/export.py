@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.export_files import file_unusable
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.outputs import STDOUT_NAMES, OutputRefused, write_output
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
@@ -24,7 +24,7 @@ def export(
             help="The file to write, for its owner alone; a pipe or a device is written into. Without it stdout."
         ),
     ] = None,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Write a run to a file that can be verified and replayed anywhere."""

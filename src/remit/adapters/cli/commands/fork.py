@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import caught_up, conclude
+from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest
 
@@ -28,7 +28,7 @@ def fork(
         str, Parameter(name=("--why", "--reason"), help="Why; the journal keeps it, and the model is told.")
     ] = "",
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Copy a run up to a turn and let the copy go on; the run stays as it is."""
@@ -44,6 +44,6 @@ def fork(
             response = await at_rest(system, heard.fork_id)
             # A fork begins before there is a listener to it; what it came to is read off its turns.
             teller = await caught_up(system, heard.fork_id, terminal)
-            return await conclude(terminal, system, response, teller, said=narrator.shown)
+            return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, copy())

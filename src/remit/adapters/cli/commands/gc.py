@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import age_ms_from
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.amounts import counts_line
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
@@ -22,17 +22,17 @@ def gc(
         str, Parameter(help="Remove runs that ended longer ago: days, or 12h, 30d, 4w; 90 days unless said.")
     ] = AGE_DEFAULT,
     dry_run: Annotated[bool, Parameter(help="Only say what would be removed.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Remove runs that ended long ago, and texts that nothing refers to."""
     age_ms = age_ms_from(older_than)
 
     async def remove() -> None:
-        from remit.assemble import open_again
+        from remit.assemble import reopened_store
 
         before_ms = time.time_ns() // 1_000_000 - age_ms
-        store = open_again(common.settings())
+        store = reopened_store(common.settings())
         try:
             removed = await store.retention.gc(ended_before_ms=before_ms, dry_run=dry_run)
         finally:

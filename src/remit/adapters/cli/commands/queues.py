@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
 
@@ -32,7 +32,7 @@ def queues(
     ] = "",
     /,
     *,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show what waits for people: every queue at a glance, or what one of them holds."""
@@ -46,14 +46,14 @@ def queues(
 
     async def look() -> int:
         from remit.assemble import opened_to_read
-        from remit.observe.people.queue_items import overview
+        from remit.observe.people.queue_items import queue_overview
 
         async with opened_to_read(common.settings()) as system:
             items, limits = await system.queues.items(name), system.queues.limits
         if name:
             _show_items(terminal, name, items)
         else:
-            _show_queues(terminal, overview(items, limits))
+            _show_queues(terminal, queue_overview(items, limits))
         return EXIT_WAITING if any(item.is_overdue and item.severity == "high" for item in items) else EXIT_OK
 
     return in_loop(look())
@@ -64,7 +64,7 @@ def ack(
     /,
     *,
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Take note of how a run ended, so that its queue no longer holds it."""
@@ -79,9 +79,9 @@ def ack(
         if terminal.is_json:
             terminal.values(receipt)
         else:
-            from remit.adapters.cli.response_lines import moment
+            from remit.adapters.cli.response_lines import time_text
 
-            terminal.line(f"run {run_id} acknowledged by {receipt.by} at {moment(receipt.at_ms)}")
+            terminal.line(f"run {run_id} acknowledged by {receipt.by} at {time_text(receipt.at_ms)}")
 
     in_loop(note())
     return EXIT_OK
@@ -99,7 +99,7 @@ def drain(
     ] = None,
     once: Annotated[bool, Parameter(help="Deliver what there is and end; that is the default.")] = False,
     follow: Annotated[bool, Parameter(help="Go on until it is interrupted.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Deliver what a queue holds to a webhook, signed, and hear what it decides."""
@@ -178,7 +178,7 @@ def _show_items(terminal: Terminal, name: str, items: "Sequence[QueueItem]") -> 
 
 
 def _item_lines(item: "QueueItem") -> "Iterator[Line]":
-    from remit.adapters.cli.response_lines import moment
+    from remit.adapters.cli.response_lines import time_text
     from remit.adapters.cli.screen.colours import Ink
     from remit.core.run.approval import What
     from remit.observe.figures import duration
@@ -202,7 +202,7 @@ def _item_lines(item: "QueueItem") -> "Iterator[Line]":
     if item.group and item.group != item.id:
         facts.append(f"held with {item.group}{GROUP_MARK}")
     ending = item.what is What.ENDING
-    facts.append(f"remit queues ack {item.run_id}" if ending else f"open until {moment(item.expires_at_ms)}")
+    facts.append(f"remit queues ack {item.run_id}" if ending else f"open until {time_text(item.expires_at_ms)}")
     yield ((f"    {'; '.join(facts)}", Ink.FAINT),)
 
 

@@ -12,13 +12,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common
-from remit.adapters.cli.response_lines import moment
+from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.core.limits.quota import Period, QuotaStanding
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 NAME_CHARS_MAX = 80
 NAMELESS = "(no tenant)"
@@ -37,7 +37,7 @@ _NEARLY = 0.8
 def quotas(
     *,
     tenant: Annotated[str | None, Parameter(help="Only this tenant; without it every tenant that has a quota.")] = None,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show what tenants have left of their quotas, and when these renew."""
@@ -55,7 +55,7 @@ def quotas(
         elif found:
             print_lines(terminal, _lines(terminal, found))
         else:
-            whose = "no tenant has a" if tenant is None else f"tenant {plain(tenant, NAME_CHARS_MAX)} has no"
+            whose = "no tenant has a" if tenant is None else f"tenant {printable_line(tenant, NAME_CHARS_MAX)} has no"
             terminal.line(f"{whose} quota; quotas are said in {settings.home / QUOTAS}")
 
     in_loop(look())
@@ -69,7 +69,7 @@ def _lines(terminal: Terminal, found: Sequence[QuotaStanding]) -> Iterator[Line]
     marks = _MARKS if terminal.has_unicode else _MARKS_ASCII
     for (name, period), group in groupby(found, key=lambda at: (at.tenant, at.period)):
         rows = list(group)
-        shown = plain(name, NAME_CHARS_MAX) if name else NAMELESS
+        shown = printable_line(name, NAME_CHARS_MAX) if name else NAMELESS
         yield ((shown, Ink.BOLD), (f"{_GAP}{_span(period, rows[0].renews_at_ms)}", Ink.PLAIN))
         yield ((f"  {'':<{_DIMENSION_CHARS}}{_row(_TITLES, widths)}", Ink.FAINT),)
         for at in rows:
@@ -79,7 +79,7 @@ def _lines(terminal: Terminal, found: Sequence[QuotaStanding]) -> Iterator[Line]
 
 
 def _span(period: Period, renews_at_ms: int | None) -> str:
-    return "in all, never renews" if renews_at_ms is None else f"per {period.value}, renews {moment(renews_at_ms)}"
+    return "in all, never renews" if renews_at_ms is None else f"per {period.value}, renews {time_text(renews_at_ms)}"
 
 
 def _row(texts: Sequence[str], widths: Sequence[int]) -> str:

@@ -5,18 +5,18 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK
 
 
-def rebuild(*, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def rebuild(*, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
     """Make the index, sessions and quotas of a store anew from its turns."""
 
     async def make() -> int:
-        from remit.assemble import open_again, system_on
+        from remit.assemble import reopened_store, system_on
 
-        store = open_again(common.settings(), mends=True)
+        store = reopened_store(common.settings(), mends=True)
         try:
             rebuilt = await system_on(store).rebuild()
         finally:

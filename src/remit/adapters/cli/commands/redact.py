@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import InputUnusable, wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 
@@ -29,7 +29,7 @@ def redact(
         str, Parameter(help="Take out what looks like a secret of this kind, such as github_token, or `any`.")
     ] = "",
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Take a secret out of a run that was written before; the chain still verifies."""
@@ -38,7 +38,7 @@ def redact(
     text = "" if pattern else _text(text_file)
 
     async def take_out() -> int:
-        from remit.assemble import open_again, system_on, vault_for
+        from remit.assemble import reopened_store, system_on, vault_for
 
         settings, who = common.settings(), by or os_user()
         vault = None
@@ -48,7 +48,7 @@ def redact(
         if vault is not None:
             vault.check_name("by", who)
         reason = why if vault is None else vault.redactor.redacted(why)
-        system = system_on(open_again(settings))
+        system = system_on(reopened_store(settings))
         try:
             run_id = (await system.archive.find(run)).run_id
             done = await system.redact(run_id, text=text, kind=pattern, by=who, why=reason)

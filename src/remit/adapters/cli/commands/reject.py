@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
 from remit.adapters.cli.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.run.signals import Signal
@@ -17,7 +17,7 @@ def reject(
     reason: Annotated[str, Parameter(help="Why not; the model is told.")] = "",
     version: PacketVersion = "",
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Say no to what a run asks; nothing is loaded, and the run rests unless driven."""

@@ -6,8 +6,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import RunOrFile, fields_of, is_file, lines_in
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.export_files import RunOrFile, is_file, lines_in, plain_fields
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_prose
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK
@@ -16,7 +16,9 @@ from remit.observe.proof.export import read_export
 SAME = "same"
 
 
-def replay(run: RunOrFile, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def replay(
+    run: RunOrFile, /, *, common: CommonOptions = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]
+) -> int:
     """Decide a run again, with no model and no tool, and compare."""
     path = Path(run)
     export = read_export(lines_in(path)) if is_file(path) else None
@@ -33,7 +35,7 @@ def replay(run: RunOrFile, /, *, common: Common = COMMON, terminal: Annotated[Te
                 found = await system.archive.replay(run_id)
         is_same = found.verdict.value == SAME
         if terminal.is_json:
-            terminal.values({"run_id": run_id, "ok": is_same, **fields_of(found)})
+            terminal.values({"run_id": run_id, "ok": is_same, **plain_fields(found)})
             return EXIT_OK if is_same else EXIT_FAILED
         if (difference := found.difference) is not None:
             terminal.line(f"turn {difference.seq} differs in {difference.what}")

@@ -11,9 +11,9 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import caught_up, conclude
+from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal, plain_values
 from remit.adapters.cli.signal_delivery import at_rest
 from remit.core.failure import EXIT_OK, EXIT_WAITING
@@ -30,7 +30,7 @@ def restore(
     ] = False,
     why: Annotated[str, Parameter(help="Why that is accepted; the journal keeps it, and the model is told.")] = "",
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Say which runs lack turns that were signed, and let a fork of one go on."""
@@ -58,7 +58,7 @@ def restore(
     return EXIT_WAITING if _is_in_doubt(found) else EXIT_OK
 
 
-def _accepted(run: str, by: str, why: str, common: Common, terminal: Terminal) -> int:
+def _accepted(run: str, by: str, why: str, common: CommonOptions, terminal: Terminal) -> int:
     narrator = Narrator(terminal)
 
     async def go_on() -> int:
@@ -71,7 +71,7 @@ def _accepted(run: str, by: str, why: str, common: Common, terminal: Terminal) -
             response = await at_rest(system, heard.fork_id)
             teller = await caught_up(system, heard.fork_id, terminal)
             terminal.remark(f"run {run_id} stays as it is, in doubt; run {heard.fork_id} goes on in its place")
-            return await conclude(terminal, system, response, teller, said=narrator.shown)
+            return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, go_on())
 

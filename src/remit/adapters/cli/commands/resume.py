@@ -8,9 +8,9 @@ from cyclopts import Parameter
 from remit.adapters.cli.attendance import attended
 from remit.adapters.cli.commands.runs import asked_in
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, Common, Full, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, Full, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import RunTeller, caught_up, conclude
+from remit.adapters.cli.screen.step_lines import RunTeller, answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
@@ -40,7 +40,7 @@ def resume(
     ] = False,
     by: ByWhom = "",
     full: Full = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Go on with a run after a crash, an answer or a stop."""
@@ -62,7 +62,9 @@ def resume(
                 await deliver(system, signal_from(by or os_user(), Signal.RESUME, narrator.run_id, {}))
                 resumed = await at_rest(system, narrator.run_id)
             response, left = await attended(terminal, system, resumed, narrator, by=by or os_user(), is_full=full)
-            return await conclude(terminal, system, response, teller, said=narrator.shown, is_full=full, seen=left)
+            return await answer_with_steps(
+                terminal, system, response, teller, said=narrator.shown, is_full=full, seen=left
+            )
 
     return narrated(narrator, play())
 
@@ -85,7 +87,7 @@ async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, 
             _complain(terminal, entry.run_id, error)
             codes.append(EXIT_FAILED)
         else:
-            codes.append(await conclude(terminal, system, response, teller))
+            codes.append(await answer_with_steps(terminal, system, response, teller))
     terminal.remark(_summary(len(entries), codes))
     return next((code for code in _WORST_FIRST if code in codes), EXIT_OK)
 

@@ -8,29 +8,38 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.attendance import attended
 from remit.adapters.cli.inputs import (
-    boundary_named,
+    boundary_given,
     budget_from,
     grammar_in,
     schema_in,
     timeout_ms_from,
     usable,
 )
-from remit.adapters.cli.options import COMMON, LOCAL, Common, Full, RoleName, os_user
+from remit.adapters.cli.options import (
+    COMMON,
+    LOCAL,
+    NO_SAMPLING,
+    CommonOptions,
+    Full,
+    RoleName,
+    SamplingOptions,
+    os_user,
+)
 from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import RunTeller, conclude
+from remit.adapters.cli.screen.step_lines import RunTeller, answer_with_steps
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.told_options import NOTHING_TOLD, ToldOptions
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.record import replace
-from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest
+from remit.core.run.contract import Mode, OutputContract, SystemRequest
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.messages import user_message
 
 if TYPE_CHECKING:
-    from remit.assemble import Work
+    from remit.assemble import RunWork
 
 
 ModeName: TypeAlias = Literal["chat", "structured", "plan", "redundant"]
@@ -114,8 +123,9 @@ def run(
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
     full: Full = False,
     told: ToldOptions = NOTHING_TOLD,
+    sampling: SamplingOptions = NO_SAMPLING,
     pattern: PatternOptions = NO_OPTIONS,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Start a run and wait until it has ended or waits for a person."""
@@ -129,7 +139,7 @@ def run(
             messages=(*told.messages(), user_message(asked)),
             mode=Mode(mode),
             session_id=session,
-            hints=ExecutionHints(timeout_ms=_timeout_ms(timeout, limits, caps)),
+            hints=sampling.hints(_timeout_ms(timeout, limits, caps)),
             output=OutputContract(schema=schema_in(schema), grammar=grammar_in(grammar)),
             user_id=user or os_user(),
             tenant_id=tenant,
@@ -141,26 +151,28 @@ def run(
 
 def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
     """The boundary of a run, which may be told to spend its budget to the end."""
-    limits = boundary_named(boundary)
+    limits = boundary_given(boundary)
     return limits if is_foreseen else replace(limits, stops_early=False)
 
 
 def _played(
-    terminal: Terminal, common: Common, request: SystemRequest, ready: Callable[[], "Work"], *, is_full: bool
+    terminal: Terminal, common: CommonOptions, request: SystemRequest, ready: Callable[[], "RunWork"], *, is_full: bool
 ) -> int:
     """Run a request and answer with what it came to."""
     teller = RunTeller(terminal)
     narrator = Narrator(terminal, teller=None if terminal.is_json else teller)
 
     async def play() -> int:
-        from remit.assemble import opened
+        from remit.assemble import opened_system
 
         # Graph, tools and engine come first: a store is not made for a run that cannot begin.
         kit, terms = ready()
-        async with opened(common.settings(), watcher=narrator) as system:
+        async with opened_system(common.settings(), watcher=narrator) as system:
             begun = await system.run(request, kit, terms)
             response, left = await attended(terminal, system, begun, narrator, by=os_user(), is_full=is_full)
-            return await conclude(terminal, system, response, teller, said=narrator.shown, is_full=is_full, seen=left)
+            return await answer_with_steps(
+                terminal, system, response, teller, said=narrator.shown, is_full=is_full, seen=left
+            )
 
     return narrated(narrator, play())
 

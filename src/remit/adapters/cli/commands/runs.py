@@ -7,18 +7,18 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, Common
-from remit.adapters.cli.response_lines import moment
-from remit.adapters.cli.screen.colours import broken, columns_of
+from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.response_lines import time_text
+from remit.adapters.cli.screen.colours import columns_of, wrapped_text
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.widths import fitted
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
-from remit.core.journal.codec import plain as as_plain
+from remit.core.journal.codec import plain_value as as_plain
 from remit.core.journal.storage import RunEntry
 from remit.core.record import Text
 from remit.core.run.contract import Mode
 from remit.core.run.lifecycle import AgentRole
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -48,7 +48,7 @@ def runs(
     open: Annotated[bool, Parameter(help="Only runs that have not ended.")] = False,  # noqa: A002  # its name at the door
     waiting: Annotated[bool, Parameter(help="Only runs that wait for a person.")] = False,
     children: Annotated[bool, Parameter(help="Runs that other runs started, too.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """List the runs, newest first."""
@@ -85,7 +85,7 @@ async def asked_in(system: "System", run_id: str, asked: Text) -> str:
         text = await system.text(asked, run_id=run_id)
     except RemitError:
         return ""  # It was taken out of the store.
-    return plain(" ".join(text[:ASKED_READ_CHARS].split()), ASKED_CHARS_MAX)
+    return printable_line(" ".join(text[:ASKED_READ_CHARS].split()), ASKED_CHARS_MAX)
 
 
 def entry_lines(standing: str, asked: str, columns: int) -> Iterator[str]:
@@ -94,22 +94,22 @@ def entry_lines(standing: str, asked: str, columns: int) -> Iterator[str]:
     if not asked or not columns or room >= ASKED_CHARS_MIN:
         yield f"{standing}{_GAP}{fitted(asked, room) if columns else asked}".rstrip()
     else:
-        yield from broken(standing, columns)
+        yield from wrapped_text(standing, columns)
         yield f"{' ' * _SET_IN}{fitted(asked, columns - _SET_IN)}"
 
 
 def _standing_of(entry: RunEntry, role: str, loop: str, width: int) -> str:
     listing = entry.listing
-    more = [plain(listing.mode, NAME_CHARS_MAX)] if listing.mode not in ("", Mode.CHAT) else []
-    more += [f"named {plain(listing.name, NAME_CHARS_MAX)}"] if listing.name else []
-    more += [f"session {plain(listing.session_id, NAME_CHARS_MAX)}"] if listing.session_id else []
-    more += [f"child of {plain(listing.parent_id, NAME_CHARS_MAX)}"] if listing.parent_id else []
+    more = [printable_line(listing.mode, NAME_CHARS_MAX)] if listing.mode not in ("", Mode.CHAT) else []
+    more += [f"named {printable_line(listing.name, NAME_CHARS_MAX)}"] if listing.name else []
+    more += [f"session {printable_line(listing.session_id, NAME_CHARS_MAX)}"] if listing.session_id else []
+    more += [f"child of {printable_line(listing.parent_id, NAME_CHARS_MAX)}"] if listing.parent_id else []
     more += [loop] if loop else []
     more += [f"as {role}"] if role not in ("", AgentRole.GENERAL) else []
     return _GAP.join(
         [
-            plain(entry.run_id, NAME_CHARS_MAX).ljust(width),
-            moment(listing.started_at_ms),
+            printable_line(entry.run_id, NAME_CHARS_MAX).ljust(width),
+            time_text(listing.started_at_ms),
             f"{entry.turns:>4} turn{'s' if entry.turns != 1 else ' '}",
             _standing(entry),
             *more,

@@ -7,11 +7,11 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, Common, Full, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, Full, RunName
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX
 from remit.adapters.cli.screen.colours import Ink, columns_of, print_lines, wrapped
 from remit.adapters.cli.screen.glance import glance_at, glance_lines, glance_values
-from remit.adapters.cli.screen.single_turn import folded, turn_lines, turn_values
+from remit.adapters.cli.screen.single_turn import folded_lines, turn_lines, turn_values
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.core.journal.turn import Turn
@@ -26,7 +26,7 @@ def show(
     *,
     turn: Annotated[int | None, Parameter(help="Only this turn, with everything it holds.")] = None,
     full: Full = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show one run: how it stands, what to do next, what it called and spent, its answer."""
@@ -52,7 +52,7 @@ def show(
             terminal.line("")
             if seen.response.error is not None:
                 terminal.line(f"{'finished' if seen.explanation.steps else 'said'} last, and no answer:")
-            content = ([(line, Ink.PLAIN)] for line in folded(seen.response.content, LINE_CHARS_MAX))
+            content = ([(line, Ink.PLAIN)] for line in folded_lines(seen.response.content, LINE_CHARS_MAX))
             print_lines(terminal, wrapped(terminal, content, 0))
 
     in_loop(look())

@@ -5,9 +5,9 @@ from typing import Annotated, Literal, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import caught_up, conclude
+from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import EXIT_OK
@@ -35,7 +35,7 @@ def signal(
         str, Parameter(name=("--reason", "--why"), help="The same; a run that succeeded is tried again only with one.")
     ] = "",
     by: ByWhom = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Tell a run to cancel, pause, resume or retry, or give it feedback."""
@@ -61,7 +61,7 @@ def signal(
                 response = await at_rest(system, narrator.run_id)
                 # A fork begins before there is a listener to it; what it came to is read off its turns.
                 teller = await caught_up(system, narrator.run_id, terminal)
-                return await conclude(terminal, system, response, teller, said=narrator.shown)
+                return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
             if terminal.is_json:
                 terminal.values({"run_id": run_id, "signal": told.value})
             else:

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.screen.bars import budget_lines
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, wrapped
 from remit.adapters.cli.screen.terminal import Terminal
@@ -36,7 +36,7 @@ def trace(
     *,
     last: Annotated[int, Parameter(help="Only what the last so many turns had a part in; 0, the default, is all.")] = 0,
     turns: Annotated[bool, Parameter(help="The turns themselves: what arrived, was ruled and was ordered.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show a run as a tree of its steps: what each took and cost, and the budget."""

@@ -12,7 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal, plain_values
 from remit.core.failure import EXIT_OK, EXIT_WAITING
 from remit.observe.views.named_addresses import StoreNamed
@@ -27,7 +27,7 @@ def trust(
     /,
     *,
     yes: Annotated[bool, Parameter(help="Say yes without being asked, for scripts that have looked before.")] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show every path and address that a store names, and make the store yours."""

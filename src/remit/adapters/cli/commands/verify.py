@@ -6,9 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import RunOrFile, fields_of, is_file, lines_in
+from remit.adapters.cli.export_files import RunOrFile, is_file, lines_in, plain_fields
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_prose
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
@@ -33,7 +33,7 @@ def verify(
     key: Annotated[
         str, Parameter(help="The did:key to trust; without it this store's own, or for a file its signer.")
     ] = "",
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Check that a run, or an export of one, is as it was written."""
@@ -53,7 +53,7 @@ def verify(
     if not is_trusted:
         terminal.remark(whose)
     if terminal.is_json:
-        terminal.values({"ok": found.ok, "signer_trusted": is_trusted, **fields_of(found)})
+        terminal.values({"ok": found.ok, "signer_trusted": is_trusted, **plain_fields(found)})
         return EXIT_OK if found.ok else EXIT_FAILED
     for finding in found.findings:
         terminal.line(f"{finding.code.value}: {finding.message}")
@@ -68,7 +68,7 @@ def verify(
     return EXIT_OK if found.ok else EXIT_FAILED
 
 
-async def _verify_all(key: str, common: Common, terminal: Terminal) -> int:
+async def _verify_all(key: str, common: CommonOptions, terminal: Terminal) -> int:
     """Verify everything that a store holds, a line or an object for each run, and one for all of them at the end."""
     from remit.assemble import is_ours, opened_to_read
 
@@ -78,7 +78,7 @@ async def _verify_all(key: str, common: Common, terminal: Terminal) -> int:
         async for found in system.archive.verify_all(key or None):
             runs, failed = runs + 1, failed + (not found.ok)
             if terminal.is_json:
-                terminal.values({"ok": found.ok, **fields_of(found)})
+                terminal.values({"ok": found.ok, **plain_fields(found)})
             elif not found.ok:
                 for finding in found.findings:
                     terminal.line(f"{found.run_id or 'the store'}: {finding.code.value}: {finding.message}")
@@ -92,7 +92,7 @@ async def _verify_all(key: str, common: Common, terminal: Terminal) -> int:
     return EXIT_FAILED if failed else EXIT_OK
 
 
-async def _verified_run(name: str, key: str, common: Common) -> tuple[Verification, bool]:
+async def _verified_run(name: str, key: str, common: CommonOptions) -> tuple[Verification, bool]:
     """The verdict on a run of this store, and whether it is known whose signature counts."""
     from remit.assemble import is_ours, opened_to_read
 
@@ -102,7 +102,7 @@ async def _verified_run(name: str, key: str, common: Common) -> tuple[Verificati
         return await system.archive.verify(run_id, key or None), is_trusted
 
 
-def _verified_file(path: Path, key: str, common: Common, terminal: Terminal) -> Verification:
+def _verified_file(path: Path, key: str, common: CommonOptions, terminal: Terminal) -> Verification:
     """The verdict on a file. Heads that this store has of the same run show whether the file is an older copy."""
     logged: list[SignedHead] = []
     if (common.settings().home / "heads.log").exists():
@@ -113,7 +113,7 @@ def _verified_file(path: Path, key: str, common: Common, terminal: Terminal) -> 
     return verify_export(lines_in(path), signer=key or None, logged=logged)
 
 
-async def _known_heads(path: Path, common: Common) -> list[SignedHead]:
+async def _known_heads(path: Path, common: CommonOptions) -> list[SignedHead]:
     from remit.assemble import opened_to_read
 
     async with opened_to_read(common.settings()) as system:

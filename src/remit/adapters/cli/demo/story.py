@@ -22,7 +22,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.attendance import is_attended
-from remit.adapters.cli.options import COMMON, Common
+from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.live_lines import clear_remains
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RequestRejected
@@ -61,7 +61,7 @@ def demo(
     kill: Annotated[
         bool, Parameter(help="Kill the run with SIGKILL while the money is being paid, and resume it.")
     ] = False,
-    common: Common = COMMON,
+    common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Watch a real model handle a ticket: stopped for an approval, verified and replayed."""
@@ -89,7 +89,7 @@ def demo(
     if not desk.failures:
         for proof in ("trace", "explain", "verify", "replay"):
             desk.type(proof, "last")
-    conclude(desk, is_killed=kill)
+    close_story(desk, is_killed=kill)
     return EXIT_FAILED if desk.failures else EXIT_OK
 
 
@@ -108,7 +108,7 @@ def set_up(folder: Path) -> Path:
     return folder
 
 
-def conclude(desk: "Desk", *, is_killed: bool) -> None:
+def close_story(desk: "Desk", *, is_killed: bool) -> None:
     """Say what was seen, and what to try next."""
     desk.say("")
     if desk.failures:

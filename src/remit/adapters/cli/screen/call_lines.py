@@ -10,7 +10,7 @@ from remit.adapters.cli.screen.colours import Ink, Line
 from remit.core.journal.turn import Turn
 from remit.core.record import BlobRef, Text
 from remit.observe.figures import duration
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.reading import NOT_PASSED, UNREAD, Fact, FactKind, Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, StepKind
 
@@ -51,33 +51,35 @@ def _call_lines(fact: Fact) -> Iterator[Line]:
         case FactKind.HEARD, StepKind.TOOL | StepKind.INQUIRY | StepKind.CHILD:
             yield from _outcome(fact)
         case FactKind.BEGUN, StepKind.TOOL | StepKind.CHILD:
-            allowed = f"  (approved by {plain(step.by, NAME_CHARS_MAX)})" if step.by else ""
+            allowed = f"  (approved by {printable_line(step.by, NAME_CHARS_MAX)})" if step.by else ""
             yield _line(ASKED, fact, short(step.asked, ARGUMENTS_CHARS_MAX) + allowed, Ink.PLAIN)
         case FactKind.NOTED, StepKind.REFUSED:
-            yield _line(REFUSED, fact, f"refused ({step.code}): {plain(step.reason, REASON_CHARS_MAX)}", Ink.BAD)
+            yield _line(
+                REFUSED, fact, f"refused ({step.code}): {printable_line(step.reason, REASON_CHARS_MAX)}", Ink.BAD
+            )
         case FactKind.SETTLED, StepKind.QUESTION if step.status in _NOES:
-            who = f"{step.status} by {plain(step.by, NAME_CHARS_MAX)}" if step.by else step.status
+            who = f"{step.status} by {printable_line(step.by, NAME_CHARS_MAX)}" if step.by else step.status
             yield _line(REFUSED, fact, who, Ink.BAD)
         case FactKind.SETTLED, StepKind.QUESTION if step.status == _ESCALATED:
             yield _line(HELD, fact, "not answered in time; the next queue is asked", Ink.WAITS)
         case FactKind.COUNTED, _:
-            who = f"approved by {plain(step.by, NAME_CHARS_MAX)}; another person must, too"
+            who = f"approved by {printable_line(step.by, NAME_CHARS_MAX)}; another person must, too"
             yield _line(HELD, fact, who, Ink.WAITS)
         case FactKind.DOUBTED, _:
-            yield _line(HELD, fact, f"in doubt: {plain(step.reason, REASON_CHARS_MAX)}", Ink.WAITS)
+            yield _line(HELD, fact, f"in doubt: {printable_line(step.reason, REASON_CHARS_MAX)}", Ink.WAITS)
         case FactKind.RETRIED, StepKind.MODEL:
             yield ((HELD, Ink.WAITS), (f"the model failed ({step.code}); attempt {fact.count} follows", Ink.FAINT))
         case FactKind.RETRIED, _:
             what = f"failed ({step.code}); attempt {fact.count} follows after a pause"
             yield _line(HELD, fact, what, Ink.WAITS)
         case FactKind.NOTED, StepKind.NOTE if step.name == NOT_PASSED:
-            why = plain(step.reason, REASON_CHARS_MAX)
+            why = printable_line(step.reason, REASON_CHARS_MAX)
             yield ((REFUSED, Ink.BAD), (f"the answer does not pass: {why}", Ink.FAINT))
 
 
 def _outcome(fact: Fact) -> Iterator[Line]:
     step = fact.step
-    why = plain(step.reason, REASON_CHARS_MAX)
+    why = printable_line(step.reason, REASON_CHARS_MAX)
     match step.kind, step.status:
         case StepKind.CHILD, status if status == ANSWERED_STATUS:
             what = f"ended as {step.code}: {short(step.answered, RESULT_CHARS_MAX)}"
@@ -95,9 +97,9 @@ def _line(mark: str, fact: Fact, what: str, ink: Ink, took_ms: int = 0) -> Line:
     step = fact.step
     name = (step.tool or UNREAD) if step.kind is StepKind.QUESTION else step.name
     took = f"  {duration(took_ms)}" if took_ms else ""
-    return ((mark, ink), (plain(name, NAME_CHARS_MAX), Ink.NAME), (f" {what}{took}", Ink.FAINT))
+    return ((mark, ink), (printable_line(name, NAME_CHARS_MAX), Ink.NAME), (f" {what}{took}", Ink.FAINT))
 
 
 def short(text: Text, limit: int) -> str:
     """A text on one line, cut; one that was too long for a turn is named by its size."""
-    return f"<{text.size_bytes} bytes>" if isinstance(text, BlobRef) else plain(text, limit)
+    return f"<{text.size_bytes} bytes>" if isinstance(text, BlobRef) else printable_line(text, limit)

@@ -16,7 +16,7 @@ from remit.core.record import JsonObject
 from remit.observe.cost.charges import totalled
 from remit.observe.cost.cost_report import CostReport, Grouping, Row
 from remit.observe.figures import duration, money
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 
 NAME_CHARS_MAX = 40
 SHARE_CHARS = 20
@@ -171,7 +171,7 @@ def _amount_values(row: Row) -> JsonObject:
 
 
 def _name(row: Row, by: Grouping) -> str:
-    return plain(row.name, NAME_CHARS_MAX) or _NAMELESS.get(by, "")
+    return printable_line(row.name, NAME_CHARS_MAX) or _NAMELESS.get(by, "")
 
 
 def _shown(column: _Column, row: Row) -> str:

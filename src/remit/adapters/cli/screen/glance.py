@@ -7,7 +7,7 @@ Rule 2: whatever is long is cut, counted, or named by where the rest stands.
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from remit.adapters.cli.response_lines import moment, question_lines
+from remit.adapters.cli.response_lines import question_lines, time_text
 from remit.adapters.cli.screen.amounts import usage
 from remit.adapters.cli.screen.bars import budget_lines
 from remit.adapters.cli.screen.colours import Ink, Line, wrapped
@@ -19,12 +19,12 @@ from remit.core.run.lifecycle import LoopState
 from remit.core.run.manifest import Manifest
 from remit.core.work.plan import PlanTrace
 from remit.observe.places import percent
-from remit.observe.plain import plain
-from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY, Step
-from remit.observe.views.explain import Explanation, Standing
+from remit.observe.plain import printable_line
+from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY, PerformedStep
+from remit.observe.views.explain import Explanation, RunStanding
 from remit.observe.views.plans_and_votes import FINISHED, NOT_BEGUN, SENT_BACK, StepTold
 from remit.observe.views.sentence import said_needs, said_stopped, said_task
-from remit.observe.views.trace import shown
+from remit.observe.views.trace import shown_line
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -52,7 +52,7 @@ class Glance(Record):
     manifest: Manifest
     explanation: Explanation
     response: SystemResponse
-    failed: tuple[Step, ...]
+    failed: tuple[PerformedStep, ...]
     asked: tuple[Line, ...]
     children: tuple[RunEntry, ...]
     heads: tuple[SignedHead, ...]
@@ -107,10 +107,10 @@ def glance_lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
 def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
     manifest, explained = seen.manifest, seen.explanation
     standing = explained.standing
-    yield _fact("run", plain(seen.entry.run_id, NAME_CHARS_MAX), Ink.BOLD)
-    yield _fact("request", shown(manifest.request.messages[-1].content, TEXT_CHARS_MAX))
+    yield _fact("run", printable_line(seen.entry.run_id, NAME_CHARS_MAX), Ink.BOLD)
+    yield _fact("request", shown_line(manifest.request.messages[-1].content, TEXT_CHARS_MAX))
     yield _fact(
-        "started", f"{moment(seen.entry.listing.started_at_ms)} for {_name(manifest.request.user_id, 'no user')}"
+        "started", f"{time_text(seen.entry.listing.started_at_ms)} for {_name(manifest.request.user_id, 'no user')}"
     )
     yield _fact("role", _loop(seen))
     yield _fact("stands", standing_in_words(seen.entry, standing), _ink(seen.entry))
@@ -126,12 +126,12 @@ def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
     yield from _circumstances(seen)
     yield from _deeds(seen)
     for warning in seen.response.warnings[:LISTED_MAX]:
-        yield _fact("warning", plain(warning, TEXT_CHARS_MAX), Ink.WAITS)
+        yield _fact("warning", printable_line(warning, TEXT_CHARS_MAX), Ink.WAITS)
     yield from _figures(seen.response)
     yield _fact("budget", "used of its cap")
     yield from budget_lines(terminal, explained.spent)
     yield _fact("signed", _signed(seen))
-    yield _fact("proof", f"remit verify {plain(seen.entry.run_id, NAME_CHARS_MAX)}")
+    yield _fact("proof", f"remit verify {printable_line(seen.entry.run_id, NAME_CHARS_MAX)}")
 
 
 def _loop(seen: Glance) -> str:
@@ -139,14 +139,14 @@ def _loop(seen: Glance) -> str:
     return f"{seen.manifest.role.value}: {_path(tuple(state.value for state in seen.loop))}"
 
 
-def standing_in_words(entry: RunEntry, standing: Standing) -> str:
+def standing_in_words(entry: RunEntry, standing: RunStanding) -> str:
     """How a run stands, and why."""
     if entry.ending:
-        reason = plain(standing.reason, TEXT_CHARS_MAX)
+        reason = printable_line(standing.reason, TEXT_CHARS_MAX)
         return f"{entry.ending}: {reason}" if reason else entry.ending
     where = f" at {_name(standing.node)}" if standing.node else ""
     if standing.status == HALTED:
-        reason = plain(standing.reason, TEXT_CHARS_MAX)
+        reason = printable_line(standing.reason, TEXT_CHARS_MAX)
         return f"halted{where}: {_name(standing.error)} is halted by {_name(standing.by)}: {reason}"
     if entry.waiting_for and standing.paused:
         runs = ", ".join(map(_name, standing.paused))
@@ -158,17 +158,17 @@ def standing_in_words(entry: RunEntry, standing: Standing) -> str:
 GUARDED = "guard"
 
 
-def next_commands(entry: RunEntry, standing: Standing, response: SystemResponse) -> Iterator[str]:
+def next_commands(entry: RunEntry, standing: RunStanding, response: SystemResponse) -> Iterator[str]:
     """What can be typed next to get on with a run."""
-    run_id = plain(entry.run_id, NAME_CHARS_MAX)
+    run_id = printable_line(entry.run_id, NAME_CHARS_MAX)
     if response.halted is not None:
         yield "remit halt --list"
         yield f"remit resume {run_id}"
     elif response.waiting_for is not None:
         for packet in response.waiting_for.packet_ids:
-            yield f"remit approve {plain(packet, NAME_CHARS_MAX)}"
+            yield f"remit approve {printable_line(packet, NAME_CHARS_MAX)}"
         for paused in response.waiting_for.paused:
-            yield f"remit resume {plain(paused, NAME_CHARS_MAX)}"
+            yield f"remit resume {printable_line(paused, NAME_CHARS_MAX)}"
     elif standing.status == PAUSED:
         yield f"remit resume {run_id}"
     elif entry.listing.mode == GUARDED:
@@ -191,7 +191,7 @@ def _circumstances(seen: Glance) -> Iterator[Line]:
         if origin is not None:
             yield _fact(word, f"{_name(origin.run_id)} turn {origin.seq}" if origin.seq else _name(origin.run_id))
             if origin.by:
-                why = f": {plain(origin.why, TEXT_CHARS_MAX)}" if origin.why else ""
+                why = f": {printable_line(origin.why, TEXT_CHARS_MAX)}" if origin.why else ""
                 yield _fact("forked by", f"{_name(origin.by)}{why}")
     tools = ", ".join(map(_name, allowed.tools[:LISTED_MAX])) or "no tools"
     more = f" and {len(allowed.tools) - LISTED_MAX} more" if len(allowed.tools) > LISTED_MAX else ""
@@ -213,10 +213,11 @@ def _deeds(seen: Glance) -> Iterator[Line]:
         yield _fact("call", _call(call))
     if len(made) > LISTED_MAX:
         yield _fact(
-            "", f"and {len(made) - LISTED_MAX} calls more: remit trace {plain(seen.entry.run_id, NAME_CHARS_MAX)}"
+            "",
+            f"and {len(made) - LISTED_MAX} calls more: remit trace {printable_line(seen.entry.run_id, NAME_CHARS_MAX)}",
         )
     for failed in seen.failed[-LISTED_MAX:]:
-        yield _fact("failed", f"{failed.code}: {plain(failed.reason, TEXT_CHARS_MAX)}", Ink.BAD)
+        yield _fact("failed", f"{failed.code}: {printable_line(failed.reason, TEXT_CHARS_MAX)}", Ink.BAD)
     committed = dict.fromkeys(observation.tool for observation in explained.observations)
     if committed:
         yield _fact("committed", _names(committed), Ink.GOOD)
@@ -238,7 +239,7 @@ def _deeds(seen: Glance) -> Iterator[Line]:
 
 def _plan(trace: PlanTrace) -> str:
     """Who made a plan, of how many steps, and why these."""
-    why = plain(trace.rationale, TEXT_CHARS_MAX)
+    why = printable_line(trace.rationale, TEXT_CHARS_MAX)
     count = f"{trace.step_count} step{'s' if trace.step_count != 1 else ''}"
     return f"by {_name(trace.planner_id)}: {count}{f', {why}' if why else ''}"
 
@@ -246,7 +247,7 @@ def _plan(trace: PlanTrace) -> str:
 def _steps(steps: tuple[StepTold, ...]) -> Iterator[Line]:
     """What each step of a plan gave, and which of them are finished."""
     for place, step in enumerate(steps[:LISTED_MAX]):
-        stands = f"gave {step.gave}: {shown(step.begins, OUTPUT_CHARS_MAX)}" if step.gave else step.status
+        stands = f"gave {step.gave}: {shown_line(step.begins, OUTPUT_CHARS_MAX)}" if step.gave else step.status
         tries = f", begun {step.begun} times" if step.begun > 1 else ""
         back = f", sent back {step.sent_back}" if step.sent_back and step.status != SENT_BACK else ""
         text = f"{_name(step.name)} ({_name(step.type)}{tries}{back}) {stands}"
@@ -265,8 +266,8 @@ def _figures(response: SystemResponse) -> Iterator[Line]:
 
 
 def _call(call: ToolCallMade) -> str:
-    came = f", {plain(call.error, TEXT_CHARS_MAX)}" if call.is_late else ""
-    return f"{_name(call.name)} {plain(json_line(call.arguments), ARGUMENTS_CHARS_MAX)}: {call.status.value}{came}"
+    came = f", {printable_line(call.error, TEXT_CHARS_MAX)}" if call.is_late else ""
+    return f"{_name(call.name)} {printable_line(json_line(call.arguments), ARGUMENTS_CHARS_MAX)}: {call.status.value}{came}"
 
 
 def _path(path: tuple[str, ...]) -> str:
@@ -298,7 +299,7 @@ def _fact(word: str, text: str, ink: Ink = Ink.PLAIN) -> Line:
 
 
 def _name(text: str, otherwise: str = "") -> str:
-    return plain(text, NAME_CHARS_MAX) or otherwise
+    return printable_line(text, NAME_CHARS_MAX) or otherwise
 
 
 def _names(names: Iterable[str]) -> str:

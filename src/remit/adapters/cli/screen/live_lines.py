@@ -28,7 +28,7 @@ def clear_remains(terminal: Terminal) -> None:
         terminal.control(f"{_REST_OF_SCREEN}\n")
 
 
-class Below:
+class BelowText:
     """What hangs below the text of a terminal."""
 
     def __init__(self, terminal: Terminal) -> None:

@@ -11,7 +11,7 @@ Rule 3: text of models, tools and people is data: it is written as JSON, or esca
 
 from collections.abc import Callable, Iterator, Sequence
 
-from remit.adapters.cli.response_lines import LINE_CHARS_MAX, moment
+from remit.adapters.cli.response_lines import LINE_CHARS_MAX, time_text
 from remit.adapters.cli.screen.colours import Ink, Line, Piece
 from remit.adapters.cli.screen.terminal import json_line
 from remit.core.limits.authority import ValueOrigin
@@ -22,8 +22,15 @@ from remit.core.run.halt import HELD_BACK
 from remit.core.secrets.secret_names import secret_of_named
 from remit.core.secrets.secret_search import covered
 from remit.observe.figures import measured
-from remit.observe.people.packets import VERSION_SHOWN_CHARS, asked_because, changes, group_of, origins_of, version_of
-from remit.observe.plain import plain
+from remit.observe.people.packets import (
+    VERSION_SHOWN_CHARS,
+    asked_because,
+    asked_version,
+    changes,
+    group_of,
+    origins_of,
+)
+from remit.observe.plain import printable_line
 
 # In a list of many packets; `remit approvals ID` and a prompt show all of it.
 VALUE_CHARS_MAX = 400
@@ -64,7 +71,7 @@ def asked_lines(
     if len(packet) > 1:
         yield (
             (group_of(packet[0]), Ink.NAME),
-            (f"  {len(packet)} calls were held together; packet {_short(version_of(packet))}", Ink.BOLD),
+            (f"  {len(packet)} calls were held together; packet {_short(asked_version(packet))}", Ink.BOLD),
         )
     for asked in packet:
         yield from lines(asked, value_chars_max=value_chars_max)
@@ -82,7 +89,7 @@ def way_lines(packet: Sequence[Approval]) -> Iterator[Line]:
 
 
 def _way(asked: Approval) -> Line:
-    return ((f"{_INDENT}{way_to_answer(asked)}  (until {moment(asked.expires_at_ms)})", Ink.FAINT),)
+    return ((f"{_INDENT}{way_to_answer(asked)}  (until {time_text(asked.expires_at_ms)})", Ink.FAINT),)
 
 
 def way_to_answer(asked: Approval) -> str:
@@ -254,7 +261,7 @@ def _folded(text: str) -> list[str]:
 
 def _origin(origin: ValueOrigin, told: str = "") -> Line:
     """Where one value comes from; what nothing supplies is told as such, with its objection unless that is told."""
-    what = f" {_noted(origin.path)} {plain(origin.value, VALUE_CHARS_MAX)} "
+    what = f" {_noted(origin.path)} {printable_line(origin.value, VALUE_CHARS_MAX)} "
     if not origin.bound_by:
         code = f" ({origin.code})" if origin.code not in ("", told) else ""
         return ((f"!{what}", Ink.PLAIN), (_noted(f"nothing that can be trusted supplies it{code}"), Ink.BAD))
@@ -283,7 +290,7 @@ def _people(asked: Approval) -> Iterator[Line]:
         if people:
             yield _fact(name, f"{' or '.join(people)}, and no other person", Ink.WAITS)
     version = f", packet {_short(asked.packet)}" if asked.packet else ""
-    yield _fact("open until", f"{moment(asked.expires_at_ms)}{version}")
+    yield _fact("open until", f"{time_text(asked.expires_at_ms)}{version}")
 
 
 def _left(left: Sequence[tuple[str, int]]) -> str:
@@ -330,7 +337,7 @@ def _fact(name: str, text: str, ink: Ink = Ink.PLAIN) -> Line:
 
 
 def _noted(text: str) -> str:
-    return plain(text, NOTE_CHARS_MAX)
+    return printable_line(text, NOTE_CHARS_MAX)
 
 
 def _short(version: str) -> str:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from time import monotonic
 
-from remit.adapters.cli.screen.live_lines import Below
+from remit.adapters.cli.screen.live_lines import BelowText
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.widths import cells
 from remit.core.limits.budget import FIELDS, Dimension
@@ -37,7 +37,7 @@ class Progress:
     """Shows how far a run is, on a terminal; elsewhere it shows nothing."""
 
     def __init__(self, terminal: Terminal, *, clock: Callable[[], float] = monotonic) -> None:
-        self._below = Below(terminal)
+        self._below = BelowText(terminal)
         self._marks = _MARKS if terminal.has_unicode else _MARKS_ASCII
         self._terminal = terminal
         self._clock = clock

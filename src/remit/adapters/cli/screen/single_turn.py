@@ -6,14 +6,14 @@ Rule 2: what is not kept any more is named by its digest.
 
 from collections.abc import Awaitable, Callable, Iterator
 
-from remit.adapters.cli.response_lines import moment
+from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.colours import Ink, Line
 from remit.adapters.cli.screen.terminal import escaped, json_line, plain_values
 from remit.core.journal.storage import BlobMissing
 from remit.core.journal.turn import Turn
 from remit.core.record import BlobRef, JsonObject, Record, Text
 from remit.observe.history import references
-from remit.observe.views.trace import parts_of
+from remit.observe.views.trace import turn_parts
 
 _NOTHING = ("", b"", (), 0, None)
 _INDENT = "    "
@@ -22,7 +22,7 @@ _INDENT = "    "
 async def turn_values(turn: Turn, fetch: Callable[[Text], Awaitable[str]]) -> JsonObject:
     """A turn as plain values, long texts in full."""
     texts = {ref: await _fetched(ref, fetch) for ref in references(turn)}
-    rulings, commands = parts_of(turn)
+    rulings, commands = turn_parts(turn)
     return {
         "seq": turn.seq,
         "at_ms": turn.at_ms,
@@ -35,7 +35,10 @@ async def turn_values(turn: Turn, fetch: Callable[[Text], Awaitable[str]]) -> Js
 
 def turn_lines(values: JsonObject, columns: int) -> Iterator[Line]:
     """The same for people."""
-    yield ((f"turn {values['seq']}", Ink.BOLD), (f"  {moment(values['at_ms'])}  kernel {values['kernel']}", Ink.FAINT))
+    yield (
+        (f"turn {values['seq']}", Ink.BOLD),
+        (f"  {time_text(values['at_ms'])}  kernel {values['kernel']}", Ink.FAINT),
+    )
     yield from _part("arrived", values["arrival"], columns)
     for ruling in values["rulings"]:
         yield from _part("ruled", ruling, columns)
@@ -58,14 +61,14 @@ def _part(word: str, fields: JsonObject, columns: int) -> Iterator[Line]:
             yield ((f"{_INDENT}{_INDENT}{line}", Ink.PLAIN),)
 
 
-def folded(text: str, columns: int) -> Iterator[str]:
+def folded_lines(text: str, columns: int) -> Iterator[str]:
     """The lines of a text that was made fit to print, none of them longer than this."""
     for line in escaped(text).expandtabs().split("\n"):
         yield from (line[start : start + columns] for start in range(0, max(len(line), 1), columns))
 
 
 def _folded(text: str, columns: int) -> Iterator[str]:
-    return folded(text, max(columns, len(_INDENT)))
+    return folded_lines(text, max(columns, len(_INDENT)))
 
 
 def _named(record: object, texts: dict[BlobRef, str]) -> JsonObject:

@@ -27,9 +27,9 @@ from remit.core.work.graph import Graph
 from remit.core.work.values import ValueKind
 from remit.observe.figures import duration
 from remit.observe.places import Places, beginning, gave, percent, places_of
-from remit.observe.plain import plain
+from remit.observe.plain import printable_line
 from remit.observe.reading import NOT_PASSED, Fact, FactKind, Reading
-from remit.observe.steps import ANSWERED_STATUS, FAILED, LOST, Step, StepKind
+from remit.observe.steps import ANSWERED_STATUS, FAILED, LOST, PerformedStep, StepKind
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -87,44 +87,44 @@ class WorkTeller:
                 yield from self._ended(step, is_replica=places.is_voter(step.node))
             case FactKind.HEARD, StepKind.CODE | StepKind.TOOL | StepKind.INQUIRY if step.status == FAILED:
                 name = "the vote" if self._replicas else self._step
-                yield _line(REFUSED, name, f"failed ({step.code}): {plain(step.reason, REASON_CHARS_MAX)}")
+                yield _line(REFUSED, name, f"failed ({step.code}): {printable_line(step.reason, REASON_CHARS_MAX)}")
             case FactKind.NOTED, StepKind.STEP:
                 self.finished = [*(name for name in self.finished if name != step.name), step.name]
                 took_ms = fact.at_ms - self._since_ms
                 took = f"{duration(took_ms)}  " if took_ms else ""
                 yield _line(RETURNED, step.name, took + _gave(fact), Ink.GOOD)
             case FactKind.NOTED, StepKind.NOTE if step.name == NOT_PASSED:
-                yield _line(REFUSED, self._step, f"sends it back: {plain(step.reason, REASON_CHARS_MAX)}")
+                yield _line(REFUSED, self._step, f"sends it back: {printable_line(step.reason, REASON_CHARS_MAX)}")
             case FactKind.NOTED, StepKind.REFUSED:
-                why = f"refused ({step.code}): {plain(step.reason, REASON_CHARS_MAX)}"
+                why = f"refused ({step.code}): {printable_line(step.reason, REASON_CHARS_MAX)}"
                 yield _line(REFUSED, self._step, why)
             case FactKind.ENTERED, _ if step.name in self._entrances:
                 yield self._begun(self._entrances[step.name], fact.at_ms, places)
             case FactKind.BEGUN, StepKind.CHILD if places.is_voter(step.node):
                 yield _line(ASKED, self._replica(step), "")
 
-    def _ended(self, step: Step, *, is_replica: bool) -> Iterator[Line]:
+    def _ended(self, step: PerformedStep, *, is_replica: bool) -> Iterator[Line]:
         """What came of a child: of a replica, or of one that did not give a step its output."""
         name = self._replica(step) if is_replica else self._step or step.name
         if step.status != ANSWERED_STATUS:
             self._failed += is_replica
-            why = f"ended as {step.code}: {plain(step.reason, REASON_CHARS_MAX)}"
+            why = f"ended as {step.code}: {printable_line(step.reason, REASON_CHARS_MAX)}"
             yield _line(REFUSED, name, "was lost" if step.status == LOST else why)
         elif is_replica:
             yield _line(RETURNED, name, _begins(step.answered), Ink.GOOD)
 
     def _begun(self, step: str, at_ms: int, places: Places) -> Line:
         self._step, self._since_ms = step, at_ms
-        steps, kind = places.steps, plain(places.type_of(step), NAME_CHARS_MAX)
+        steps, kind = places.steps, printable_line(places.type_of(step), NAME_CHARS_MAX)
         return _line(ASKED, step, f"({kind}, {steps.index(step) + 1} of {len(steps)})")
 
-    def _replica(self, step: Step) -> str:
+    def _replica(self, step: PerformedStep) -> str:
         return f"{step.name} of {self._replicas}"
 
     def conclusion(self, response: SystemResponse) -> str:
         """What is said of a whole run at its end: how a vote came out, or how far a plan got that failed."""
         if self._entrances and response.error is not None:
-            names = ", ".join(plain(name, NAME_CHARS_MAX) for name in self.finished) or "none"
+            names = ", ".join(printable_line(name, NAME_CHARS_MAX) for name in self.finished) or "none"
             count = f"{len(self.finished)} of {len(self._entrances)} steps"
             return f"{count} were finished: {names}; what they gave: remit show {response.run_id}"
         if response.confidence is None or response.confidence_source is not ConfidenceSource.VOTING:
@@ -170,7 +170,7 @@ async def caught_up(system: "System", run_id: str, terminal: Terminal) -> RunTel
     return teller
 
 
-async def conclude(
+async def answer_with_steps(
     terminal: Terminal,
     system: "System",
     response: SystemResponse,
@@ -189,7 +189,7 @@ async def conclude(
 
 def _line(mark: str, name: str, what: str, ink: Ink = Ink.BAD) -> Line:
     shown = Ink.PLAIN if mark == ASKED else ink
-    return ((mark, shown), (plain(name, NAME_CHARS_MAX), Ink.NAME), (f" {what}" if what else "", Ink.FAINT))
+    return ((mark, shown), (printable_line(name, NAME_CHARS_MAX), Ink.NAME), (f" {what}" if what else "", Ink.FAINT))
 
 
 def _gave(fact: Fact) -> str:

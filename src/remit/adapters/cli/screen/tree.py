@@ -13,10 +13,10 @@ from remit.adapters.cli.screen.amounts import charges
 from remit.adapters.cli.screen.colours import Ink, Line, Piece
 from remit.core.failure import Ending
 from remit.observe.figures import duration
-from remit.observe.plain import plain
-from remit.observe.steps import CUT_OFF, FAILED, IN_DOUBT, Step, StepKind
+from remit.observe.plain import printable_line
+from remit.observe.steps import CUT_OFF, FAILED, IN_DOUBT, PerformedStep, StepKind
 from remit.observe.views.outline import Outline, Visit
-from remit.observe.views.trace import shown
+from remit.observe.views.trace import shown_line
 
 # Enough of a call to recognise it; the whole of it is a turn away.
 ASKED_CHARS_MAX = 70
@@ -85,7 +85,7 @@ def _visits(told: Outline, canvas: Canvas, stem: str, offset_ms: int) -> Iterato
         yield from _steps(visit.steps, canvas, below, offset_ms)
 
 
-def _steps(steps: Sequence[Step], canvas: Canvas, stem: str, offset_ms: int) -> Iterator[Line]:
+def _steps(steps: Sequence[PerformedStep], canvas: Canvas, stem: str, offset_ms: int) -> Iterator[Line]:
     for place, step in enumerate(steps):
         mark, below = _marked(canvas, stem, is_last=place == len(steps) - 1)
         began = _at(step.seq, step.began_ms + offset_ms)
@@ -96,10 +96,10 @@ def _steps(steps: Sequence[Step], canvas: Canvas, stem: str, offset_ms: int) -> 
             yield from _child(step, canvas, below, offset_ms)
 
 
-def _child(step: Step, canvas: Canvas, stem: str, offset_ms: int) -> Iterator[Line]:
+def _child(step: PerformedStep, canvas: Canvas, stem: str, offset_ms: int) -> Iterator[Line]:
     child = canvas.children.get(step.run_id)
     if child is None:
-        gone = f"run {plain(step.run_id, NAME_CHARS_MAX)} is not kept here"
+        gone = f"run {printable_line(step.run_id, NAME_CHARS_MAX)} is not kept here"
         yield _cut([_nowhere(), (f"{stem}    ", Ink.FAINT), (gone, Ink.FAINT)], canvas.columns)
         return
     yield from _visits(child, canvas, stem, offset_ms + step.began_ms)
@@ -121,26 +121,26 @@ def _nowhere() -> Piece:
 
 
 def _root(told: Outline) -> list[Piece]:
-    who = f" for {plain(told.user_id, NAME_CHARS_MAX)}" if told.user_id else ""
-    under = f"  under {plain(told.boundary, NAME_CHARS_MAX)}{who}  "
+    who = f" for {printable_line(told.user_id, NAME_CHARS_MAX)}" if told.user_id else ""
+    under = f"  under {printable_line(told.boundary, NAME_CHARS_MAX)}{who}  "
     return [
         _at(0, 0),
-        (f"run {plain(told.run_id, NAME_CHARS_MAX)}", Ink.BOLD),
+        (f"run {printable_line(told.run_id, NAME_CHARS_MAX)}", Ink.BOLD),
         (under, Ink.PLAIN),
-        (shown(told.request, REASON_CHARS_MAX), Ink.FAINT),
+        (shown_line(told.request, REASON_CHARS_MAX), Ink.FAINT),
     ]
 
 
 def _visit(visit: Visit) -> list[Piece]:
-    node = plain(visit.node, NAME_CHARS_MAX) or "start"
+    node = printable_line(visit.node, NAME_CHARS_MAX) or "start"
     took = f"  {duration(visit.duration_ms)}" if visit.duration_ms else ""
-    return [(node, Ink.BOLD), (f"  after {plain(visit.outcome, NAME_CHARS_MAX)}{took}", Ink.FAINT)]
+    return [(node, Ink.BOLD), (f"  after {printable_line(visit.outcome, NAME_CHARS_MAX)}{took}", Ink.FAINT)]
 
 
-def _step(step: Step) -> list[Piece]:
-    pieces = [(f"{step.kind.value} ", Ink.PLAIN), (plain(step.name, NAME_CHARS_MAX), Ink.NAME)]
+def _step(step: PerformedStep) -> list[Piece]:
+    pieces = [(f"{step.kind.value} ", Ink.PLAIN), (printable_line(step.name, NAME_CHARS_MAX), Ink.NAME)]
     if step.kind in (StepKind.TOOL, StepKind.REFUSED, StepKind.QUESTION, StepKind.CHILD) and step.asked:
-        pieces.append((f" {shown(step.asked, ASKED_CHARS_MAX)}", Ink.PLAIN))
+        pieces.append((f" {shown_line(step.asked, ASKED_CHARS_MAX)}", Ink.PLAIN))
     if step.attempt > 1:
         pieces.append((f"  attempt {step.attempt}", Ink.PLAIN))
     if (
@@ -148,11 +148,11 @@ def _step(step: Step) -> list[Piece]:
         and step.status not in _UNSAID
         and not (step.kind is StepKind.MODEL and step.status == "answered")
     ):
-        pieces.append((f"  {plain(step.status, NAME_CHARS_MAX)}", _ink(step)))
+        pieces.append((f"  {printable_line(step.status, NAME_CHARS_MAX)}", _ink(step)))
     if step.rung and step.rung != step.status and step.kind is not StepKind.REFUSED:
         pieces.append((f" ({step.rung})", _ink(step)))
     if step.by:
-        pieces.append((f"  {_part(step)} {plain(step.by, NAME_CHARS_MAX)}", Ink.PLAIN))
+        pieces.append((f"  {_part(step)} {printable_line(step.by, NAME_CHARS_MAX)}", Ink.PLAIN))
     # That a child which answered succeeded goes without saying.
     code = "" if step.kind is StepKind.CHILD and step.code == Ending.SUCCESS else step.code
     took = duration(step.duration_ms) if step.duration_ms > 0 else ""
@@ -166,32 +166,32 @@ def _step(step: Step) -> list[Piece]:
         took,
         f"charged as reserved: {charged}" if is_reserved and charged else charged,
     ]
-    pieces += [(f"  {plain(fact, NAME_CHARS_MAX)}", Ink.PLAIN) for fact in facts if fact]
+    pieces += [(f"  {printable_line(fact, NAME_CHARS_MAX)}", Ink.PLAIN) for fact in facts if fact]
     if step.proposed:
-        names = ", ".join(plain(name, NAME_CHARS_MAX) for name in step.proposed)
+        names = ", ".join(printable_line(name, NAME_CHARS_MAX) for name in step.proposed)
         pieces.append((f"  calls {names}", Ink.PLAIN))
     return pieces
 
 
-def _part(step: Step) -> str:
+def _part(step: PerformedStep) -> str:
     """Which part a person had in a step."""
     return "approved by" if step.kind is StepKind.TOOL else "by"
 
 
-def _ink(step: Step) -> Ink:
+def _ink(step: PerformedStep) -> Ink:
     if step.kind is StepKind.STEP:
         return Ink.GOOD
     return _INKS.get(step.status, Ink.WAITS if step.status.startswith("waits") else Ink.PLAIN)
 
 
-def _details(step: Step, columns: int) -> Iterator[str]:
+def _details(step: PerformedStep, columns: int) -> Iterator[str]:
     """What was said: why, in which words, with which result."""
     if step.reason:
-        yield f"because {plain(step.reason, columns)}"
+        yield f"because {printable_line(step.reason, columns)}"
     if step.kind is StepKind.SIGNAL and step.asked:
-        yield f"> {shown(step.asked, columns)}"
+        yield f"> {shown_line(step.asked, columns)}"
     if step.answered:
-        yield f"= {shown(step.answered, columns)}"
+        yield f"= {shown_line(step.answered, columns)}"
 
 
 def _ending(told: Outline) -> list[Piece]:
@@ -200,7 +200,7 @@ def _ending(told: Outline) -> list[Piece]:
         return [_nowhere(), ("open", Ink.WAITS), (f"  {took}", Ink.PLAIN)]
     named = f"{told.ending} ({told.error})" if told.error else told.ending
     ink = Ink.GOOD if told.ending == "SUCCESS" else Ink.BAD
-    why = f": {plain(told.reason, REASON_CHARS_MAX)}" if told.reason else ""
+    why = f": {printable_line(told.reason, REASON_CHARS_MAX)}" if told.reason else ""
     return [_nowhere(), (f"ended as {named}", ink), (f"  {took}{why}", Ink.PLAIN)]
 
 

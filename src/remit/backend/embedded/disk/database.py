@@ -19,12 +19,12 @@ from remit.backend.embedded.disk.disk_failures import (
     DATABASE_ERRORS,
     LINKED,
     READ_ONLY,
-    failure,
+    disk_failure,
     is_busy,
     sqlite_code,
-    unusable,
+    store_unusable,
 )
-from remit.backend.embedded.disk.tables import MIGRATIONS, migrate, refuse_later_version, version_of
+from remit.backend.embedded.disk.tables import MIGRATIONS, migrate, refuse_later_version, schema_version
 from remit.core.journal.storage import StoreUnusable
 from remit.core.regular_file import expect_regular
 
@@ -38,7 +38,7 @@ BUSY_WAIT_MS_MAX = 10_000
 _RETRY_S = 0.01
 
 
-class Reader:
+class ReadConnection:
     """A connection that reads; it sees what is committed, by whichever process."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -49,14 +49,14 @@ class Reader:
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """What a query finds, all of it: an open cursor would hold back every checkpoint."""
         if self._is_closed:
-            raise failure(CLOSED, self._path, "was closed")
+            raise disk_failure(CLOSED, self._path, "was closed")
         try:
             return self._connection.execute(query, values).fetchall()
         except UnicodeEncodeError:
             # A name that is no Unicode names nothing that is kept here.
             return []
         except DATABASE_ERRORS as error:
-            raise unusable(error, self._path) from error
+            raise store_unusable(error, self._path) from error
 
     def close(self) -> None:
         """Let the file go."""
@@ -76,7 +76,7 @@ def make_folder(home: Path) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise unusable(error, home) from error
+        raise store_unusable(error, home) from error
     os.close(descriptor)
 
 
@@ -97,10 +97,12 @@ def open_database(home: Path, is_alone: Callable[[], bool]) -> sqlite3.Connectio
         connection: sqlite3.Connection | None = None
         try:
             connection = connect(path)
-            version = version_of(connection, path)
+            version = schema_version(connection, path)
             refuse_later_version(version, path)
             if 0 < version < len(MIGRATIONS) and not is_alone():
-                raise failure(BUSY, path, "is of an earlier version and still in use, so it cannot be migrated now")
+                raise disk_failure(
+                    BUSY, path, "is of an earlier version and still in use, so it cannot be migrated now"
+                )
             # Changing the mode asks for the whole file and does not wait for it, hence the loop.
             connection.execute("PRAGMA journal_mode = WAL")
             if version < len(MIGRATIONS):
@@ -114,7 +116,7 @@ def open_database(home: Path, is_alone: Callable[[], bool]) -> sqlite3.Connectio
             if isinstance(error, StoreUnusable):
                 raise
             if not is_busy(error) or time.monotonic() > deadline:
-                raise unusable(error, path) from error
+                raise store_unusable(error, path) from error
         else:
             return connection
         time.sleep(_RETRY_S)
@@ -142,16 +144,16 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         return _readable(uri)
     except DATABASE_ERRORS as error:
         if sqlite_code(error) & 0xFF not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
-            raise unusable(error, path) from error
+            raise store_unusable(error, path) from error
     # Without the right to make its shared memory, SQLite reads a WAL store only when promised that no process writes. A
     # store that was closed cleanly has no WAL and can keep the promise; in the WAL of another its newest turns stand.
     wal = path.with_name(WAL)
     if wal.exists() and wal.stat().st_size:
-        raise failure(READ_ONLY, path, "was not closed cleanly, and its WAL can be read only in a writable folder")
+        raise disk_failure(READ_ONLY, path, "was not closed cleanly, and its WAL can be read only in a writable folder")
     try:
         return _readable(f"{uri}&immutable=1")
     except DATABASE_ERRORS as error:
-        raise unusable(error, path) from error
+        raise store_unusable(error, path) from error
 
 
 def _expect_files(path: Path) -> None:
@@ -159,10 +161,10 @@ def _expect_files(path: Path) -> None:
     try:
         expect_regular(path)
     except OSError as error:
-        raise unusable(error, path) from error
+        raise store_unusable(error, path) from error
     for beside in (path.with_name(WAL), path.with_name(SHARED)):
         if beside.exists() and not beside.is_file() and not beside.is_dir():
-            raise failure(LINKED, beside, "is a pipe or a device, and no regular file")
+            raise disk_failure(LINKED, beside, "is a pipe or a device, and no regular file")
 
 
 def connect_to_nothing() -> sqlite3.Connection:

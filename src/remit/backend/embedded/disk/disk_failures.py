@@ -71,20 +71,20 @@ _OF_SQLITE_EXTENDED = {sqlite3.SQLITE_IOERR_WRITE: FULL, sqlite3.SQLITE_IOERR_SH
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 
-def unusable(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> StoreUnusable:
+def store_unusable(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> StoreUnusable:
     """The failure of a store, from what the database or the operating system said of a file."""
     if isinstance(error, UnicodeDecodeError):
-        return failure(DAMAGED, path, "malformed database schema")
+        return disk_failure(DAMAGED, path, "malformed database schema")
     if isinstance(error, NotRegular):
-        return failure(LINKED, path, "is a link, a folder, a pipe or a device, and no regular file")
+        return disk_failure(LINKED, path, "is a link, a folder, a pipe or a device, and no regular file")
     if isinstance(error, OSError):
-        return failure(_OF_ERRNO.get(error.errno or 0, DAMAGED), path, error.strerror or str(error))
+        return disk_failure(_OF_ERRNO.get(error.errno or 0, DAMAGED), path, error.strerror or str(error))
     extended = sqlite_code(error)
     code = _OF_SQLITE_EXTENDED.get(extended) or _OF_SQLITE.get(extended & 0xFF, DAMAGED)
-    return failure(code, path, str(error))
+    return disk_failure(code, path, str(error))
 
 
-def failure(code: str, path: Path, what: str) -> StoreUnusable:
+def disk_failure(code: str, path: Path, what: str) -> StoreUnusable:
     """A failure with the way out that belongs to its code."""
     return StoreUnusable(code, f"{path}: {what}; {_WAY_OUT[code]}", {"path": str(path)})
 

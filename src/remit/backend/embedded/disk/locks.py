@@ -17,7 +17,7 @@ import threading
 from hashlib import sha256
 from pathlib import Path
 
-from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.disk_failures import store_unusable
 
 LOCKS = "locks"
 
@@ -103,7 +103,7 @@ class FileLocks:
         try:
             answer = fcntl.fcntl(self._open(), fcntl.F_OFD_GETLK, wish)
         except OSError as error:
-            raise unusable(error, self.path) from error
+            raise store_unusable(error, self.path) from error
         kind: int = struct.unpack(_FLOCK, answer)[0]
         return kind == fcntl.F_UNLCK
 
@@ -116,13 +116,13 @@ class FileLocks:
         try:
             descriptor = self._open()
         except OSError as error:
-            raise unusable(error, self.path) from error
+            raise store_unusable(error, self.path) from error
         try:
             _set_lock(descriptor, kind, position)
         except OSError as error:
             if error.errno in {errno.EAGAIN, errno.EACCES}:
                 return False
-            raise unusable(error, self.path) from error
+            raise store_unusable(error, self.path) from error
         return True
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from remit.backend.embedded.disk.disk_failures import EXPOSED, LINKED, failure, unusable
+from remit.backend.embedded.disk.disk_failures import EXPOSED, LINKED, disk_failure, store_unusable
 from remit.core.record import Record
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def weaknesses(home: Path) -> Iterator[Weakness]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise unusable(error, path) from error
+            raise store_unusable(error, path) from error
         if path.name in FOLDERS and not stat.S_ISDIR(seen.st_mode):
             yield Weakness(str(path), _what_instead(path, seen, "folder"), "put the folder itself there", LINKED)
         else:
@@ -68,7 +68,7 @@ def weaknesses_inside(home: Path) -> Iterator[Weakness]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise unusable(error, folder) from error
+            raise store_unusable(error, folder) from error
         for path in paths:
             with suppress(FileNotFoundError):
                 seen = path.lstat()
@@ -82,16 +82,16 @@ def refuse_no_folder(folder: Path) -> None:
     """Raise STORE_LINKED where a folder of a store is a link, a pipe or a file; one that is not there yet is none of them."""
     with suppress(FileNotFoundError):
         if not stat.S_ISDIR((seen := folder.lstat()).st_mode):
-            raise failure(LINKED, folder, _what_instead(folder, seen, "folder"))
+            raise disk_failure(LINKED, folder, _what_instead(folder, seen, "folder"))
 
 
 def refuse_other_names(path: Path, descriptor: int) -> None:
     """Raise STORE_LINKED where an open file in a folder of a store has a second name, or belongs to another user."""
     seen = os.fstat(descriptor)
     if seen.st_nlink > 1:
-        raise failure(LINKED, path, f"has {seen.st_nlink} {_NAMES}")
+        raise disk_failure(LINKED, path, f"has {seen.st_nlink} {_NAMES}")
     if seen.st_uid not in _allowed(path.parent):
-        raise failure(LINKED, path, f"belongs to user {seen.st_uid}, who is not the owner of its folder")
+        raise disk_failure(LINKED, path, f"belongs to user {seen.st_uid}, who is not the owner of its folder")
 
 
 def _allowed(folder: Path) -> tuple[int, ...]:
@@ -103,7 +103,7 @@ def refuse_links(home: Path) -> None:
     """Raise STORE_LINKED where the database, the log or the key of a store that is only read is no file."""
     for found in weaknesses(home):
         if found.code == LINKED and Path(found.path).name in _READ and not found.what.endswith(_NAMES):
-            raise failure(LINKED, Path(found.path), found.what)
+            raise disk_failure(LINKED, Path(found.path), found.what)
 
 
 def refuse_exposed(home: Path) -> None:
@@ -113,7 +113,7 @@ def refuse_exposed(home: Path) -> None:
     """
     for found in weaknesses(home):
         if found.code == LINKED or (found.code and Path(found.path).name != _KEY):
-            raise failure(found.code, Path(found.path), found.what)
+            raise disk_failure(found.code, Path(found.path), found.what)
         if found.what.startswith(_GROUP):
             _log.warning("%s %s; %s", found.path, found.what, found.way_out)
 
@@ -128,7 +128,7 @@ def owners_of(home: Path) -> dict[int, Path]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise unusable(error, path) from error
+            raise store_unusable(error, path) from error
     return found
 
 

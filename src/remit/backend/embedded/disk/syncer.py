@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from remit.backend.embedded.disk.database import WAL, sync_folder
-from remit.backend.embedded.disk.disk_failures import unusable
+from remit.backend.embedded.disk.disk_failures import store_unusable
 from remit.backend.embedded.head_log import HeadsLog
 from remit.core.journal.storage import SignedHead, StoreUnusable
 
@@ -104,7 +104,7 @@ class Syncer:
                 self._log.sync()
                 return None
         except OSError as error:
-            failed = unusable(error, self._path)
+            failed = store_unusable(error, self._path)
             self.failure = StoreUnusable(failed.code, failed.message, {**failed.details, "is_final": True})
             return self.failure
         try:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from remit.backend.embedded.disk.disk_failures import DAMAGED, VERSION_UNKNOWN, failure
+from remit.backend.embedded.disk.disk_failures import DAMAGED, VERSION_UNKNOWN, disk_failure
 from remit.core.failure import InvariantBroken
 from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.codec import decode_turn
@@ -196,7 +196,7 @@ _NAMES_VIEW = "CREATE TEMP VIEW runs AS SELECT *, '' AS name FROM main.runs"
 MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS, _CHARGES, _RECEIPTS, _LIKENESS, _LINEAGE, _TENANTS, _NAMES)
 
 
-def version_of(connection: sqlite3.Connection, path: Path) -> int:
+def schema_version(connection: sqlite3.Connection, path: Path) -> int:
     """How many migrations a database has been through; raises for a database that is not ours."""
     with _one_view(connection):
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
@@ -205,7 +205,7 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
     if (application_id, version, tables) == (0, 0, 0):
         return 0
     if application_id != APPLICATION_ID:
-        raise failure(DAMAGED, path, f"a database of another program (application_id {application_id:#x})")
+        raise disk_failure(DAMAGED, path, f"a database of another program (application_id {application_id:#x})")
     return int(version)
 
 
@@ -250,7 +250,7 @@ def migrate(connection: sqlite3.Connection, path: Path, *, migrations: Sequence[
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Asked again inside the transaction: another process may have been faster.
-        version = version_of(connection, path)
+        version = schema_version(connection, path)
         refuse_later_version(version, path, known=len(migrations))
         for statement in (text for migration in migrations[version:] for text in migration):
             connection.execute(statement)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from remit.backend.embedded.bell import SocketBell
 from remit.backend.embedded.disk.checkpoints import Checkpointer
 from remit.backend.embedded.disk.database import BUSY_WAIT_MS_MAX, DATABASE
-from remit.backend.embedded.disk.disk_failures import CLOSED, failure, is_busy, unusable
+from remit.backend.embedded.disk.disk_failures import CLOSED, disk_failure, is_busy, store_unusable
 from remit.backend.embedded.disk.syncer import Syncer, Waiting
 from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.storage import SignedHead, StoreUnusable, Topic
@@ -63,7 +63,7 @@ Outcome = tuple[Any, Awaited | Unawaited | None]
 Act = Callable[[sqlite3.Cursor], Outcome]
 
 
-class Work:
+class WriteJob:
     """Something to write, and who waits for it."""
 
     __slots__ = ("act", "future", "size_bytes")
@@ -77,7 +77,7 @@ class Work:
 class _Unfit(Exception):
     """One piece of work holds what cannot be written; the rest of its batch can."""
 
-    def __init__(self, work: Work, error: Exception) -> None:
+    def __init__(self, work: WriteJob, error: Exception) -> None:
         super().__init__(error)
         self.work = work
 
@@ -104,7 +104,7 @@ class Writer:
         self._bell = bell
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handle: asyncio.Handle | None = None
-        self._queue: list[Work] = []
+        self._queue: list[WriteJob] = []
         self.texts: dict[bytes, bytes] = {}
         self._texts_bytes = 0
         self._busy_since_s: float | None = None
@@ -117,7 +117,7 @@ class Writer:
         """Write this with the next batch; the future gives its value."""
         loop = self._wake()
         future = loop.create_future()
-        self._queue.append(Work(act, future, size_bytes))
+        self._queue.append(WriteJob(act, future, size_bytes))
         if self._solo_ticks >= SOLO_TICKS and self._at_once < AT_ONCE_MAX and len(self._queue) == 1:
             self._at_once += 1
             self._write()
@@ -158,7 +158,7 @@ class Writer:
         """See to it that the queue is written in this tick of the running loop."""
         loop = asyncio.get_running_loop()
         if self._is_closed:
-            raise failure(CLOSED, self.path, "was closed")
+            raise disk_failure(CLOSED, self.path, "was closed")
         if loop is not self._loop:
             self._move_to(loop)
         if self._handle is None:
@@ -194,7 +194,7 @@ class Writer:
             self._wake()
         except sqlite3.Error as error:
             if not self._may_try_again(error, works):
-                self._fail(works, unusable(error, self.path))
+                self._fail(works, store_unusable(error, self.path))
         except StoreUnusable as error:
             self._fail(works, error)
         except BaseException as error:
@@ -204,7 +204,7 @@ class Writer:
             self._busy_since_s, self._pause_s = None, _PAUSE_S_MIN
             self._settle(works, outcomes)
 
-    def _transact(self, works: list[Work]) -> list[Outcome | Exception]:
+    def _transact(self, works: list[WriteJob]) -> list[Outcome | Exception]:
         """Commit the queued texts and this work, all of it or nothing."""
         if self._syncer is not None and self._syncer.failure is not None:
             raise self._syncer.failure
@@ -227,7 +227,7 @@ class Writer:
                 cursor.execute("ROLLBACK")
         return outcomes
 
-    def _may_try_again(self, error: sqlite3.Error, works: list[Work]) -> bool:
+    def _may_try_again(self, error: sqlite3.Error, works: list[WriteJob]) -> bool:
         """Queue the work again when another process was writing, unless that has lasted too long."""
         now_s = time.monotonic()
         if not is_busy(error) or self._loop is None:
@@ -241,7 +241,7 @@ class Writer:
         self._pause_s = min(self._pause_s * 2, _PAUSE_S_MAX)
         return True
 
-    def _settle(self, works: Sequence[Work], outcomes: Sequence[Outcome | Exception]) -> None:
+    def _settle(self, works: Sequence[WriteJob], outcomes: Sequence[Outcome | Exception]) -> None:
         """Tell the callers of a batch that it was committed; those that asked for a sync are told by the syncer."""
         self._bell.ring(Topic.TURNS)
         waiting: list[Waiting] = []
@@ -270,7 +270,7 @@ class Writer:
             self._syncer.touch()
         self._checkpointer.count(size_bytes)
 
-    def _fail(self, works: Sequence[Work], error: RemitError) -> None:
+    def _fail(self, works: Sequence[WriteJob], error: RemitError) -> None:
         for work in works:
             if not work.future.done():
                 work.future.set_exception(type(error)(error.code, error.message, error.details))

@@ -13,8 +13,14 @@ from functools import cached_property
 from pathlib import Path
 
 from remit.backend.embedded.disk.database import DATABASE, connect_to_read, sync_folder
-from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, KEY_MISSING, KEY_UNUSABLE, failure, unusable
-from remit.backend.embedded.disk.tables import version_of
+from remit.backend.embedded.disk.disk_failures import (
+    DATABASE_ERRORS,
+    KEY_MISSING,
+    KEY_UNUSABLE,
+    disk_failure,
+    store_unusable,
+)
+from remit.backend.embedded.disk.tables import schema_version
 from remit.backend.embedded.head_log import HEADS_LOG
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import StoreUnusable
@@ -52,7 +58,7 @@ def load_signer(home: Path, on_new: Callable[[str], None] | None = None) -> Sign
             _make(path, on_new)
         return _read(path)
     except OSError as error:
-        raise unusable(error, path) from error
+        raise store_unusable(error, path) from error
 
 
 def fingerprint_in(home: Path) -> str:
@@ -62,7 +68,7 @@ def fingerprint_in(home: Path) -> str:
         with open_regular(path) as file:
             return _signer_in(path, file.read(_READ_BYTES_MAX)).did
     except OSError as error:
-        raise unusable(error, path) from error
+        raise store_unusable(error, path) from error
 
 
 def refuse_lost_key(home: Path) -> None:
@@ -70,7 +76,7 @@ def refuse_lost_key(home: Path) -> None:
     path = home / KEY
     # Looked at again behind the heads: another process may just have made the key and signed the first of them.
     if not path.exists() and holds_any(home, "heads") and not path.exists():
-        raise failure(KEY_MISSING, path, "is not there, although heads of this store were signed with it")
+        raise disk_failure(KEY_MISSING, path, "is not there, although heads of this store were signed with it")
 
 
 def holds_any(home: Path, table: str) -> bool:
@@ -85,11 +91,11 @@ def holds_any(home: Path, table: str) -> bool:
         return False
     try:
         with closing(connect_to_read(database)) as connection:
-            if not version_of(connection, database):
+            if not schema_version(connection, database):
                 return False
             return connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None  # noqa: S608  # our own names of tables
     except DATABASE_ERRORS as error:
-        raise unusable(error, database) from error
+        raise store_unusable(error, database) from error
 
 
 def _make(path: Path, on_new: Callable[[str], None] | None = None) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from remit.backend.embedded.disk.database import DATABASE, Reader
-from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, EMPTIED, INDEX_LOST, NOT_FOUND, failure
+from remit.backend.embedded.disk.database import DATABASE, ReadConnection
+from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, EMPTIED, INDEX_LOST, NOT_FOUND, disk_failure
 from remit.backend.embedded.disk.permissions import refuse_links
-from remit.backend.embedded.disk.tables import NOBODY, version_of
+from remit.backend.embedded.disk.tables import NOBODY, schema_version
 from remit.backend.embedded.head_log import HeadsLog
 from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, SignedHead
@@ -31,7 +31,7 @@ _LISTED = "SELECT 1 FROM runs LIMIT 1"
 class FileHeadLog:
     """What heads.log says, read in a thread: it may be long."""
 
-    def __init__(self, reader: Reader, log: HeadsLog) -> None:
+    def __init__(self, reader: ReadConnection, log: HeadsLog) -> None:
         self._reader = reader
         self._log = log
 
@@ -57,7 +57,7 @@ class FileHeadLog:
         return await asyncio.to_thread(self._log.deletion, run_id)
 
 
-def losses_in(reader: Reader, log: HeadsLog) -> Losses:
+def losses_in(reader: ReadConnection, log: HeadsLog) -> Losses:
     """What the database has lost that the log knows, and whether the log itself is lost."""
     if log.is_empty:
         return Losses(is_log_lost=bool(reader.rows(_WAS_TOLD)))
@@ -77,7 +77,7 @@ def is_log_lost(home: Path, connection: sqlite3.Connection) -> bool:
     if HeadsLog(home).path.exists():
         return False
     try:
-        if not version_of(connection, home / DATABASE):
+        if not schema_version(connection, home / DATABASE):
             return False
         told = connection.execute("SELECT 1 FROM heads WHERE seq > 0 LIMIT 1").fetchone()
     except DATABASE_ERRORS:
@@ -91,7 +91,7 @@ def expect_there(home: Path, *files: str) -> None:
     refuse_emptied(home)
     path = home / DATABASE
     if not path.exists() and not any((home / name).exists() for name in files):
-        raise failure(NOT_FOUND, path, "no such file")
+        raise disk_failure(NOT_FOUND, path, "no such file")
 
 
 def refuse_emptied(home: Path) -> None:
@@ -100,7 +100,7 @@ def refuse_emptied(home: Path) -> None:
     if HeadsLog(home).is_empty or (path.exists() and path.stat().st_size):
         return
     what = "is empty" if path.exists() else "is not there"
-    raise failure(EMPTIED, path, f"{what}, although heads.log beside it holds signed heads of its runs")
+    raise disk_failure(EMPTIED, path, f"{what}, although heads.log beside it holds signed heads of its runs")
 
 
 def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = False) -> None:
@@ -110,18 +110,18 @@ def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = 
     """
     path, log = home / DATABASE, HeadsLog(home)
     try:
-        if version_of(connection, path) and connection.execute(_HELD, (NOBODY,)).fetchone():
+        if schema_version(connection, path) and connection.execute(_HELD, (NOBODY,)).fetchone():
             if not mends and not _lists_any(connection):
-                raise failure(INDEX_LOST, path, "holds turns of runs and lists none of them")
+                raise disk_failure(INDEX_LOST, path, "holds turns of runs and lists none of them")
             return
         if log.is_empty:
             return
-        is_cleared = not version_of(connection, path) or not connection.execute(_LISTED).fetchone()
+        is_cleared = not schema_version(connection, path) or not connection.execute(_LISTED).fetchone()
     except DATABASE_ERRORS:
         return  # A reader of what is damaged is told so; what can be read may still be.
     if is_cleared and (missing := log.missing()):
         what = f"holds no run, although heads.log beside it has signed heads of {len(missing)} that were not deleted"
-        raise failure(EMPTIED, path, what)
+        raise disk_failure(EMPTIED, path, what)
 
 
 def _lists_any(connection: sqlite3.Connection) -> bool:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from remit.backend.embedded.disk.database import DATABASE, connect_to_read
-from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, NOT_TRUSTED, failure, unusable
+from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, NOT_TRUSTED, disk_failure, store_unusable
 from remit.backend.embedded.disk.permissions import owners_of, refuse_exposed
-from remit.backend.embedded.disk.tables import version_of
+from remit.backend.embedded.disk.tables import schema_version
 from remit.backend.embedded.owner.keys import KEY, fingerprint_in, holds_any, load_signer, refuse_lost_key
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import read_json
@@ -177,7 +177,7 @@ def is_ours(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]
 def expect_ours(home: Path, standing: Ownership) -> None:
     """Raise STORE_NOT_TRUSTED for a store that is not ours."""
     if not standing.is_ours:
-        raise failure(NOT_TRUSTED, home, f"is not a store of yours: {standing.why_not}")
+        raise disk_failure(NOT_TRUSTED, home, f"is not a store of yours: {standing.why_not}")
 
 
 def checked_ownership(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]]) -> Ownership:
@@ -214,11 +214,11 @@ def signers_in(home: Path) -> frozenset[str]:
         return frozenset()
     try:
         with closing(connect_to_read(path)) as connection:
-            if not version_of(connection, path):
+            if not schema_version(connection, path):
                 return frozenset()
             return frozenset(str(signer) for (signer,) in connection.execute("SELECT DISTINCT signer FROM heads"))
     except DATABASE_ERRORS as error:
-        raise unusable(error, path) from error
+        raise store_unusable(error, path) from error
 
 
 def _entry(line: str) -> Trusted | None:

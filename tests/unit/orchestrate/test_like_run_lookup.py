@@ -20,15 +20,15 @@ from remit.core.run.manifest import Manifest
 from remit.kernel.state import pinned
 from remit.observe.cost.like_runs import likeness_of
 from remit.observe.history import states
-from remit.observe.reading import read
+from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.offspring import child_manifest
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.ports import Store
-from remit.orchestrate.setup import foreseer as foreseer_module
-from remit.orchestrate.setup.foreseer import KINDS_MAX, RUNS_MAX, USES_MAX, USES_SETTLED_MAX, Foreseer
+from remit.orchestrate.setup import like_run_lookup
 from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
+from remit.orchestrate.setup.like_run_lookup import KINDS_MAX, RUNS_MAX, USES_MAX, USES_SETTLED_MAX, LikeRunLookup
 from remit.tool.declare.decorator import tool
 from tests.unit.kernel import builders as built
 from tests.unit.orchestrate.house import STORES, calls, in_memory, request, scripted, store_of, systems
@@ -77,9 +77,9 @@ class Counted:
         return await self.store.journal.read(run_id, after=after)
 
 
-def foreseer(store: Store) -> tuple[Foreseer, Counted]:
+def lookup(store: Store) -> tuple[LikeRunLookup, Counted]:
     counted = Counted(store)
-    return Foreseer(counted, counted), counted  # type: ignore[arg-type]  # it is asked nothing else
+    return LikeRunLookup(counted, counted), counted  # type: ignore[arg-type]  # it is asked nothing else
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -120,7 +120,7 @@ def test_an_open_run_of_a_known_kind_says_what_it_needs() -> None:
             (run_id,) = await succeed(system, 1)
             history = await system.archive.history(run_id)
             turn, state = next(iter(states(history)))
-            needs = {need.dimension: (need.least, need.most) for need in explain(state, read((turn,))).needs}
+            needs = {need.dimension: (need.least, need.most) for need in explain(state, reading_of((turn,))).needs}
             assert needs["tool_calls"] == (2, 2)
 
     asyncio.run(play())
@@ -145,7 +145,7 @@ def test_runs_that_are_never_stopped_early_ask_the_store_nothing() -> None:
     async def play() -> None:
         async with in_memory() as system:
             (run_id,) = await succeed(system, 1, Terms(boundary=Boundary(stops_early=False)))
-            looking, counted = foreseer(system.store)
+            looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
             assert await looking.foreseen(manifest) is manifest
             assert (counted.asked, counted.read_ids) == (0, [])
@@ -157,7 +157,7 @@ def test_where_few_runs_are_alike_no_journal_is_read() -> None:
     async def play() -> None:
         async with in_memory() as system:
             (run_id, *_) = await succeed(system, RUNS_MIN - 1)
-            looking, counted = foreseer(system.store)
+            looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
             assert await looking.foreseen(manifest) is manifest
             assert (counted.asked, counted.read_ids) == (1, [])
@@ -169,7 +169,7 @@ def test_what_was_found_is_used_again_and_each_run_is_read_once() -> None:
     async def play() -> None:
         async with in_memory() as system:
             (run_id, *_) = await succeed(system, RUNS_MIN)
-            looking, counted = foreseer(system.store)
+            looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
             found = [(await looking.foreseen(manifest)).foresight for _ in range(USES_MAX)]
             assert all(one is found[0] for one in found)
@@ -188,7 +188,7 @@ def test_of_many_runs_that_begin_at_once_one_learns_for_all() -> None:
     async def play() -> None:
         async with in_memory() as system:
             (run_id, *_) = await succeed(system, RUNS_MIN)
-            looking, counted = foreseer(system.store)
+            looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
             found = await asyncio.gather(*(looking.foreseen(manifest) for _ in range(USES_MAX)))
             assert all(one.foresight is not None for one in found)
@@ -198,12 +198,12 @@ def test_of_many_runs_that_begin_at_once_one_learns_for_all() -> None:
 
 
 def test_what_as_many_runs_said_as_are_learned_from_serves_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreseer_module, "RUNS_MAX", RUNS_MIN)
+    monkeypatch.setattr(like_run_lookup, "RUNS_MAX", RUNS_MIN)
 
     async def play() -> None:
         async with in_memory() as system:
             (run_id, *_) = await succeed(system, RUNS_MIN)
-            looking, counted = foreseer(system.store)
+            looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
             for _ in range(USES_SETTLED_MAX):
                 await looking.foreseen(manifest)
@@ -215,13 +215,13 @@ def test_what_as_many_runs_said_as_are_learned_from_serves_longer(monkeypatch: p
 
 
 def test_only_the_newest_runs_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreseer_module, "RUNS_MAX", RUNS_MIN + 1)
+    monkeypatch.setattr(like_run_lookup, "RUNS_MAX", RUNS_MIN + 1)
     assert RUNS_MAX > RUNS_MIN
 
     async def play() -> None:
         async with in_memory() as system:
             first, *_, last = await succeed(system, RUNS_MIN + 2)
-            looking, counted = foreseer(system.store)
+            looking, counted = lookup(system.store)
             await looking.foreseen(await manifest_of(system, last))
             assert counted.read_ids[0] == last
             assert first not in counted.read_ids
@@ -235,8 +235,8 @@ def test_no_more_turns_are_read_than_a_beginning_may_wait_for(monkeypatch: pytes
             (run_id, *_) = await succeed(system, RUNS_MIN)
             entry = await system.store.catalogue.entry(run_id)
             assert entry is not None
-            monkeypatch.setattr(foreseer_module, "TURNS_MAX", entry.turns * (RUNS_MIN - 1))
-            looking, counted = foreseer(system.store)
+            monkeypatch.setattr(like_run_lookup, "TURNS_MAX", entry.turns * (RUNS_MIN - 1))
+            looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
             assert await looking.foreseen(manifest) is manifest
             assert len(counted.read_ids) == RUNS_MIN - 1
@@ -257,7 +257,7 @@ def test_a_journal_that_does_not_add_up_keeps_nobody_from_beginning() -> None:
             turns = store.journal._runs[run_ids[0]]
             kept = list(turns)
             turns[1] = turns[2]
-            found = (await foreseer(store)[0].foreseen(await manifest_of(system, run_ids[1]))).foresight
+            found = (await lookup(store)[0].foreseen(await manifest_of(system, run_ids[1]))).foresight
             turns[:] = kept
             assert found is not None
             assert found.runs == RUNS_MIN
@@ -269,7 +269,7 @@ def test_so_many_kinds_are_remembered_and_no_more() -> None:
     async def play() -> None:
         async with in_memory() as system:
             (run_id, *_) = await succeed(system, RUNS_MIN)
-            looking, counted = foreseer(system.store)
+            looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
             await looking.foreseen(manifest)
             entries = await system.store.catalogue.alike(likeness_of(manifest), limit=RUNS_MAX)

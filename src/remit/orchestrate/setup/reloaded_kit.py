@@ -1,4 +1,4 @@
-"""Making a run's kit again from what its manifest says, for a process that did not start it.
+"""The kit of a run, loaded again from what its manifest says, for a process that did not start it.
 
 Rule 1: what was loaded from a file or a module is loaded from there again; what was made on the spot cannot be.
 Rule 2: code that is missing or has changed is refused with a code and the run stays open, until a person accepts it. The

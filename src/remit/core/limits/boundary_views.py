@@ -1,4 +1,4 @@
-"""What is told of a boundary: what it says, what it does to tools, and how it differs from another.
+"""Boundaries as people and programs read them: what one says, what it does to tools, and how it differs from another.
 
 Rule 1: these are for people and their programs; nothing is judged by them.
 """

@@ -1,4 +1,4 @@
-"""Isolating a call: a process of its own that can be killed, with everything it started.
+"""An isolated call: a process of its own that can be killed, with everything it started.
 
 Rule 1: the process leads a session and a group of its own; what ends a call is a signal to the whole group.
 Rule 2: the group is killed before its leader is awaited, since until then no other process can get its number.
@@ -143,7 +143,7 @@ def _start(
     tool: Tool, write_end: int, leash: Leash, inherited: Callable[[], Mapping[str, str]] | None
 ) -> "subprocess.Popen[bytes]":
     # -P keeps files of the working directory from standing in for modules of the library.
-    command = [sys.executable, "-P", "-m", "remit.tool.process.isolated", str(write_end)]
+    command = [sys.executable, "-P", "-m", "remit.tool.process.isolated_child", str(write_end)]
     environment = environment_for(tool.environment, os.environ if inherited is None else inherited())
     if tool.sandbox:
         command = [*box(tool), *command, BOXED]

@@ -12,7 +12,7 @@ from typing import Protocol
 from remit.backend.folded.log import RUN, TENANT, TRIES_MAX, Charged, Forestalled, PlaceClaimed, session_log
 from remit.backend.folded.replica import Replica
 from remit.core.journal.codec import encode_record
-from remit.core.journal.storage import START, AppendConflict, Listing, Place, QuotaConflict, SessionConflict
+from remit.core.journal.storage import START, AppendConflict, Place, QuotaConflict, RunListing, SessionConflict
 from remit.core.limits.quota import Charge, Reservation
 from remit.core.record import Record
 
@@ -24,14 +24,14 @@ class Holders(Protocol):
         """Whether a run is held."""
 
 
-class Spans:
+class SharedLogs:
     """Sessions and tenants over logs."""
 
     def __init__(self, replica: Replica, holders: Holders) -> None:
         self._replica = replica
         self._holders = holders
 
-    async def claim(self, run_id: str, listing: Listing) -> None:
+    async def claim(self, run_id: str, listing: RunListing) -> None:
         """Have a place and a reservation for a run that is about to begin; raises SessionConflict or QuotaConflict."""
         if listing.session_id:
             await self._claim_place(run_id, listing)
@@ -46,7 +46,7 @@ class Spans:
                 return
             await self._replica.refresh()
 
-    async def _claim_place(self, run_id: str, listing: Listing) -> None:
+    async def _claim_place(self, run_id: str, listing: RunListing) -> None:
         session, ordinal = (listing.tenant_id, listing.session_id), listing.ordinal
         name = session_log(*session)
         for _ in range(TRIES_MAX):

@@ -1,4 +1,4 @@
-"""Foreseeing: stop a run that can no longer come to its end within its budget, before it has spent all of it.
+"""Early stop: end a run that can no longer come to its end within its budget, before it has spent all of it.
 
 Rule 1: the lower bound is computed: what the goal still requires, what every way through the graph still takes, and what
         the cheapest like run still needed after as many answers. No model has a say in it.

@@ -1,4 +1,4 @@
-"""Aftermath: what a run is told after no caller waited for it any more, outcomes that came late and children that ended.
+"""Late delivery: outcomes that came late and ends of children, for runs that no caller waits for any more.
 
 Rule 1: only a caller that closes the hub waits for this; a hub that is being closed begins none of it.
 Rule 2: what could not be told now is found out when the run is resumed.
@@ -28,7 +28,7 @@ LATE_POLL_MS = 100
 _log = logging.getLogger(__name__)
 
 
-class Aftermath:
+class LateDelivery:
     """What a hub does beside driving."""
 
     def __init__(self, hub: "Hub") -> None:

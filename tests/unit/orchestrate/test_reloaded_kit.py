@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from remit.assemble import Work, kit_for, plan_in, planned_work, system_in_memory, voted_work
+from remit.assemble import RunWork, kit_for, plan_from_file, planned_work, system_in_memory, voted_work
 from remit.core.failure import RemitError
 from remit.core.run.contract import Mode, OutputContract, SystemRequest
 from remit.core.run.manifest import Source
 from remit.core.run.messages import user_message
 from remit.kernel.state import RunState
 from remit.orchestrate.setup.kit import Terms
-from remit.orchestrate.setup.kits import changed_sources, equipped, kit_again
+from remit.orchestrate.setup.reloaded_kit import changed_sources, equipped, kit_again
 
 PLAN = """
 documents: docs
@@ -47,11 +47,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def work(folder: Path) -> Work:
-    return Work(kit_for("scripted:script.json", base=folder), Terms())
+def work(folder: Path) -> RunWork:
+    return RunWork(kit_for("scripted:script.json", base=folder), Terms())
 
 
-def states(running: Work, request: SystemRequest) -> tuple[RunState, RunState]:
+def states(running: RunWork, request: SystemRequest) -> tuple[RunState, RunState]:
     """A run that has ended, and the first run beneath it."""
 
     async def go() -> tuple[RunState, RunState]:
@@ -66,7 +66,7 @@ def states(running: Work, request: SystemRequest) -> tuple[RunState, RunState]:
 
 
 def plan_run(folder: Path) -> tuple[RunState, RunState]:
-    running = planned_work(work(folder), plan_in(folder / "plan.yaml"), "What is tea?")
+    running = planned_work(work(folder), plan_from_file(folder / "plan.yaml"), "What is tea?")
     return states(running, SystemRequest((user_message("What is tea?"),), Mode.PLAN))
 
 

@@ -1,4 +1,4 @@
-"""Foreseeing: when a run begins, what runs like it needed is looked up and pinned in its manifest.
+"""Like runs are looked up when a run begins, and what they needed is pinned in its manifest.
 
 Rule 1: a store is asked by an index alone; journals are read only of runs that are alike and succeeded, each of them once
         while it is remembered, and never more turns at a time than TURNS_MAX.
@@ -48,7 +48,7 @@ class _Kind:
         self.learning = asyncio.Lock()
 
 
-class Foreseer:
+class LikeRunLookup:
     """Looks up what like runs needed, in one store."""
 
     def __init__(self, catalogue: Catalogue, journal: Journal) -> None:

@@ -1,4 +1,4 @@
-"""The inside of an isolated call: a process that loads one tool by its source, calls it once and tells the result.
+"""The child process of an isolated call: it loads one tool by its source, calls it once and writes the result.
 
 Rule 1: the first bytes of standard input are the job; its end is the end of the parent, and of this process group.
 Rule 2: the result goes through a pipe of its own, so that nothing a tool prints can be taken for it.
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from remit.core.failure import ErrorCode, RemitError
 from remit.core.record import JsonObject
 from remit.core.run.manifest import Source
-from remit.tool.call.arguments import called, rendered
+from remit.tool.call.arguments import call_function, result_text
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import verdict
 from remit.tool.call.outcomes import Performed, ToolFault
@@ -91,8 +91,8 @@ def _loaded(source: Source, version: str) -> Tool:
 
 
 def _performed(tool: Tool, arguments: JsonObject, key: str, secrets: Mapping[str, Secret]) -> Performed:
-    value = called(tool, arguments, key, CancelToken(), secrets)
-    performed = rendered(tool, value)
+    value = call_function(tool, arguments, key, CancelToken(), secrets)
+    performed = result_text(tool, value)
     if tool.verify is None:
         return performed
     refuted = asyncio.run(verdict(tool, arguments, value))

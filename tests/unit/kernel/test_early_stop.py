@@ -14,7 +14,7 @@ from remit.core.limits.foresight import RUNS_MIN, Foresight, Milestone, mileston
 from remit.core.work.goal import Goal, RequiredAction
 from remit.core.work.graph import Edge, Graph
 from remit.core.work.plan import PlanTrace
-from remit.kernel.budget.foresee import floors_of
+from remit.kernel.budget.early_stop import floors_of
 from remit.kernel.graph.compiled import compile_graph
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 from tests.unit.kernel.plans import PlanRun, child_step, code_step, plan_of, retried, tool_step, validate_step

@@ -1,4 +1,4 @@
-"""What a process performs errands with, beside the kit of their run."""
+"""The resources of a process that performs errands: what they need beside the kit of their run."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ async def _free(run_id: str, command_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class ProcessResources:
     """Long texts, secrets, halts and the time, as they are at hand here.
 
     `claim` says whether a call that changes something may begin, and `on_late` is told of an outcome that comes when

@@ -1,0 +1,493 @@
+"""The shapes of the seed's messages, field by field, as JSON has them.
+
+Rule 1: a field without a default of its own kind below is written always, even when it is empty; the others are written
+        when they hold something. Absent, a field is empty: 0, "", false, [] or {}.
+Rule 2: a moment is a text in RFC 3339, in UTC. The zero moment of other languages (year 1) reads as an absent one.
+Rule 3: building a record checks nothing; wire_rules.py judges what is read and what is written.
+Rule 4: these shapes are for the wire alone. Nothing in the house keeps one; each is made from a run, or becomes one.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+
+from remit.core.record import JsonObject, Record
+from remit.core.run.contract import ITERATIONS_MAX_DEFAULT
+
+# Beyond this a number is not the same number for every reader of JSON.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+# An RFC 3339 text; empty where there is no moment.
+Moment: TypeAlias = str
+
+ZERO_MOMENT = "0001-01-01T00:00:00Z"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS_PER_S = 1_000
+
+# What a model is asked with where the wire does not say.
+TEMPERATURE_DEFAULT = 0.2
+MAX_TOKENS_DEFAULT = 4096
+
+
+def _text() -> str:
+    return ""
+
+
+def _none() -> tuple[()]:
+    return ()
+
+
+def _zero() -> int:
+    return 0
+
+
+def _nothing() -> JsonObject:
+    return {}
+
+
+class ModelConfig(Record, kw_only=True):
+    """How a model is asked. A temperature of 0 that is written is greedy; one that is absent is the wire's default."""
+
+    temperature: float | None = None
+    max_tokens: Count = 0
+
+    def with_defaults(self) -> "ModelConfig":
+        """The same with the wire's own defaults for what was left out."""
+        temperature = TEMPERATURE_DEFAULT if self.temperature is None else self.temperature
+        return ModelConfig(temperature=temperature, max_tokens=self.max_tokens or MAX_TOKENS_DEFAULT)
+
+
+class WireToolChoice(Record, kw_only=True):
+    """How freely a model chooses: auto, required, none or function, which names the function."""
+
+    mode: str = msgspec.field(default_factory=_text)
+    function_name: str = ""
+
+
+class WireToolDefinition(Record, kw_only=True):
+    """A tool as a model is told of it. What a call may do is declared where the tool is registered, never here."""
+
+    name: str = msgspec.field(default_factory=_text)
+    description: str = msgspec.field(default_factory=_text)
+    parameters: JsonObject = msgspec.field(default_factory=_nothing)
+
+
+class WireToolCall(Record, kw_only=True):
+    """A call of a tool, with the metadata of the task that it serves."""
+
+    id: str = msgspec.field(default_factory=_text)
+    name: str = msgspec.field(default_factory=_text)
+    arguments: JsonObject = {}
+    metadata: JsonObject = {}
+    loop_id: str = ""
+    trace_id: str = ""
+
+
+class WireToolResult(Record, kw_only=True):
+    """What a call came to. An error is a text in it; with stop_loop its content is the result of the loop."""
+
+    call_id: str = msgspec.field(default_factory=_text)
+    name: str = ""
+    content: str = ""
+    error: str = ""
+    metadata: JsonObject = {}
+    loop_id: str = ""
+    trace_id: str = ""
+    stop_loop: bool = False
+
+
+class ChatMessage(Record, kw_only=True):
+    """One utterance. A thought may come as `reasoning`; it is written as `reasoning_content`, which wins."""
+
+    role: str = msgspec.field(default_factory=_text)
+    content: str = ""
+    name: str = ""
+    reasoning_content: str = ""
+    tool_calls: tuple[WireToolCall, ...] = ()
+    tool_call_id: str = ""
+    reasoning: str = ""
+
+    def __post_init__(self) -> None:
+        """Take a thought under its other name."""
+        if self.reasoning:
+            thought = self.reasoning_content or self.reasoning
+            msgspec.structs.force_setattr(self, "reasoning_content", thought)
+            msgspec.structs.force_setattr(self, "reasoning", "")
+
+
+class WireTokenUsage(Record, kw_only=True):
+    """Tokens that a request took."""
+
+    prompt_tokens: Count = msgspec.field(default_factory=_zero)
+    completion_tokens: Count = msgspec.field(default_factory=_zero)
+
+    @property
+    def total(self) -> int:
+        """Both together."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+class AgentRequest(Record, kw_only=True):
+    """What a loop asks of a model."""
+
+    request_id: str = msgspec.field(default_factory=_text)
+    loop_id: str = msgspec.field(default_factory=_text)
+    role: str = msgspec.field(default_factory=_text)
+    messages: tuple[ChatMessage, ...] = msgspec.field(default_factory=_none)
+    model: str = msgspec.field(default_factory=_text)
+    max_tokens: Count = 0
+    temperature: float | None = None
+    tools: tuple[WireToolDefinition, ...] = ()
+    tool_choice: WireToolChoice | None = None
+
+    @property
+    def config(self) -> ModelConfig:
+        """How the model is asked, with the wire's defaults for what the request leaves out."""
+        return ModelConfig(temperature=self.temperature, max_tokens=self.max_tokens).with_defaults()
+
+
+class AgentResponse(Record, kw_only=True):
+    """What a model answers: complete, tool_call or error."""
+
+    request_id: str = msgspec.field(default_factory=_text)
+    status: str = msgspec.field(default_factory=_text)
+    message: ChatMessage | None = None
+    error: str = ""
+    token_usage: WireTokenUsage | None = None
+
+
+class ContextSource(Record, kw_only=True):
+    """Where a piece of context comes from: graph_entity, graph_relationship or document, and its id."""
+
+    type: str = msgspec.field(default_factory=_text)
+    id: str = msgspec.field(default_factory=_text)
+
+
+class ConstructedContext(Record, kw_only=True):
+    """Context that was built before the task was sent: it is shown as it is, and nothing is looked up."""
+
+    content: str = msgspec.field(default_factory=_text)
+    token_count: Count = msgspec.field(default_factory=_zero)
+    entities: tuple[str, ...] = ()
+    sources: tuple[ContextSource, ...] = ()
+    constructed_at: Moment = ""
+
+    def __post_init__(self) -> None:
+        """Read the zero moment as none."""
+        _drop_zero(self, "constructed_at")
+
+
+class GraphContextSpec(Record, kw_only=True):
+    """Which part of a graph a workflow wants as context."""
+
+    entities: tuple[str, ...] = ()
+    relationships: bool = False
+    depth: Count = 0
+    max_tokens: Count = 0
+
+
+class TaskMessage(Record, kw_only=True):
+    """A task for a loop: a new one, or the next exchange of the one that loop_id names."""
+
+    loop_id: str = ""
+    task_id: str = msgspec.field(default_factory=_text)
+    role: str = msgspec.field(default_factory=_text)
+    model: str = msgspec.field(default_factory=_text)
+    prompt: str = msgspec.field(default_factory=_text)
+    workflow_slug: str = ""
+    workflow_step: str = ""
+    channel_type: str = ""
+    channel_id: str = ""
+    user_id: str = ""
+    parent_loop_id: str = ""
+    depth: Count = 0
+    max_depth: Count = 0
+    context: ConstructedContext | None = None
+    context_request_id: str = ""
+    tools: tuple[WireToolDefinition, ...] = ()
+    tool_choice: WireToolChoice | None = None
+    metadata: JsonObject = {}
+
+
+class Attachment(Record, kw_only=True):
+    """What came with a message: file, image, code or url."""
+
+    type: str = msgspec.field(default_factory=_text)
+    name: str = msgspec.field(default_factory=_text)
+    url: str = ""
+    content: str = ""
+    mime_type: str = ""
+    size: Count = 0
+
+
+class UserMessage(Record, kw_only=True):
+    """What a user says, from any channel."""
+
+    message_id: str = msgspec.field(default_factory=_text)
+    channel_type: str = msgspec.field(default_factory=_text)
+    channel_id: str = msgspec.field(default_factory=_text)
+    user_id: str = msgspec.field(default_factory=_text)
+    content: str = msgspec.field(default_factory=_text)
+    attachments: tuple[Attachment, ...] = ()
+    reply_to: str = ""
+    thread_id: str = ""
+    metadata: dict[str, str] = {}
+    context_request_id: str = ""
+    timestamp: Moment = msgspec.field(default_factory=_text)
+
+
+class WireSignal(Record, kw_only=True):
+    """What a user tells a loop: one of the seven signals."""
+
+    signal_id: str = msgspec.field(default_factory=_text)
+    type: str = msgspec.field(default_factory=_text)
+    loop_id: str = msgspec.field(default_factory=_text)
+    user_id: str = msgspec.field(default_factory=_text)
+    channel_type: str = msgspec.field(default_factory=_text)
+    channel_id: str = msgspec.field(default_factory=_text)
+    payload: Any = None
+    timestamp: Moment = msgspec.field(default_factory=_text)
+
+
+class SignalMessage(Record, kw_only=True):
+    """A signal of a dispatcher, which says why and not who: the sender is known by its credentials."""
+
+    loop_id: str = msgspec.field(default_factory=_text)
+    type: str = msgspec.field(default_factory=_text)
+    reason: str = msgspec.field(default_factory=_text)
+    timestamp: Moment = msgspec.field(default_factory=_text)
+
+
+class ResponseBlock(Record, kw_only=True):
+    """A piece of a rich response: text, code, diff, file or progress."""
+
+    type: str = msgspec.field(default_factory=_text)
+    content: str = msgspec.field(default_factory=_text)
+    lang: str = ""
+
+
+class ResponseAction(Record, kw_only=True):
+    """What a user may click: a button or a reaction that sends a signal."""
+
+    id: str = msgspec.field(default_factory=_text)
+    type: str = msgspec.field(default_factory=_text)
+    label: str = msgspec.field(default_factory=_text)
+    signal: str = msgspec.field(default_factory=_text)
+    style: str = msgspec.field(default_factory=_text)
+
+
+class UserResponse(Record, kw_only=True):
+    """What a user is told in their channel: text, status, result, error, prompt or stream."""
+
+    response_id: str = msgspec.field(default_factory=_text)
+    channel_type: str = msgspec.field(default_factory=_text)
+    channel_id: str = msgspec.field(default_factory=_text)
+    user_id: str = msgspec.field(default_factory=_text)
+    in_reply_to: str = ""
+    thread_id: str = ""
+    type: str = msgspec.field(default_factory=_text)
+    content: str = msgspec.field(default_factory=_text)
+    blocks: tuple[ResponseBlock, ...] = ()
+    actions: tuple[ResponseAction, ...] = ()
+    timestamp: Moment = msgspec.field(default_factory=_text)
+
+
+class LoopCreatedEvent(Record, kw_only=True):
+    """A loop was created."""
+
+    loop_id: str = msgspec.field(default_factory=_text)
+    task_id: str = msgspec.field(default_factory=_text)
+    role: str = msgspec.field(default_factory=_text)
+    model: str = msgspec.field(default_factory=_text)
+    workflow_slug: str = ""
+    workflow_step: str = ""
+    context_request_id: str = ""
+    max_iterations: Count = msgspec.field(default_factory=_zero)
+    created_at: Moment = msgspec.field(default_factory=_text)
+
+
+class LoopCompletedEvent(Record, kw_only=True):
+    """A loop has answered."""
+
+    loop_id: str = msgspec.field(default_factory=_text)
+    task_id: str = msgspec.field(default_factory=_text)
+    outcome: str = msgspec.field(default_factory=_text)
+    role: str = msgspec.field(default_factory=_text)
+    result: str = msgspec.field(default_factory=_text)
+    model: str = msgspec.field(default_factory=_text)
+    iterations: Count = msgspec.field(default_factory=_zero)
+    tokens_in: Count = msgspec.field(default_factory=_zero)
+    tokens_out: Count = msgspec.field(default_factory=_zero)
+    parent_loop: str = ""
+    workflow_slug: str = ""
+    workflow_step: str = ""
+    completed_at: Moment = msgspec.field(default_factory=_text)
+    channel_type: str = ""
+    channel_id: str = ""
+    user_id: str = ""
+
+
+class LoopFailedEvent(Record, kw_only=True):
+    """A loop has failed."""
+
+    loop_id: str = msgspec.field(default_factory=_text)
+    task_id: str = msgspec.field(default_factory=_text)
+    outcome: str = msgspec.field(default_factory=_text)
+    reason: str = msgspec.field(default_factory=_text)
+    error: str = msgspec.field(default_factory=_text)
+    role: str = msgspec.field(default_factory=_text)
+    model: str = msgspec.field(default_factory=_text)
+    iterations: Count = msgspec.field(default_factory=_zero)
+    tokens_in: Count = msgspec.field(default_factory=_zero)
+    tokens_out: Count = msgspec.field(default_factory=_zero)
+    workflow_slug: str = ""
+    workflow_step: str = ""
+    failed_at: Moment = msgspec.field(default_factory=_text)
+    channel_type: str = ""
+    channel_id: str = ""
+    user_id: str = ""
+
+
+class LoopCancelledEvent(Record, kw_only=True):
+    """A loop was cancelled by a user."""
+
+    loop_id: str = msgspec.field(default_factory=_text)
+    task_id: str = msgspec.field(default_factory=_text)
+    outcome: str = msgspec.field(default_factory=_text)
+    cancelled_by: str = msgspec.field(default_factory=_text)
+    workflow_slug: str = ""
+    workflow_step: str = ""
+    cancelled_at: Moment = msgspec.field(default_factory=_text)
+
+
+class ContextEvent(Record, kw_only=True):
+    """What became of a loop's context: compaction_starting, compaction_complete or gc_complete."""
+
+    type: str = msgspec.field(default_factory=_text)
+    loop_id: str = msgspec.field(default_factory=_text)
+    iteration: Count = msgspec.field(default_factory=_zero)
+    utilization: float = 0.0
+    tokens_saved: Count = 0
+    summary: str = ""
+
+
+class AgentIdentity(Record, kw_only=True):
+    """By which key an agent is known: its did:key, and a name for people."""
+
+    did: str = msgspec.field(default_factory=_text)
+    display_name: str = msgspec.field(default_factory=_text)
+    credentials: tuple[JsonObject, ...] = ()
+    internal_role: str = ""
+    created: Moment = ""
+    updated: Moment = ""
+    metadata: JsonObject = {}
+
+    def __post_init__(self) -> None:
+        """Read the zero moment as none."""
+        _drop_zero(self, "created", "updated")
+
+
+class LoopEntity(Record, kw_only=True):
+    """A loop as its bucket shows it: made from the journal, and never read back into it."""
+
+    id: str = msgspec.field(default_factory=_text)
+    task_id: str = msgspec.field(default_factory=_text)
+    state: str = msgspec.field(default_factory=_text)
+    role: str = msgspec.field(default_factory=_text)
+    model: str = msgspec.field(default_factory=_text)
+    iterations: Count = msgspec.field(default_factory=_zero)
+    max_iterations: Count = msgspec.field(default_factory=_zero)
+    pending_tool_results: dict[str, WireToolResult] = {}
+    started_at: Moment = ""
+    timeout_at: Moment = ""
+    parent_loop_id: str = ""
+    depth: Count = 0
+    max_depth: Count = 0
+    pause_requested: bool = False
+    pause_requested_by: str = ""
+    state_before_pause: str = ""
+    cancelled_by: str = ""
+    cancelled_at: Moment = ""
+    user_id: str = ""
+    channel_type: str = ""
+    channel_id: str = ""
+    workflow_slug: str = ""
+    workflow_step: str = ""
+    outcome: str = ""
+    result: str = ""
+    error: str = ""
+    completed_at: Moment = ""
+    identity: AgentIdentity | None = None
+
+    def __post_init__(self) -> None:
+        """Read the zero moment as none."""
+        _drop_zero(self, "started_at", "timeout_at", "cancelled_at", "completed_at")
+
+
+class TrajectoryStep(Record, kw_only=True):
+    """One step: a model_call or a tool_call. Messages and tool_calls are there where the full detail was asked for."""
+
+    timestamp: Moment = msgspec.field(default_factory=_text)
+    step_type: str = msgspec.field(default_factory=_text)
+    request_id: str = ""
+    prompt: str = ""
+    response: str = ""
+    tokens_in: Count = 0
+    tokens_out: Count = 0
+    tool_name: str = ""
+    tool_arguments: JsonObject = {}
+    tool_result: str = ""
+    duration: Count = msgspec.field(default_factory=_zero)
+    messages: tuple[ChatMessage, ...] = ()
+    tool_calls: tuple[WireToolCall, ...] = ()
+    model: str = ""
+
+
+class Trajectory(Record, kw_only=True):
+    """The whole way of a loop. One too long for its bucket has no steps here and says under which digest they are kept."""
+
+    loop_id: str = msgspec.field(default_factory=_text)
+    start_time: Moment = msgspec.field(default_factory=_text)
+    end_time: Moment = ""
+    steps: tuple[TrajectoryStep, ...] = msgspec.field(default_factory=_none)
+    outcome: str = ""
+    total_tokens_in: Count = msgspec.field(default_factory=_zero)
+    total_tokens_out: Count = msgspec.field(default_factory=_zero)
+    duration: Count = msgspec.field(default_factory=_zero)
+    # Not the seed's: of a trajectory beyond the limit of a bucket.
+    steps_digest: str = ""
+    steps_size: Count = 0
+
+
+def new_loop_entity(
+    loop_id: str, task_id: str, role: str, model: str, max_iterations: int = ITERATIONS_MAX_DEFAULT
+) -> LoopEntity:
+    """A loop that has just been created."""
+    return LoopEntity(
+        id=loop_id, task_id=task_id, state="exploring", role=role, model=model, max_iterations=max_iterations
+    )
+
+
+def moment(at_ms: int) -> Moment:
+    """The moment so many milliseconds after 1970, as RFC 3339 without trailing zeros; empty for 0, which is none."""
+    if not at_ms:
+        return ""
+    at = _EPOCH + timedelta(milliseconds=at_ms)
+    fraction = f".{at_ms % _MS_PER_S:03d}".rstrip("0").rstrip(".")
+    return f"{at:%Y-%m-%dT%H:%M:%S}{fraction}Z"
+
+
+def moment_ms(text: Moment) -> int:
+    """Milliseconds after 1970 of an RFC 3339 text; 0 of an empty one or the zero moment. ValueError where it is none."""
+    if text in ("", ZERO_MOMENT):
+        return 0
+    at: datetime = msgspec.convert(text, datetime)
+    if at.tzinfo is None:
+        raise ValueError(f"{text[:80]!r} says no time zone")
+    return int((at - _EPOCH) / timedelta(milliseconds=1))
+
+
+def _drop_zero(record: Record, *fields: str) -> None:
+    for field in fields:
+        if getattr(record, field) == ZERO_MOMENT:
+            msgspec.structs.force_setattr(record, field, "")
