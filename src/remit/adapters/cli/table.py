@@ -109,6 +109,11 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
     ),
     "Keeping": (
         CommandEntry(
+            "backup",
+            "commands.backup:backup",
+            "Copy a store that may be in use to a new folder, and verify the copy.",
+        ),
+        CommandEntry(
             "delete", "commands.delete:delete", "Remove a run, the runs beneath it, and the texts that only they need."
         ),
         CommandEntry(

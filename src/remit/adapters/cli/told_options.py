@@ -71,7 +71,9 @@ class ToldOptions:
         graph = work.terms.graph
         if graph is not None and all(node.kind is not NodeKind.RETRIEVE for node in graph.nodes):
             raise wrong_usage(f"--context is nothing that graph {graph.name!r} reads; it has no node of kind retrieve")
-        texts = [("stdin" if file == STDIN else str(file), text_from_file(file, CONTEXT_UNREADABLE)) for file in self.context]
+        texts = [
+            ("stdin" if file == STDIN else str(file), text_from_file(file, CONTEXT_UNREADABLE)) for file in self.context
+        ]
         with as_usage():
             return RunWork(replace(work.kit, context=evidence_of(texts)), work.terms)
 
