@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX
-from remit.adapters.cli.screen.colours import Ink, Line
+from remit.adapters.cli.screen.colours import Ink, Line, flowed
 from remit.adapters.cli.screen.packet_lines import (
     EFFECTS,
     LEFT_MAX,
@@ -266,3 +266,15 @@ def test_a_change_that_is_too_long_for_a_line_is_cut_with_its_size() -> None:
     (line,) = told(change_lines(replace(HELD, arguments={"a": 1}), {"a": "x" * 9000})).splitlines()
     assert line.endswith("… 9002 characters")
     assert len(line) < LINE_CHARS_MAX
+
+
+def test_a_command_that_can_be_copied_is_never_broken_by_a_line_end() -> None:
+    rows = ["".join(text for text, _ in row) for row in flowed(next(iter(way_lines([HELD]))), 60, 7)]
+    assert rows == [
+        "     answer with: remit approve r/3.2  or: ",
+        "       remit reject r/3.2  (until 1970-01-01 00:00:00 UTC)",
+    ]
+    (row,) = flowed((("remit approve " + "x" * 50, Ink.PLAIN),), 20, 7)
+    assert row[0][0] == "remit approve " + "x" * 50
+    long = ["".join(text for text, _ in row) for row in flowed((("y" * 50, Ink.PLAIN),), 20, 7)]
+    assert "".join(long).replace(" ", "") == "y" * 50

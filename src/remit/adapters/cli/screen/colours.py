@@ -18,6 +18,8 @@ COLUMNS_MAX = 200
 _WORDS_MIN = 10
 # Where a packet goes on that is too long for a line.
 SET_IN = 7
+# How a command begins that a person may copy.
+COMMAND = "remit "
 
 
 class Ink(StrEnum):
@@ -59,13 +61,15 @@ def flowed(line: Line, columns: int, indent: int) -> Iterator[Line]:
     row: list[Piece] = []
     used, width = 0, max(columns - indent, _WORDS_MIN)
     for text, ink in line:
-        for place, word in enumerate(printable(text).split(" ")):
+        is_command = text.startswith(COMMAND)
+        words = [printable(text)] if is_command else printable(text).split(" ")
+        for place, word in enumerate(words):
             gap = " " if place else ""
             is_breakable = bool(gap) or (bool(row) and row[-1][0].endswith(" "))
             if is_breakable and used + cells(gap + word) > columns and used > indent:
                 yield row
                 row, used, gap = [(" " * indent, Ink.PLAIN)], indent, ""
-            first, *more = _pieces(word, width) if cells(word) > width else [word]
+            first, *more = _pieces(word, width) if cells(word) > width and not is_command else [word]
             row.append((gap + first, ink))
             used += cells(gap + first)
             for piece in more:

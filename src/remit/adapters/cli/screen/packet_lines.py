@@ -17,6 +17,7 @@ from remit.adapters.cli.screen.terminal import json_line
 from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.tools import Effect
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.core.run.approval import Approval, What
 from remit.core.run.halt import HELD_BACK
 from remit.core.secrets.secret_names import secret_of_named
@@ -58,6 +59,7 @@ WAYS_TO_ANSWER = {
     What.RELEASE: "answer with: remit approve {id}  or: remit reject {id}",
     What.REVIEW: "if it may stand: remit approve {id}  if it may not: remit reject {id}",
 }
+_COMMAND = regex(r"(remit (?:approve|reject) \S+(?: --(?:text|only) \S+)?)")
 OUTSIDE = "it waits outside the queue, which is full"
 _INDENT = "     "
 _WITHIN = f"{_INDENT}  "
@@ -75,12 +77,12 @@ def asked_lines(
         )
     for asked in packet:
         yield from lines(asked, value_chars_max=value_chars_max)
-        yield ((f"{_INDENT}{way_to_answer(asked)}", Ink.FAINT),) if is_full else _way(asked)
+        yield _way_pieces(way_to_answer(asked)) if is_full else _way(asked)
     if len(packet) > 1:
         group = group_of(packet[0])
         only = packet[0].id.rpartition("/")[2]
-        yield ((f"{_INDENT}all of them: remit approve {group}  or: remit reject {group}", Ink.FAINT),)
-        yield ((f"{_INDENT}some, and no to the rest: remit approve {group} --only {only}", Ink.FAINT),)
+        yield _way_pieces(f"all of them: remit approve {group}  or: remit reject {group}")
+        yield _way_pieces(f"some, and no to the rest: remit approve {group} --only {only}")
 
 
 def way_lines(packet: Sequence[Approval]) -> Iterator[Line]:
@@ -89,7 +91,12 @@ def way_lines(packet: Sequence[Approval]) -> Iterator[Line]:
 
 
 def _way(asked: Approval) -> Line:
-    return ((f"{_INDENT}{way_to_answer(asked)}  (until {time_text(asked.expires_at_ms)})", Ink.FAINT),)
+    return (*_way_pieces(way_to_answer(asked)), (f"  (until {time_text(asked.expires_at_ms)})", Ink.FAINT))
+
+
+def _way_pieces(way: str) -> Line:
+    """Words with each command in a piece of its own, which no line end breaks: it is there to be copied."""
+    return ((_INDENT, Ink.FAINT), *((piece, Ink.FAINT) for piece in _COMMAND.split(way) if piece))
 
 
 def way_to_answer(asked: Approval) -> str:
