@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from remit.tool.builtin.http_get import http_get_tool
     from remit.tool.builtin.refusal import ToolRefused
     from remit.tool.builtin.targets import AllowedHost
+    from remit.tool.call.call_metadata import CallMetadata
     from remit.tool.call.cancel_token import CancelToken, ToolCancelled
     from remit.tool.call.outcomes import NotDone, Reconciled, ToolFault
     from remit.tool.call.performing import Attempt, perform
@@ -136,6 +137,7 @@ __all__ = [
     "Boundary",
     "Budget",
     "CallCancelled",
+    "CallMetadata",
     "CancelToken",
     "Candidate",
     "ContextBuilder",
@@ -355,6 +357,7 @@ _HOMES = {
         "tool.builtin.http_client": "Reach",
         "tool.builtin.http_get": "http_get_tool",
         "tool.builtin.targets": "AllowedHost",
+        "tool.call.call_metadata": "CallMetadata",
         "tool.call.cancel_token": "CancelToken ToolCancelled",
         "tool.declare.decorator": "tool",
         "tool.delegate": "delegate",

@@ -79,7 +79,7 @@ class ToolExecutor:
         arguments = await self._given(errand, kit)
         if isinstance(arguments, ToolBroke | RunHalted):
             return arguments
-        attempt = Attempt(tool, arguments, command.key, resources.vault, partial(self._pass, errand))
+        attempt = Attempt(tool, arguments, command.key, resources.vault, partial(self._pass, errand), errand.metadata)
         began_s = asyncio.get_running_loop().time()
         try:
             performed = await within(command.timeout_ms, perform(attempt))

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, replace
 from remit.tool.call.arguments import NO_SECRETS_LENT, call_function, prepared, result_text
+from remit.tool.call.call_metadata import NO_METADATA
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import check_available, raise_if_ours, verdict
 from remit.tool.call.outcomes import Performed, ToolFault, fault_of
@@ -43,7 +44,19 @@ Gate: TypeAlias = Callable[[bool], Awaitable[None]]
 class Attempt:
     """One call: whether it has begun, how it is told to stop, and what is left of it when it is not awaited any more."""
 
-    __slots__ = ("arguments", "gate", "has_begun", "key", "late", "leash", "secrets", "token", "tool", "vault")
+    __slots__ = (
+        "arguments",
+        "gate",
+        "has_begun",
+        "key",
+        "late",
+        "leash",
+        "metadata",
+        "secrets",
+        "token",
+        "tool",
+        "vault",
+    )
 
     def __init__(
         self,
@@ -52,6 +65,7 @@ class Attempt:
         key: str,
         vault: Vault = NO_SECRETS,
         gate: Gate | None = None,
+        metadata: Mapping[str, Any] = NO_METADATA,
     ) -> None:
         self.tool = tool
         self.gate = gate
@@ -59,6 +73,7 @@ class Attempt:
         self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
         self.arguments = arguments
         self.key = key
+        self.metadata = metadata
         # Only a function that takes a token can be told by it, only a process is held by a leash; both hold a lock.
         self.token = CancelToken() if tool.signature.token_names else None
         self.leash = Leash() if tool.isolate else None
@@ -94,7 +109,7 @@ async def perform(attempt: Attempt) -> Performed:
     attempt.has_begun = True
     if attempt.leash is not None:
         lent = Lent(attempt.secrets, attempt.vault)
-        work = partial(call_isolated, tool, attempt.arguments, attempt.key, attempt.leash, lent)
+        work = partial(call_isolated, tool, attempt.arguments, attempt.key, attempt.leash, lent, attempt.metadata)
         return await _in_thread(attempt, work)
     if tool.is_async:
         return await _on_loop(attempt)
@@ -103,7 +118,7 @@ async def perform(attempt: Attempt) -> Performed:
 
 async def _on_loop(attempt: Attempt) -> Performed:
     tool, arguments = attempt.tool, attempt.arguments
-    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets)
+    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets, attempt.metadata)
     try:
         value = await tool.function(**values)
     except BaseException as error:
@@ -126,7 +141,9 @@ def _keep_last_word(attempt: Attempt, said: Performed | ToolFault) -> None:
 
 
 def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
-    value = call_function(attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets)
+    value = call_function(
+        attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets, attempt.metadata
+    )
     return value, result_text(attempt.tool, value)
 
 
