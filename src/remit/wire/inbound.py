@@ -62,7 +62,7 @@ class Route(Record, kw_only=True):
     max_depth: int = 0
 
 
-class Order(Record, kw_only=True):
+class TaskOrder(Record, kw_only=True):
     """What a system starts for a task: the request, and the terms that the task narrows.
 
     An empty model stands for the worker's own. `continues` names the loop whose session the request belongs to.
@@ -89,7 +89,7 @@ class PrebuiltContext:
         return (user_message(head + self._context.content),)
 
 
-def order_of(task: TaskMessage, *, session_id: str = "", thread_id: str = "", message_id: str = "") -> Order:
+def order_of(task: TaskMessage, *, session_id: str = "", thread_id: str = "", message_id: str = "") -> TaskOrder:
     """What is started for a task. A task that continues a loop is given the session of that loop.
 
     Raises RequestRejected for a task that breaks a rule of the wire, fills the reserved key of the metadata, or continues a
@@ -127,7 +127,7 @@ def order_of(task: TaskMessage, *, session_id: str = "", thread_id: str = "", me
         metadata={**task.metadata, **({ROUTE_KEY: told} if told else {})},
     )
     budget = Budget(depth=task.max_depth - task.depth) if task.max_depth else Budget()
-    return Order(
+    return TaskOrder(
         request=request,
         role=AgentRole(task.role or AgentRole.GENERAL),
         model=task.model,

@@ -1,7 +1,7 @@
 """Messages of the wire as bytes: read strictly, judged by the same rules in both directions, and bounded.
 
 Rule 1: a message is the JSON of its record. Its type, `agentic.task.v1`, stands in a header; a reader also takes the
-        envelope in which peers of the seed wrap it: {"type": {domain, category, version}, "payload": {...}}.
+        envelope in which SemStreams' own programs wrap it: {"type": {domain, category, version}, "payload": {...}}.
 Rule 2: what the type, the subject and the message itself say must agree. A message without a type is what its subject
         carries.
 Rule 3: whatever is refused is refused with a code, before anything is made of it, and what is written could be read back.
@@ -32,7 +32,6 @@ from remit.wire.subjects import (
 from remit.wire.wire_records import (
     AgentRequest,
     AgentResponse,
-    ContextEvent,
     LoopCancelledEvent,
     LoopCompletedEvent,
     LoopCreatedEvent,
@@ -42,6 +41,7 @@ from remit.wire.wire_records import (
     Trajectory,
     UserMessage,
     UserResponse,
+    WireContextEvent,
     WireSignal,
     WireToolCall,
     WireToolResult,
@@ -79,7 +79,7 @@ KINDS: Mapping[Category, type[Record]] = MappingProxyType(
         Category.LOOP_COMPLETED: LoopCompletedEvent,
         Category.LOOP_FAILED: LoopFailedEvent,
         Category.LOOP_CANCELLED: LoopCancelledEvent,
-        Category.CONTEXT_EVENT: ContextEvent,
+        Category.CONTEXT_EVENT: WireContextEvent,
         Category.SIGNAL_MESSAGE: SignalMessage,
     }
 )
@@ -94,7 +94,7 @@ _BY_OUTCOME: Mapping[object, Category] = MappingProxyType(
 )
 
 
-class Posted(Record):
+class PostedMessage(Record):
     """A message as it is published: under which subject, with which headers, and its bytes."""
 
     subject: str
@@ -113,16 +113,16 @@ def category_named(text: str) -> Category:
     return _category(domain, category, version)
 
 
-def posted(message: Record) -> Posted:
+def posted(message: Record) -> PostedMessage:
     """A message ready to be published; raises RequestRejected where it breaks a rule of the wire."""
     category = CATEGORY_OF[type(message)]
     family = FAMILY_OF[category]
     subject = subject_of(family, *(getattr(message, field) for field in ADDRESSED_BY[family]))
-    return Posted(subject, {TYPE_HEADER: type_of(category)}, written(message))
+    return PostedMessage(subject, {TYPE_HEADER: type_of(category)}, written(message))
 
 
 def wrapped(message: Record, *, message_id: str, created_at_ms: int, source: str) -> bytes:
-    """A message in the envelope of the seed's own programs, for peers that read no headers."""
+    """A message in the envelope of SemStreams' own programs, for peers that read no headers."""
     kind = {"domain": DOMAIN, "category": CATEGORY_OF[type(message)].value, "version": SCHEMA_VERSION}
     meta = {"created_at": created_at_ms, "received_at": created_at_ms, "source": source}
     payload = msgspec.Raw(written(message))
@@ -232,7 +232,7 @@ def _carried(family: SubjectFamily, value: JsonObject) -> Category:
 
 
 def _shaped(value: JsonObject, kind: type[R]) -> R:
-    # A null counts as absent, as in the seed's own programs.
+    # A null counts as absent, as in SemStreams' own programs.
     present = {name: held for name, held in value.items() if held is not None}
     try:
         return msgspec.convert(present, kind)

@@ -1,4 +1,4 @@
-"""The shapes of the seed's messages, field by field, as JSON has them.
+"""The shapes of the messages of the agentic wire, field by field, as JSON has them.
 
 Rule 1: a field without a default of its own kind below is written always, even when it is empty; the others are written
         when they hold something. Absent, a field is empty: 0, "", false, [] or {}.
@@ -360,7 +360,7 @@ class LoopCancelledEvent(Record, kw_only=True):
     cancelled_at: Moment = msgspec.field(default_factory=_text)
 
 
-class ContextEvent(Record, kw_only=True):
+class WireContextEvent(Record, kw_only=True):
     """What became of a loop's context: compaction_starting, compaction_complete or gc_complete."""
 
     type: str = msgspec.field(default_factory=_text)
@@ -454,7 +454,7 @@ class Trajectory(Record, kw_only=True):
     total_tokens_in: Count = msgspec.field(default_factory=_zero)
     total_tokens_out: Count = msgspec.field(default_factory=_zero)
     duration: Count = msgspec.field(default_factory=_zero)
-    # Not the seed's: of a trajectory beyond the limit of a bucket.
+    # Ours: of a trajectory beyond the limit of a bucket.
     steps_digest: str = ""
     steps_size: Count = 0
 

@@ -39,7 +39,6 @@ from remit.wire.wire_records import (
     Attachment,
     ChatMessage,
     ConstructedContext,
-    ContextEvent,
     ContextSource,
     LoopCancelledEvent,
     LoopCompletedEvent,
@@ -54,16 +53,17 @@ from remit.wire.wire_records import (
     TrajectoryStep,
     UserMessage,
     UserResponse,
+    WireContextEvent,
     WireSignal,
     WireToolCall,
     WireToolChoice,
     WireToolDefinition,
     WireToolResult,
 )
-from remit.wire.wire_rules import ContextEventType, ResponseStatus, ResponseType, StepType
+from remit.wire.wire_rules import ContextEventType, ResponseStatus, ResponseType, WireStepType
 from scripts.wire_docs import EXAMPLES
 
-REACHES = [Category, ContextEventType, ResponseStatus, ResponseType, StepType]
+REACHES = [Category, ContextEventType, ResponseStatus, ResponseType, WireStepType]
 TASK: dict[str, Any] = {"task_id": "t", "role": "general", "model": "m", "prompt": "go"}
 AT = "2026-03-13T10:11:12Z"
 
@@ -87,7 +87,7 @@ def test_a_message_of_every_category_is_delivered_as_it_was_posted(category: Cat
 
 @pytest.mark.req("3.13")
 @pytest.mark.parametrize("category", Category)
-def test_a_message_is_delivered_from_the_envelope_of_the_seeds_own_programs(category: Category) -> None:
+def test_a_message_is_delivered_from_the_envelope_of_other_programs(category: Category) -> None:
     message = EXAMPLES[category.value]
     data = wrapped(message, message_id="m", created_at_ms=1, source="tests")
     assert json.loads(data)["type"] == {"domain": "agentic", "category": category.value, "version": "v1"}
@@ -245,8 +245,8 @@ def test_each_of_the_eight_rules_refuses_what_breaks_it(broken: Record, said: st
         (LoopCompletedEvent(loop_id="l", task_id="t", completed_at=AT, outcome="failed"), "outcome='failed'"),
         (LoopFailedEvent(loop_id="l", task_id="t", failed_at=AT, outcome="failed"), "reason is empty"),
         (LoopCancelledEvent(loop_id="l", task_id="t", cancelled_at=AT, outcome="success"), "outcome='success'"),
-        (ContextEvent(type="melted", loop_id="l"), "type='melted' is none of compaction_starting"),
-        (ContextEvent(type="gc_complete", loop_id="l", utilization=-0.5), "utilization=-0.5"),
+        (WireContextEvent(type="melted", loop_id="l"), "type='melted' is none of compaction_starting"),
+        (WireContextEvent(type="gc_complete", loop_id="l", utilization=-0.5), "utilization=-0.5"),
         (replace(ENTITY, outcome="won"), "outcome='won' is none of success, failed, cancelled"),
         (replace(ENTITY, completed_at="soon"), "completed_at='soon'"),
         (replace(ENTITY, pending_tool_results={"a": WireToolResult()}), r"pending_tool_results\[0\]: call_id"),

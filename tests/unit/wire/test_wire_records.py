@@ -1,4 +1,4 @@
-"""The records have the fields of the seed: their names, their order, and which of them are left out when empty."""
+"""The records have the fields of the wire: their names, their order, and which of them are left out when empty."""
 
 import msgspec
 import pytest
@@ -18,14 +18,14 @@ from remit.wire.wire_records import (
 )
 from scripts.wire_docs import EXAMPLES
 
-# The fields as the seed lists them; a question mark stands for one that is left out when it is empty.
-SEED = {
+# The fields as SemStreams lists them; a question mark stands for one that is left out when it is empty.
+LISTED = {
     "AgentRequest": "request_id loop_id role messages model max_tokens? temperature? tools? tool_choice?",
     "AgentResponse": "request_id status message? error? token_usage?",
     "Attachment": "type name url? content? mime_type? size?",
     "ChatMessage": "role content? name? reasoning_content? tool_calls? tool_call_id?",
     "ConstructedContext": "content token_count entities? sources? constructed_at?",
-    "ContextEvent": "type loop_id iteration utilization? tokens_saved? summary?",
+    "WireContextEvent": "type loop_id iteration utilization? tokens_saved? summary?",
     "ContextSource": "type id",
     "GraphContextSpec": "entities? relationships? depth? max_tokens?",
     "LoopCancelledEvent": "loop_id task_id outcome cancelled_by workflow_slug? workflow_step? cancelled_at",
@@ -72,7 +72,7 @@ SEED = {
     ),
     "WireSignal": "signal_id type loop_id user_id channel_type channel_id payload? timestamp",
 }
-# Fields that are read and never written, or are of ours and stand behind the seed's.
+# Fields that are read and never written, or are of ours and stand behind its own.
 OURS = {"ChatMessage": {"reasoning"}, "Trajectory": {"steps_digest", "steps_size"}}
 
 
@@ -82,23 +82,23 @@ def kind_named(name: str) -> type[Record]:
 
 
 @pytest.mark.req("3.2", "3.6", "3.20", "3.28")
-@pytest.mark.parametrize("name", SEED)
-def test_a_record_has_the_fields_of_the_seed_in_their_order(name: str) -> None:
+@pytest.mark.parametrize("name", LISTED)
+def test_a_record_has_the_fields_of_the_wire_in_their_order(name: str) -> None:
     fields = [field for field in kind_named(name).__struct_fields__ if field not in OURS.get(name, ())]
-    assert fields == SEED[name].replace("?", "").split()
+    assert fields == LISTED[name].replace("?", "").split()
 
 
 @pytest.mark.req("3.2", "3.6")
-@pytest.mark.parametrize("name", SEED)
-def test_a_field_is_written_when_it_is_empty_unless_the_seed_leaves_it_out(name: str) -> None:
+@pytest.mark.parametrize("name", LISTED)
+def test_a_field_is_written_when_it_is_empty_unless_the_wire_leaves_it_out(name: str) -> None:
     empty = msgspec.json.decode(msgspec.json.encode(kind_named(name)()))
-    assert list(empty) == [field for field in SEED[name].split() if not field.endswith("?")]
+    assert list(empty) == [field for field in LISTED[name].split() if not field.endswith("?")]
 
 
 @pytest.mark.req("3.6", "3.25")
 def test_every_field_of_a_loop_is_written_when_it_holds_something() -> None:
     written = msgspec.json.decode(msgspec.json.encode(EXAMPLES["loop_entity"]))
-    assert list(written) == SEED["LoopEntity"].replace("?", "").split()
+    assert list(written) == LISTED["LoopEntity"].replace("?", "").split()
 
 
 @pytest.mark.req("3.4")
@@ -149,7 +149,7 @@ def test_the_zero_moment_of_other_languages_reads_as_none() -> None:
         (1_773_396_672_005, "2026-03-13T10:11:12.005Z"),
     ],
 )
-def test_a_moment_is_written_as_the_seed_writes_it_and_read_back(at_ms: int, text: str) -> None:
+def test_a_moment_is_written_as_the_wire_writes_it_and_read_back(at_ms: int, text: str) -> None:
     assert moment(at_ms) == text
     assert moment_ms(text) == at_ms
 
