@@ -375,7 +375,7 @@ async def planned(stage: Stage) -> None:
     live = await stage.start("planned", chat("planned", "look", graph=graph))
     made = arrivals.CodeReturned(asked(live, commands.CallCode).id, '{"n":1}', kind=ValueKind.OBJECT)
     await stage.hear(live, made)
-    proposed = reports.CodeProposed(asked(live, commands.CallCode).id, ToolCall("step", "look", {"n": 1}))
+    proposed = reports.CodeProposed(asked(live, commands.CallCode).id, (ToolCall("step", "look", {"n": 1}),))
     await stage.hear(live, proposed)
     await stage.give(live)
     judged = arrivals.CodeReturned(asked(live, commands.CallCode).id, checks_passed=2, warnings=("it is short",))

@@ -39,6 +39,7 @@ from remit.wire.wire_records import (
     Attachment,
     ChatMessage,
     ConstructedContext,
+    ContextEvent,
     ContextSource,
     GraphContextSpec,
     LoopCancelledEvent,
@@ -55,7 +56,6 @@ from remit.wire.wire_records import (
     TrajectoryStep,
     UserMessage,
     UserResponse,
-    WireContextEvent,
     WireSignal,
     WireTokenUsage,
     WireToolCall,
@@ -207,7 +207,7 @@ EXAMPLES: Mapping[str, Record] = MappingProxyType(
         "loop_cancelled": LoopCancelledEvent(
             loop_id="loop_123", task_id="task_456", outcome="cancelled", cancelled_by="ann", cancelled_at=_LATER
         ),
-        "context_event": WireContextEvent(
+        "context_event": ContextEvent(
             type="compaction_complete",
             loop_id="loop_123",
             iteration=7,

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from remit.core.work.candidate import Candidate
     from remit.core.work.goal import Goal
     from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-    from remit.core.work.plan import ExecutionPlan, PlanPolicy, RerankInput, Step
+    from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, RerankInput, Step
     from remit.front import Door
     from remit.front import open as open  # noqa: A004  # `remit.open()` is how it is said, and no star takes it along
     from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
@@ -87,8 +87,9 @@ if TYPE_CHECKING:
         ToolHandler,
         ValidateHandler,
     )
+    from remit.orchestrate.patterns.planners import ModelPlanner, Planner, StaticPlanner
     from remit.orchestrate.run_handle import Run, Streaming
-    from remit.orchestrate.setup.kit import FilterContext, Kit, Terms, kit_of
+    from remit.orchestrate.setup.kit import FilterContext, Kit, PromptProvider, Terms, kit_of
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
     from remit.tool.builtin.builtin_tools import builtin
@@ -182,6 +183,7 @@ __all__ = [
     "Message",
     "Mode",
     "ModelInfo",
+    "ModelPlanner",
     "ModelRequest",
     "ModelResult",
     "MustMention",
@@ -195,9 +197,12 @@ __all__ = [
     "PlanExecutor",
     "PlanPolicy",
     "PlanResult",
+    "PlanTrace",
+    "Planner",
     "Policies",
     "Price",
     "Principal",
+    "PromptProvider",
     "QueueLimits",
     "Quota",
     "QuotaConflict",
@@ -235,6 +240,7 @@ __all__ = [
     "Signer",
     "SourceFault",
     "SpecializedLoop",
+    "StaticPlanner",
     "Step",
     "StoreUnusable",
     "StreamChunk",
@@ -322,7 +328,7 @@ _HOMES = {
         "core.run.lifecycle": "AgentRole",
         "core.run.manifest": "Manifest make_manifest",
         "core.run.messages": "Message Role system_message user_message",
-        "core.work.plan": "ExecutionPlan PlanPolicy RerankInput Step",
+        "core.work.plan": "ExecutionPlan PlanPolicy PlanTrace RerankInput Step",
         "core.limits.queue": "QueueLimits",
         "core.limits.quota": "Period Quota",
         "core.journal.rulings": "ToolCallRefused",
@@ -347,7 +353,7 @@ _HOMES = {
         "orchestrate.facade": "System",
         "orchestrate.guard.guard": "Guard",
         "orchestrate.patterns.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
-        "orchestrate.setup.kit": "FilterContext Kit Terms kit_of",
+        "orchestrate.setup.kit": "FilterContext Kit PromptProvider Terms kit_of",
         "orchestrate.patterns.chat_graph": "chat_graph",
         "orchestrate.tenants.policies": "Policies",
         "orchestrate.run_handle": "Run Streaming",
@@ -370,6 +376,7 @@ _HOMES = {
         "validate.check": "compile_rules confidence_of result_of",
         "validate.rule_set": "Length MustMention NoSecrets NumberRange RetryPolicy Rule RuleSet SemanticCheck Severity",
         "validate.semantic": "ask_of verdict_of",
+        "orchestrate.patterns.planners": "ModelPlanner Planner StaticPlanner",
     }.items()
     for name in names.split()
 }

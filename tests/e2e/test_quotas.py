@@ -38,7 +38,7 @@ SUBMITTER = """
 import asyncio, json, sys, time
 from pathlib import Path
 from remit import Budget, SystemRequest
-from remit.assemble import Settings, opened
+from remit.assemble import Settings, opened_system
 from remit.core.failure import RequestRejected
 from remit.core.run.messages import user_message
 from remit.inference.scripted.engine import ScriptedEngine
@@ -58,7 +58,7 @@ request = SystemRequest((user_message("Keep x."),), tenant_id="acme")
 
 async def main():
     caps = []
-    async with opened(Settings(home)) as system:
+    async with opened_system(Settings(home)) as system:
         print("ready", flush=True)
         while not (home / "gate").exists():
             await asyncio.sleep(0.001)

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from remit.agents.agent_requests import check_settings, grammar_text, instructions, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_text, hints_of, instructions, output_of, request_of
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, refuse_inside_a_loop, run_or_cancel
@@ -25,12 +25,20 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import JsonObject, replace
-from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, Mode, OutputContract, SystemRequest, SystemResponse
+from remit.core.run.contract import (
+    ITERATIONS_MAX_DEFAULT,
+    ExecutionHints,
+    Mode,
+    OutputContract,
+    SystemRequest,
+    SystemResponse,
+)
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import Message
 from remit.core.run.signals import UserSignal
+from remit.core.work.orders import Orders, orders_of
 from remit.inference.engine import Engine
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
@@ -46,7 +54,7 @@ from remit.orchestrate.run_handle import (
     refuse_answer,
     rejection,
 )
-from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
+from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
 AGENT_BUSY = "AGENT_BUSY"
@@ -62,10 +70,14 @@ class AgentLoop:
         engine: Engine | str | None,
         *,
         tools: Registry | Iterable[object] = (),
-        system_prompt: str = "",
+        system_prompt: SystemPrompt = "",
         grammar: Path | str = "",
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
         max_tool_iterations: int = ITERATIONS_MAX_DEFAULT,
+        temperature: float | None = None,
+        top_p: float = 0.0,
+        timeout_ms: int = 0,
+        options: JsonObject | None = None,
         stream: Stream | None = None,
         on_tool_result: OnToolResult | None = None,
         observer: EventLog | None = None,
@@ -84,8 +96,7 @@ class AgentLoop:
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
-        opened = engine_of(engine)
-        judging = judging_by(rules, judge, opened)
+        judging = judging_by(rules, judge, opened := engine_of(engine))
         self.config = LoopConfig(
             opened,
             tools_of(tools),
@@ -101,9 +112,9 @@ class AgentLoop:
             judging.judge,
             filters_of(filters),
             None if downgrade is None else engine_of(downgrade),
+            hints_of(temperature, top_p, timeout_ms, options),
         )
-        self.session_id = session_id or str(uuid4())
-        self.user_id = user_id
+        self.session_id, self.user_id = session_id or str(uuid4()), user_id
         self.session_state = SessionState(self._keep)
         self._terms = judging.applied(terms_of(boundary, budget, router, goal=goal, role=role))
         self._workplace = Workplace(system, home)
@@ -121,20 +132,25 @@ class AgentLoop:
         return self._terms
 
     @property
+    def hints(self) -> ExecutionHints:
+        """How models are sampled, and how long a run may take."""
+        return self.config.hints
+
+    @property
     def messages(self) -> list[Message]:
         """The conversation so far, as this agent knows it: instructions, then users and assistants. A fresh list."""
         return [*instructions(self.config), *self._session.messages]
 
-    async def chat(self, text: str) -> SystemResponse:
+    async def chat(self, text: str, *, orders: Orders = ()) -> SystemResponse:
         """One exchange: it returns when there is an answer, an ending without one, or a question to a person.
 
-        A caller that stops waiting for it cancels the run.
+        With `orders`, these effects alone happen unattended. A caller that stops waiting for it cancels the run.
         """
-        return await self._exchanged(self._request(text))
+        return await self._exchanged(replace(self._request(text), orders=orders_of(orders)))
 
-    async def start(self, text: str, *, chunks: bool = False) -> Run[SystemResponse]:
+    async def start(self, text: str, *, orders: Orders = (), chunks: bool = False) -> Run[SystemResponse]:
         """Begin an exchange and go on with something else: the handle waits for it, follows it, answers and cancels it."""
-        system, request = await self._workplace.system(), self._request(text)
+        system, request = await self._workplace.system(), replace(self._request(text), orders=orders_of(orders))
         exchange = Exchange(self.config, system.text, self._begin)
         with self._entries_for(exchange) as entries:
             begun = await system.start(
@@ -148,9 +164,9 @@ class AgentLoop:
 
         return begun.read_by(rested)
 
-    def stream(self, text: str) -> Streaming[SystemResponse]:
+    def stream(self, text: str, *, orders: Orders = ()) -> Streaming[SystemResponse]:
         """One exchange whose words are heard as they come: `async for piece in`; to await it gives the response."""
-        return Streaming(partial(self.start, text, chunks=True))
+        return Streaming(partial(self.start, text, orders=orders, chunks=True))
 
     async def chat_structured(
         self, text: str, schema: SchemaSource[T], *, repair: bool = True, strict: bool = False
@@ -193,14 +209,14 @@ class AgentLoop:
             if not exchange.run_id:
                 self._entries = {**entries, **self._entries}
 
-    def chat_sync(self, text: str) -> SystemResponse:
+    def chat_sync(self, text: str, *, orders: Orders = ()) -> SystemResponse:
         """The same for programs without an event loop, one thread at a time. Each exchange opens and closes the store."""
         refuse_inside_a_loop("chat_sync", "chat")
         if self._workplace.is_in_use or not self._in_use.acquire(blocking=False):
             message = f"the agent of session {self.session_id!r} is used in another thread; wait, or use another agent"
             raise RequestRejected(AGENT_BUSY, message, {"session_id": self.session_id})
         try:
-            return asyncio.run(self._alone(self.chat(text)))
+            return asyncio.run(self._alone(self.chat(text, orders=orders)))
         finally:
             self._in_use.release()
 

@@ -1,16 +1,18 @@
 """What an agent asks for: its instructions, the user's words, and the shape that the answer must have."""
 
+from dataclasses import replace as replace_parts
 from pathlib import Path
 from typing import Any
 
 from remit.agents.structured import SchemaSource
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
 from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, REQUEST_OUTPUT_INVALID, check_request
 from remit.core.run.messages import Message, system_message, user_message
 from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, schema_of
 from remit.orchestrate.exchange.exchange import LoopConfig
+from remit.orchestrate.setup.kit import PromptProvider, prompt_text
 
 
 def request_of(config: LoopConfig, text: str, *, session_id: str = "", user_id: str = "") -> SystemRequest:
@@ -19,13 +21,19 @@ def request_of(config: LoopConfig, text: str, *, session_id: str = "", user_id: 
         messages=(*instructions(config), user_message(text)),
         session_id=session_id,
         user_id=user_id,
-        hints=ExecutionHints(max_tokens=config.max_tokens, max_iterations=config.max_tool_iterations),
+        hints=replace(config.hints, max_tokens=config.max_tokens, max_iterations=config.max_tool_iterations),
     )
 
 
 def instructions(config: LoopConfig) -> tuple[Message, ...]:
     """What stands before every conversation of an agent: its system prompt, if it has one."""
-    return (system_message(config.system_prompt),) if config.system_prompt else ()
+    said = prompt_text(config.system_prompt)
+    return (system_message(said),) if said else ()
+
+
+def hints_of(temperature: float | None, top_p: float, timeout_ms: int, options: JsonObject | None) -> ExecutionHints:
+    """How an agent's models are sampled, and how long each of its runs may take."""
+    return ExecutionHints(temperature=temperature, top_p=top_p, timeout_ms=timeout_ms, options=options or {})
 
 
 def output_of(schema: SchemaSource[Any], *, grammar: str, repair: bool, strict: bool) -> OutputContract:
@@ -60,6 +68,9 @@ def object_schema(source: SchemaSource[Any] | None) -> JsonObject:
 def check_settings(config: LoopConfig, *, session_id: str = "", user_id: str = "") -> None:
     """Raise RequestRejected when no words at all could be asked with these settings."""
     first = "a first word, to see that everything else may enter"
+    if isinstance(config.system_prompt, PromptProvider):
+        # It is asked when a run begins.
+        config = replace_parts(config, system_prompt="")
     check_request(request_of(config, first, session_id=session_id, user_id=user_id))
     grammar: object = config.grammar
     if not isinstance(grammar, str):

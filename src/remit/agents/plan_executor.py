@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from remit.agents.agent_requests import hints_of
 from remit.agents.plan_parts import StepWork, executor_parts
 from remit.agents.single_runs import CallLoop, SingleRuns
 from remit.agents.terms import GoalSource, terms_of
@@ -22,23 +23,25 @@ from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
-from remit.core.record import replace
+from remit.core.record import JsonObject, replace
 from remit.core.run.contract import Mode, SystemRequest, SystemResponse
 from remit.core.run.envelope import check_request
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.messages import system_message, user_message
 from remit.core.run.usage import sum_usage
+from remit.core.work.orders import Orders, orders_of
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.kernel.state import RunState, pinned
 from remit.observe.views.event_log import EventLog, Telling
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.patterns.plan_graph import RUN_THE_PLAN, finished_steps
-from remit.orchestrate.patterns.planners import PLANNER_FAILED, Planner, check_policy, given_plan
+from remit.orchestrate.patterns.planned_graph import is_planned, steps_run
+from remit.orchestrate.patterns.planners import ModelPlanner, Planner, check_planner, check_policy, given_plan
 from remit.orchestrate.patterns.step_values import read_value
 from remit.orchestrate.run_handle import Run, Streaming
-from remit.orchestrate.setup.kit import Kit, Terms
+from remit.orchestrate.setup.kit import Kit, SystemPrompt, Terms, prompt_text
 
 RUN_NO_PLAN = "RUN_NO_PLAN"
 
@@ -74,7 +77,11 @@ class PlanExecutor(CallLoop[PlanResult]):
         *,
         policy: PlanPolicy = PlanPolicy(),
         planner: Planner | None = None,
-        system_prompt: str = "",
+        system_prompt: SystemPrompt = "",
+        temperature: float | None = None,
+        top_p: float = 0.0,
+        timeout_ms: int = 0,
+        options: JsonObject | None = None,
         observer: EventLog | None = None,
         boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
@@ -86,21 +93,26 @@ class PlanExecutor(CallLoop[PlanResult]):
     ) -> None:
         self._parts = executor_parts(handlers)
         check_policy(policy)
-        if planner is not None and not callable(getattr(planner, "create_plan", None)):
-            message = f"a {type(planner).__name__} is no planner: it lacks create_plan()"
-            raise RequestRejected(PLANNER_FAILED, message)
+        if isinstance(planner, ModelPlanner):
+            self._parts = self._parts.with_engine(planner.engine)
+        check_planner(planner, self._parts.engines)
         self.policy, self.planner = policy, planner
         self._system_prompt, self._observer, self._user_id = system_prompt, observer, user_id
+        self._hints = hints_of(temperature, top_p, timeout_ms, options)
         self._terms = replace_parts(terms_of(boundary, budget, Routing.AUTO, role=role, goal=goal), policy=policy)
         self._runs = SingleRuns(_read, system=system, home=home)
-        check_request(self._request(""))
+        # A provider of prompts is asked when a run begins.
+        check_request(self._asking("", system_prompt if isinstance(system_prompt, str) else ""))
 
-    async def execute(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
+    async def execute(
+        self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "", orders: Orders = ()
+    ) -> PlanResult:
         """Execute a plan; without one, what the planner makes of the prompt. A first step without input gets the prompt.
 
-        It returns with a question to a person, too. A caller that stops waiting for it cancels the run.
+        With `orders`, these effects alone happen unattended. It returns with a question to a person, too. A caller that
+        stops waiting for it cancels the run.
         """
-        return await self.run(self._request(prompt), plan)
+        return await self.run(replace(self._request(prompt), orders=orders_of(orders)), plan)
 
     async def run(self, request: SystemRequest, plan: ExecutionPlan | Sequence[Step] | None = None) -> PlanResult:
         """The same for a request of the caller's own; its mode is plan."""
@@ -132,9 +144,12 @@ class PlanExecutor(CallLoop[PlanResult]):
         return replace_parts(self._terms, plan=None if plan is None else given_plan(plan))
 
     def _request(self, prompt: str) -> SystemRequest:
-        told = (system_message(self._system_prompt),) if self._system_prompt else ()
+        return self._asking(prompt, prompt_text(self._system_prompt))
+
+    def _asking(self, prompt: str, said: str) -> SystemRequest:
+        told = (system_message(said),) if said else ()
         messages = (*told, user_message(prompt or RUN_THE_PLAN))
-        return SystemRequest(messages, Mode.PLAN, user_id=self._user_id)
+        return SystemRequest(messages, Mode.PLAN, user_id=self._user_id, hints=self._hints)
 
     def _kit_for(self, system: System) -> tuple[Kit, Listener]:
         parts = self._parts
@@ -150,13 +165,18 @@ def _tell(observer: EventLog, telling: Telling, state: RunState, turn: Turn) -> 
 
 async def _expect_plan(system: System, run_id: str) -> None:
     manifest = pinned(await system.state_of(run_id))
-    if manifest.plan is None:
+    if manifest.request.mode is not Mode.PLAN:
         message = f"run {run_id} is of mode {manifest.request.mode} and no plan; resume it with what began it"
         raise RequestRejected(RUN_NO_PLAN, message, {"run_id": run_id})
 
 
 async def _read(system: System, response: SystemResponse) -> PlanResult:
     state = await system.state_of(response.run_id)
+    if is_planned(state):
+        beneath = steps_run(state)
+        if not beneath:
+            return PlanResult((), None, response)
+        state = await system.state_of(beneath)
     outputs = {
         name: read_value(output.kind, await system.text(output.text)) for name, output in state.result.outputs.items()
     }

@@ -7,7 +7,7 @@ Rule 3: the plan's own boundary, budget and rules hold for all of its steps; a l
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from remit.agents.agent_loop import AgentLoop
@@ -34,9 +34,9 @@ from remit.orchestrate.patterns.handlers import (
     ValidateHandler,
     unusable_handler,
 )
-from remit.orchestrate.patterns.plan_graph import STEP_MARK
+from remit.orchestrate.patterns.plan_graph import STEP_MARK, sampling_text
 from remit.orchestrate.patterns.structured_graph import structured_graph
-from remit.orchestrate.setup.kit import ToolCallFilter
+from remit.orchestrate.setup.kit import ToolCallFilter, prompt_text
 from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
 
@@ -61,6 +61,12 @@ class Parts:
     tools: Registry
     code: Mapping[str, Any]
     filters: Mapping[str, ToolCallFilter]
+
+    def with_engine(self, engine: Engine) -> "Parts":
+        """The same with one engine more; refused where another one serves a model of that name."""
+        engines = dict(self.engines)
+        _take_engine(engines, engine)
+        return replace(self, engines=engines)
 
 
 def executor_parts(given: Mapping[str, StepWork]) -> Parts:
@@ -124,6 +130,8 @@ def _refuse_own_terms(type_of_step: str, loop: Loop) -> None:
         problem = "has an engine to downgrade to, which no step has; leave it out"
     elif terms.router is not (Routing.NONE if isinstance(loop, RedundantLoop) else Routing.AUTO):
         problem = "has a router of its own; a step's tools are shortlisted as the plan's are"
+    elif loop.hints.timeout_ms:
+        problem = "has a timeout of its own; give its steps a timeout_ms"
     elif loop.user_id:
         problem = "names a user; name them to the executor, who asks for the whole plan"
     else:
@@ -140,7 +148,14 @@ def _named(type_of_step: str, filters: Mapping[str, ToolCallFilter]) -> dict[str
 def _chatting(type_of_step: str, loop: AgentLoop) -> PatternHandler:
     config = loop.config
     tools, filters = tuple(tool.name for tool in config.tools), _named(type_of_step, config.filters)
-    ask = Ask(config.system_prompt, tools, max_tokens=config.max_tokens, filters=tuple(filters), role=loop.terms.role)
+    ask = Ask(
+        prompt_text(config.system_prompt),
+        tools,
+        max_tokens=config.max_tokens,
+        filters=tuple(filters),
+        role=loop.terms.role,
+        sampling=sampling_text(loop.hints),
+    )
     graph = chat_graph(tool_rounds_max=config.max_tool_iterations)
     return PatternHandler(graph, config.engine, Mode.CHAT, ask, config.tools, filters=filters)
 
@@ -149,13 +164,14 @@ def _specialized(type_of_step: str, loop: SpecializedLoop) -> PatternHandler:
     config, filters = loop.config, _named(type_of_step, loop.filters)
     schema, tools = schema_text(config.schema), tuple(tool.name for tool in config.tools)
     ask = Ask(
-        config.system_prompt,
+        prompt_text(config.system_prompt),
         tools,
         schema=schema,
         grammar=config.grammar,
         max_tokens=config.max_tokens,
         filters=tuple(filters),
         role=loop.terms.role,
+        sampling=sampling_text(loop.hints),
     )
     rounds = loop.tool_rounds_max if tools else 0
     graph = structured_graph(schema, config.grammar, tool_rounds_max=rounds, is_prepared=True)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from remit.agents.agent_requests import check_settings, grammar_text, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_text, hints_of, object_schema, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, engine_of, terms_of
@@ -21,21 +21,24 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
 from remit.core.record import JsonObject, replace
-from remit.core.run.contract import Mode, SystemRequest, SystemResponse
+from remit.core.run.contract import ExecutionHints, Mode, SystemRequest, SystemResponse
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.run.messages import user_message
 from remit.core.run.usage import TokenUsage
-from remit.core.work.graph import Ask, schema_text
+from remit.core.work.graph import Ask, Graph, schema_text
 from remit.inference.engine import Engine
-from remit.kernel.results.votes import voting_answers
+from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import EventLog
+from remit.observe.views.execution import raw_answer
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.patterns.graph_choice import check_graph_fits
 from remit.orchestrate.patterns.handlers import PatternHandler
+from remit.orchestrate.patterns.plan_graph import sampling_text
 from remit.orchestrate.patterns.redundant_graph import (
     REPLICAS_DEFAULT,
     REPLICAS_INVALID,
@@ -46,7 +49,7 @@ from remit.orchestrate.patterns.redundant_graph import (
 )
 from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
 from remit.orchestrate.run_handle import Run, Streaming
-from remit.orchestrate.setup.kit import ContextProvider, Kit
+from remit.orchestrate.setup.kit import ContextProvider, Kit, SystemPrompt, prompt_text
 
 RUN_NO_VOTE = "RUN_NO_VOTE"
 
@@ -59,7 +62,7 @@ class RedundantConfig:
     """What a redundant loop works with."""
 
     engine: Engine
-    system_prompt: str
+    system_prompt: SystemPrompt
     schema: JsonObject
     grammar: str = ""
     n: int = REPLICAS_DEFAULT
@@ -72,7 +75,8 @@ class RedundantConfig:
 class RedundantResult(Generic[T]):
     """What a vote came to: the winner, how surely, every answer that was voted on, and what all of them used.
 
-    `failed` replicas gave no answer. The response says why, where there is no winner.
+    `failed` replicas gave no answer. The response says why, where there is no winner. `raw_candidates` are the own words
+    of all replicas that were asked, in their order, before anything was repaired; empty of one that said nothing.
     """
 
     content: str
@@ -81,6 +85,7 @@ class RedundantResult(Generic[T]):
     usage: TokenUsage
     failed: int
     response: StructuredResponse[T]
+    raw_candidates: tuple[str, ...] = ()
 
     @property
     def value(self) -> T:
@@ -96,7 +101,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         engine: Engine | str | None,
         *,
         schema: SchemaSource[T],
-        system_prompt: str = "",
+        system_prompt: SystemPrompt = "",
         grammar: Path | str = "",
         n: int = REPLICAS_DEFAULT,
         voting: Strategy | str = "majority",
@@ -104,6 +109,10 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         parallel: bool = False,
         replica_timeout_ms: int = 0,
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
+        temperature: float | None = None,
+        top_p: float = 0.0,
+        timeout_ms: int = 0,
+        options: JsonObject | None = None,
         observer: EventLog | None = None,
         context_provider: ContextProvider | None = None,
         boundary: Boundary | Path | str = STANDARD,
@@ -134,11 +143,12 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
             max_tokens=max_tokens,
             observer=observer,
             context_provider=context_provider,
+            hints=hints_of(temperature, top_p, timeout_ms, options),
         )
         self._runs = SingleRuns(_reading(schema), system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
-        check_graph_fits(self.as_step().graph, self.terms)
+        check_graph_fits(self._graph(CUSTOM), self.terms)
 
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """Ask N times, and count. A caller that stops waiting for it cancels the run and every replica."""
@@ -173,18 +183,27 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
 
         In a plan with several loops, the name tells their voting strategies apart.
         """
-        asked = self._request("a question", repair=True, strict=False)
         ask = Ask(
-            self.config.system_prompt,
+            prompt_text(self.config.system_prompt),
             (),
             schema=schema_text(self.config.schema),
             grammar=self.config.grammar,
             max_tokens=self.config.max_tokens,
             role=self.terms.role,
+            sampling=sampling_text(self._settings.hints),
         )
-        code = self._code(name)
-        graph = redundant_for(asked, replace(self._redundancy, voting=name) if code else self._redundancy)
-        return PatternHandler(graph, self.config.engine, Mode.REDUNDANT, ask, code=code)
+        return PatternHandler(self._graph(name), self.config.engine, Mode.REDUNDANT, ask, code=self._code(name))
+
+    def _graph(self, name: str) -> Graph:
+        """The graph of a call whose strategy has this name, where it is the caller's own."""
+        output = output_of(self.config.schema, grammar=self.config.grammar, repair=True, strict=False)
+        asked = SystemRequest((user_message("a question"),), Mode.REDUNDANT, output=output)
+        return redundant_for(asked, replace(self._redundancy, voting=name) if self._code(name) else self._redundancy)
+
+    @property
+    def hints(self) -> ExecutionHints:
+        """How replicas are sampled, and how long a call may take."""
+        return self._settings.hints
 
     def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
@@ -227,7 +246,8 @@ def _reading(schema: SchemaSource[T]) -> Read[RedundantResult[T]]:
         candidates, failed = await candidates_of(system, response.run_id)
         confidence, usage = response.confidence or 0.0, response.token_usage
         typed = structured(response, schema)
-        return RedundantResult(response.content, confidence, candidates, usage, failed, typed)
+        raw = await raw_candidates_of(system, response.run_id)
+        return RedundantResult(response.content, confidence, candidates, usage, failed, typed, raw)
 
     return read
 
@@ -238,3 +258,13 @@ async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], i
     answers = voting_answers(children)
     texts = tuple([await system.text(child.text) for child in answers])
     return texts, len(children) - len(answers)
+
+
+async def raw_candidates_of(system: System, run_id: str) -> tuple[str, ...]:
+    """What each replica of a run said itself, in the order in which they were asked for; empty where it said nothing."""
+    state = await system.state_of(run_id)
+    said: list[str] = []
+    for child in in_order(state.children.ended):
+        replica = await system.state_of(state.children.runs[child.command_id])
+        said.append(await system.text(raw_answer(replica) or replica.result.answer))
+    return tuple(said)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from remit.agents.agent_requests import check_settings, grammar_text, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, grammar_text, hints_of, object_schema, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
@@ -20,18 +20,19 @@ from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
-from remit.core.record import replace
-from remit.core.run.contract import Mode, SystemRequest, SystemResponse
+from remit.core.record import JsonObject, replace
+from remit.core.run.contract import ExecutionHints, Mode, SystemRequest, SystemResponse
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.work.orders import Orders, orders_of
 from remit.inference.engine import Engine
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import LoopConfig, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import Run, Streaming
-from remit.orchestrate.setup.kit import ContextProvider, Terms, ToolCallFilter
+from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
 RUN_NOT_STRUCTURED = "RUN_NOT_STRUCTURED"
@@ -49,9 +50,13 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         *,
         schema: SchemaSource[T],
         tools: Registry | Iterable[object] = (),
-        system_prompt: str = "",
+        system_prompt: SystemPrompt = "",
         grammar: Path | str = "",
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
+        temperature: float | None = None,
+        top_p: float = 0.0,
+        timeout_ms: int = 0,
+        options: JsonObject | None = None,
         stream: Stream | None = None,
         observer: EventLog | None = None,
         context_provider: ContextProvider | None = None,
@@ -82,7 +87,11 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         judging = judging_by(rules, judge, self.config.engine)
         self._terms = judging.applied(terms_of(boundary, budget, router, role=role, goal=goal))
         self._settings = replace_parts(
-            _settings(self.config), code=judging.code, judge=judging.judge, filters=filters_of(filters)
+            _settings(self.config),
+            code=judging.code,
+            judge=judging.judge,
+            filters=filters_of(filters),
+            hints=hints_of(temperature, top_p, timeout_ms, options),
         )
         self._runs = SingleRuns(_reading(schema), system=system, home=home)
         check_settings(self._settings, user_id=user_id)
@@ -91,6 +100,11 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
     def terms(self) -> Terms:
         """What every run of this loop may do and must achieve."""
         return self._terms
+
+    @property
+    def hints(self) -> ExecutionHints:
+        """How models are sampled, and how long a run may take."""
+        return self._settings.hints
 
     @property
     def filters(self) -> Mapping[str, ToolCallFilter]:
@@ -102,19 +116,21 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         """How many rounds of tools the first phase of a call may have."""
         return self._settings.max_tool_iterations
 
-    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> StructuredResponse[T]:
+    async def call(
+        self, prompt: str, *, repair: bool = True, strict: bool = False, orders: Orders = ()
+    ) -> StructuredResponse[T]:
         """One call: its output is `value` of the response. It returns with a question to a person, too.
 
-        A caller that stops waiting for it cancels the run.
+        With `orders`, these effects alone happen unattended. A caller that stops waiting for it cancels the run.
         """
-        asked = self._request(prompt, repair=repair, strict=strict)
+        asked = replace(self._request(prompt, repair=repair, strict=strict), orders=orders_of(orders))
         return await self._runs.call(asked, listening(self._settings), self._terms)
 
     async def start(
-        self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
+        self, prompt: str, *, repair: bool = True, strict: bool = False, orders: Orders = (), chunks: bool = False
     ) -> Run[StructuredResponse[T]]:
         """Begin a call: the handle waits for it, follows it, answers and cancels it."""
-        asked = self._request(prompt, repair=repair, strict=strict)
+        asked = replace(self._request(prompt, repair=repair, strict=strict), orders=orders_of(orders))
         return await self._runs.start(asked, listening(self._settings), self._terms, chunks=chunks)
 
     async def resume(self, run_id: str) -> StructuredResponse[T]:

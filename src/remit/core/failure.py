@@ -63,6 +63,7 @@ class ErrorCode(StrEnum):
     ORCHESTRATION_STEP_MISMATCH = "ORCHESTRATION_STEP_MISMATCH"
     ORCHESTRATION_ITERATION_LIMIT = "ORCHESTRATION_ITERATION_LIMIT"
     ORCHESTRATION_NO_CONSENSUS = "ORCHESTRATION_NO_CONSENSUS"
+    ORCHESTRATION_PLAN_FAILED = "ORCHESTRATION_PLAN_FAILED"
     CONFIG_NO_ENGINE = "CONFIG_NO_ENGINE"
     CONFIG_SCHEMA_REQUIRED = "CONFIG_SCHEMA_REQUIRED"
     CONFIG_GRAMMAR_NOT_FOUND = "CONFIG_GRAMMAR_NOT_FOUND"
@@ -123,6 +124,7 @@ ERRORS: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
             _ORCHESTRATION, _NO, "Raise the limit, or make the task smaller."
         ),
         ErrorCode.ORCHESTRATION_NO_CONSENSUS: _row(_ORCHESTRATION, _NO, "Let a person choose among the candidates."),
+        ErrorCode.ORCHESTRATION_PLAN_FAILED: _row(_ORCHESTRATION, _NO, "Mend the planner, or give the request a plan."),
         ErrorCode.CONFIG_NO_ENGINE: _row(_CONFIGURATION, _NO, "Register at least one engine."),
         ErrorCode.CONFIG_SCHEMA_REQUIRED: _row(
             _CONFIGURATION, _NO, "Give the output contract a schema; the mode needs one."

@@ -49,6 +49,9 @@ class Call(Record):
     located: bool = False
     asked: bool = False
     names: tuple[str, ...] = ()
+    # The order that it equals, from 1; 0 for none, and why not.
+    order: int = 0
+    beyond: str = ""
 
 
 class CallLog:
@@ -62,6 +65,8 @@ class CallLog:
         self.approvals: dict[str, str] = {}
         self.rejected: dict[str, str] = {}
         self.uses: dict[str, Uses] = {}
+        # The orders that were used up.
+        self.carried_out: set[int] = set()
         # Bytes that may be called again without counting again, and the calls that were let through for that.
         self.again: set[str] = set()
         self.retries: set[str] = set()
@@ -141,6 +146,8 @@ class CallLog:
             self.retries.add(call.call_id)
         else:
             self.uses_of(call.tool).add(call.targets)
+            if call.order:
+                self.carried_out.add(call.order)
 
     def _uncount(self, call: Call) -> None:
         if call.call_id in self.retries:
@@ -148,6 +155,7 @@ class CallLog:
             self.again.add(call.digest)
         else:
             self.uses_of(call.tool).take_back(call.targets)
+            self.carried_out.discard(call.order)
 
     def spend_approval(self, call: Call) -> str:
         """Who approved these bytes, if a person did and it was not used yet."""
@@ -205,6 +213,8 @@ def lookup_of(
         and set(declaration.locator_args) <= {one.path.partition("[")[0] for one in by_words},
         asked=_is_asked(declaration, evidence, arguments if chosen and not is_earlier else ()),
         names=_names_in(said, declaration, evidence),
+        order=call.order,
+        beyond=call.beyond,
     )
 
 

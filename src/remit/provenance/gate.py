@@ -9,7 +9,9 @@ Rule 2: effect `none` and reads that stay on the machine pass. Reads over the ne
 Rule 3: the first held call trips the wire: until a person answers it, no effect happens unattended.
 Rule 4: an approval covers exactly the bytes that were held, once. A refusal by a person holds for the run.
 Rule 5: a result counts as trusted structure only when its call was let through; any other result is text.
-Rule 6: of a list of messages the last one of the user asks; those before it were answered, and ask for nothing again.
+Rule 6: where the run has orders, an effect is compared with them: one that equals an open order passes and uses it up, and
+        the words are not read. Orders that nobody confirmed narrow what the words allow, and widen nothing.
+Rule 7: of a list of messages the last one of the user asks; those before it were answered, and ask for nothing again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,10 +22,11 @@ from typing import Any
 from remit.core.failure import RequestRejected
 from remit.core.journal.arrivals import NOBODY_ANSWERED, SAID_NO
 from remit.core.journal.canonical import NotCanonical, canonical_json
-from remit.core.limits.authority import Authority, PlanSource, authority_json, reaches
+from remit.core.limits.authority import Authority, Beyond, PlanSource, authority_json, reaches
 from remit.core.limits.tools import Effect
 from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
+from remit.core.work.orders import Order
 from remit.provenance.asked_effects import Asked
 from remit.provenance.binding import bind, close_set
 from remit.provenance.call_log import ApprovalScope, Call, CallLog, lookup_of
@@ -42,6 +45,7 @@ from remit.provenance.grounds import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
 from remit.provenance.labels import Observation, OriginPlace, index_key
 from remit.provenance.leaves import LEAVES_MAX, Leaf
+from remit.provenance.order_book import OrderBook, reads_privately
 from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
 from remit.provenance.payload import check_payload, is_private_flow
 from remit.provenance.records import groups_along, read_content, readers_of, references_of
@@ -64,7 +68,7 @@ _BY_WEIGHT = (
     Objection.RECORD_AMBIGUOUS,
     Objection.PAYLOAD_REFERENCE,
 )
-_REPEATING = (Objection.REPEAT, Objection.QUOTA)
+_REPEATING = (Objection.REPEAT, Objection.QUOTA, Objection.BEYOND_ORDERS)
 
 
 class Gate:
@@ -80,6 +84,7 @@ class Gate:
         earlier: int = 0,
         read: tuple[str, ...] = (),
         trusted_hosts: tuple[str, ...] = (),
+        orders: tuple[Order, ...] = (),
     ) -> None:
         toolbox = opened_tools(tools)
         self.tools_json = tools
@@ -91,6 +96,10 @@ class Gate:
         self.trusted_hosts = trusted_hosts
         # Reads that do not say whether they leave, and that a person let pass once.
         self.covered: set[str] = set()
+        # What the caller of the run wants done, where that was said as orders.
+        self.book = OrderBook(orders, self.tools, is_confirmed=True) if orders else None
+        # Whether something private was read that no order lists.
+        self._has_unlisted = bool(set(read) - {"untrusted"})
         self.rules = _rules_hash(toolbox, authority, trusted_hosts)
         self._tools = toolbox.tools
 
@@ -98,6 +107,15 @@ class Gate:
     def has_read(self) -> tuple[str, ...]:
         """What was read so far, asked for or not; a host gives it to the gate of the next exchange as `read`."""
         return self.evidence.has_read
+
+    def take_orders(self, orders: tuple[Order, ...]) -> None:
+        """Take in orders that a model made of the user's words; until a person confirms them they only narrow."""
+        self.book = OrderBook(orders, self.tools, is_confirmed=False)
+
+    def confirm(self, by: str) -> None:
+        """Take in that a person wants these orders; `by` says who, and when."""
+        assert self.book is not None, "only orders that were made are confirmed"
+        self.book.is_confirmed, self.book.confirmed_by = True, by
 
     def hear(self, prompt: str) -> None:
         """Take in a further message that the user wrote."""
@@ -119,6 +137,9 @@ class Gate:
         held = self.ledger.held(call_id)
         if held is not None and held.digest != digest:
             return self._refused(call_id, tool, f"call {call_id!r} names another call that is held; use an id once")
+        if self.book is not None and known.is_mutating:
+            matched = self.book.match(tool, resolved, self.ledger.carried_out, has_unlisted=self._has_unlisted)
+            call = replace(call, order=matched.number, beyond=matched.why)
         verdict = self._ruled(call, known, known.leaves.of(resolved), handles)
         return replace(verdict, arguments=resolved) if handles else verdict
 
@@ -144,6 +165,8 @@ class Gate:
             readers=readers_of(known.declaration, parsed),
             names=call.names,
         )
+        if self.book is not None:
+            self._book_result(call, known.declaration, observation)
         return self.evidence.add(observation)
 
     def answer(self, call_id: str, approve: bool, by: str, scope: ApprovalScope = ApprovalScope.CALL) -> None:  # noqa: FBT001
@@ -195,20 +218,47 @@ class Gate:
         by = self.ledger.spend_approval(call)
         if by:
             return self._let_through(call, tool, arguments, approved_by=by)
-        code = self._objection(tool, arguments, len(control))
+        if self._is_ordered(call):
+            arguments = self._ordered(call, arguments)
+        code = None if self._is_ordered(call) else self._objection(tool, arguments, len(control))
+        if call.beyond and (code is None or self._is_comparing):
+            code = Objection.BEYOND_ORDERS
         if code in _REPEATING and call.digest in self.ledger.again:
             code = None
         if call.digest in self.ledger.rejected:
             verdict = self._verdict(call, Decision.REFUSE, code or Objection.NOT_ASKED, arguments)
             by_person = self.ledger.rejected[call.digest] != SILENCE
             return replace(verdict, reasons=(SAID_NO if by_person else NOBODY_ANSWERED,))
-        if code is None and self.ledger.tripped:
+        if code is None and self.ledger.tripped and not self._is_ordered(call):
             code = Objection.TRIPPED
         if code is None:
             return self._let_through(call, tool, arguments)
+        if code is Objection.BEYOND_ORDERS and self.authority.beyond is Beyond.REFUSE:
+            return self._verdict(call, Decision.REFUSE, code, arguments)
         unbound = tuple((one.kind, index_key(one.value)) for one in arguments if one.code and _is_scalar(one.value))
         self.ledger.hold(replace(call, unbound=unbound), trips=self.authority.tripwire and tool.is_checked)
         return self._verdict(call, Decision.ASK, code, arguments)
+
+    @property
+    def _is_comparing(self) -> bool:
+        """Whether effects are compared with orders that were confirmed, so that the words are not read."""
+        return self.book is not None and self.book.is_confirmed
+
+    def _is_ordered(self, call: Call) -> bool:
+        return bool(call.order) and self._is_comparing
+
+    def _ordered(self, call: Call, arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        """The arguments of an effect that equals an order: it is what supplies each of them."""
+        assert self.book is not None, "only a run with orders compares with them"
+        bound_by = self.book.name_of(call.order)
+        return tuple(replace(one, bound_by=bound_by, code=None, note="") for one in arguments)
+
+    def _book_result(self, call: Call, declaration: Declaration, observation: Observation) -> None:
+        """Fill the orders with a result, and note what was read that none of them lists."""
+        assert self.book is not None, "only a run with orders fills them"
+        self.book.note(call.digest, call.order, observation, self.ledger.carried_out)
+        if reads_privately(declaration) and not self.book.lists(declaration.name):
+            self._has_unlisted = True
 
     def _objection(self, tool: GatedTool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
         """The first objection to a call, in the order in which they weigh; so many arguments are no payload."""
@@ -280,7 +330,7 @@ class Gate:
             tool=call.tool,
             decision=decision,
             code=code,
-            reasons=_reasons(code, arguments),
+            reasons=(call.beyond,) if code is Objection.BEYOND_ORDERS else _reasons(code, arguments),
             args=arguments,
             plan=PlanShown(asked.count, self.ledger.uses_of(call.tool).calls, asked.words),
             labels=self.evidence.labels,
@@ -315,6 +365,7 @@ def start(
     plan: dict[str, int] | None = None,
     read: Iterable[str] = (),
     trusted_hosts: tuple[str, ...] = (),
+    orders: tuple[Order, ...] = (),
 ) -> Gate:
     """Open the gate for a run: the user's prompt or messages, the tools as they declare themselves, the options.
 
@@ -328,7 +379,14 @@ def start(
         raise RequestRejected(GATE_INVALID, message)
     earlier = max(len(prompts) - 1, 0)
     return Gate(
-        prompts, tools, authority or Authority(), plan, earlier=earlier, read=labels, trusted_hosts=trusted_hosts
+        prompts,
+        tools,
+        authority or Authority(),
+        plan,
+        earlier=earlier,
+        read=labels,
+        trusted_hosts=trusted_hosts,
+        orders=orders,
     )
 
 

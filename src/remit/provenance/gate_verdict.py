@@ -37,6 +37,7 @@ class Objection(StrEnum):
     KIND_MISMATCH = "KIND_MISMATCH"
     TRIPPED = "TRIPPED"
     UNDECLARED = "UNDECLARED"
+    BEYOND_ORDERS = "BEYOND_ORDERS"
 
 
 FIXES = {
@@ -50,6 +51,7 @@ FIXES = {
     Objection.KIND_MISMATCH: "use a value of the kind that the argument declares, or approve the call",
     Objection.TRIPPED: "answer the call that is held; until then no effect happens unattended",
     Objection.UNDECLARED: "declare the tool, its parameters and what steers it, and pass only those; or approve the call",
+    Objection.BEYOND_ORDERS: "call it as it was ordered, add an order to the request, or approve the call",
 }
 
 

@@ -58,6 +58,16 @@ def check_payload(leaf: Leaf, evidence: Evidence, declaration: Declaration) -> A
     return Argument(path, text, "prose")
 
 
+def points_to(text: str) -> Iterator[str]:
+    """Everything in a text that points somewhere or hides something, as it is written and as it would be read."""
+    if len(text) > PAYLOAD_CHARS_MAX or (not text.isascii() and _INVISIBLE.search(text)):
+        yield text[:80]
+        return
+    for form in _forms(text):
+        if not is_prose(form):
+            yield from _pointers(form)
+
+
 def _forms(text: str) -> tuple[str, ...]:
     """A text as it is written and, where that differs, as it would be read."""
     folded = text if text.isascii() else _DOTS.sub(".", unicodedata.normalize("NFKC", text))

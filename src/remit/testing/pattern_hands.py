@@ -69,7 +69,8 @@ def said_by_code(state: RunState, command: CallCode, read: Read, chance: Random,
         return CodeReturned(command.id) if ballot is None else _counted(state, command, ballot, read, chance, trouble)
     if command.name.startswith(CALL_MARK):
         arguments = read_json(read(command.input))
-        return CodeProposed(command.id, ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments))
+        call = ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments)
+        return CodeProposed(command.id, (call,))
     return _stepped(command, chance)
 
 

@@ -32,6 +32,7 @@ from remit.wire.subjects import (
 from remit.wire.wire_records import (
     AgentRequest,
     AgentResponse,
+    ContextEvent,
     LoopCancelledEvent,
     LoopCompletedEvent,
     LoopCreatedEvent,
@@ -41,7 +42,6 @@ from remit.wire.wire_records import (
     Trajectory,
     UserMessage,
     UserResponse,
-    WireContextEvent,
     WireSignal,
     WireToolCall,
     WireToolResult,
@@ -79,7 +79,7 @@ KINDS: Mapping[Category, type[Record]] = MappingProxyType(
         Category.LOOP_COMPLETED: LoopCompletedEvent,
         Category.LOOP_FAILED: LoopFailedEvent,
         Category.LOOP_CANCELLED: LoopCancelledEvent,
-        Category.CONTEXT_EVENT: WireContextEvent,
+        Category.CONTEXT_EVENT: ContextEvent,
         Category.SIGNAL_MESSAGE: SignalMessage,
     }
 )
@@ -94,7 +94,7 @@ _BY_OUTCOME: Mapping[object, Category] = MappingProxyType(
 )
 
 
-class PostedMessage(Record):
+class PublishedMessage(Record):
     """A message as it is published: under which subject, with which headers, and its bytes."""
 
     subject: str
@@ -113,12 +113,12 @@ def category_named(text: str) -> Category:
     return _category(domain, category, version)
 
 
-def posted(message: Record) -> PostedMessage:
+def posted(message: Record) -> PublishedMessage:
     """A message ready to be published; raises RequestRejected where it breaks a rule of the wire."""
     category = CATEGORY_OF[type(message)]
     family = FAMILY_OF[category]
     subject = subject_of(family, *(getattr(message, field) for field in ADDRESSED_BY[family]))
-    return PostedMessage(subject, {TYPE_HEADER: type_of(category)}, written(message))
+    return PublishedMessage(subject, {TYPE_HEADER: type_of(category)}, written(message))
 
 
 def wrapped(message: Record, *, message_id: str, created_at_ms: int, source: str) -> bytes:

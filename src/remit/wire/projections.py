@@ -28,6 +28,7 @@ from remit.wire.model_calls import chat_message, request_id_of
 from remit.wire.wire_records import (
     AgentIdentity,
     ChatMessage,
+    ContextEvent,
     LoopCancelledEvent,
     LoopCompletedEvent,
     LoopCreatedEvent,
@@ -35,12 +36,11 @@ from remit.wire.wire_records import (
     LoopFailedEvent,
     Trajectory,
     TrajectoryStep,
-    WireContextEvent,
     WireToolCall,
     WireToolResult,
     moment,
 )
-from remit.wire.wire_rules import ContextEventType, WireStepType
+from remit.wire.wire_rules import ContextEventType, TrajectoryStepType
 
 # Gives a text in full.
 Texts: TypeAlias = Callable[[Text], str]
@@ -168,7 +168,7 @@ def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) ->
     )
 
 
-def context_events(turn: Turn, state: RunState) -> Iterator[WireContextEvent]:
+def context_events(turn: Turn, state: RunState) -> Iterator[ContextEvent]:
     """What became of the context of a run in a turn; the state is that after the turn.
 
     Compressing is one ruling, so its beginning and its end are told together. When an exchange of a session is over, what
@@ -179,13 +179,13 @@ def context_events(turn: Turn, state: RunState) -> Iterator[WireContextEvent]:
     for decision in turn.decisions:
         if isinstance(decision, ContextCompressed):
             before = after + decision.tokens_saved
-            yield WireContextEvent(
+            yield ContextEvent(
                 type=ContextEventType.COMPACTION_STARTING.value,
                 loop_id=state.run_id,
                 iteration=iteration,
                 utilization=round(before / cap, 4),
             )
-            yield WireContextEvent(
+            yield ContextEvent(
                 type=ContextEventType.COMPACTION_COMPLETE.value,
                 loop_id=state.run_id,
                 iteration=iteration,
@@ -196,7 +196,7 @@ def context_events(turn: Turn, state: RunState) -> Iterator[WireContextEvent]:
         elif isinstance(decision, RunEnded) and pinned(state).session is not None:
             results = [entry for entry in state.talk.context if isinstance(entry, Message) and entry.role is Role.TOOL]
             if results:
-                yield WireContextEvent(
+                yield ContextEvent(
                     type=ContextEventType.GC_COMPLETE.value,
                     loop_id=state.run_id,
                     iteration=iteration,
@@ -250,7 +250,7 @@ def _model_step(
     answer = _answer(state, step.id)
     return TrajectoryStep(
         timestamp=moment(reading.began_at_ms + step.began_ms),
-        step_type=WireStepType.MODEL_CALL.value,
+        step_type=TrajectoryStepType.MODEL_CALL.value,
         request_id=request_id_of(state.run_id, step.id),
         prompt=text(asked[-1].content) if asked else "",
         response=text(step.answered) or step.reason,
@@ -267,7 +267,7 @@ def _tool_step(reading: Reading, step: PerformedStep, text: Texts) -> Trajectory
     said = text(step.answered)
     return TrajectoryStep(
         timestamp=moment(reading.began_at_ms + step.began_ms),
-        step_type=WireStepType.TOOL_CALL.value,
+        step_type=TrajectoryStepType.TOOL_CALL.value,
         tool_name=step.tool or step.name,
         # A call that delegates is asked in words.
         tool_arguments={"prompt": text(step.asked)} if step.kind is StepKind.CHILD else arguments_in(step.asked),

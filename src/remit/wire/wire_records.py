@@ -360,7 +360,7 @@ class LoopCancelledEvent(Record, kw_only=True):
     cancelled_at: Moment = msgspec.field(default_factory=_text)
 
 
-class WireContextEvent(Record, kw_only=True):
+class ContextEvent(Record, kw_only=True):
     """What became of a loop's context: compaction_starting, compaction_complete or gc_complete."""
 
     type: str = msgspec.field(default_factory=_text)

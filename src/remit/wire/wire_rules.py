@@ -22,6 +22,7 @@ from remit.wire.wire_records import (
     Attachment,
     ChatMessage,
     ConstructedContext,
+    ContextEvent,
     ContextSource,
     LoopCancelledEvent,
     LoopCompletedEvent,
@@ -36,7 +37,6 @@ from remit.wire.wire_records import (
     TrajectoryStep,
     UserMessage,
     UserResponse,
-    WireContextEvent,
     WireSignal,
     WireToolCall,
     WireToolChoice,
@@ -54,7 +54,7 @@ class ResponseStatus(StrEnum):
     ERROR = "error"
 
 
-class WireStepType(StrEnum):
+class TrajectoryStepType(StrEnum):
     """What a step of a trajectory is."""
 
     MODEL_CALL = "model_call"
@@ -188,7 +188,7 @@ def _fits_its_status(response: AgentResponse) -> Iterator[str]:
         yield "status=tool_call without tool_calls in its message"
 
 
-def _is_a_share(event: WireContextEvent) -> Iterator[str]:
+def _is_a_share(event: ContextEvent) -> Iterator[str]:
     # More than the whole context can be in use before it is compacted.
     if not 0 <= event.utilization <= 100:
         yield f"utilization={event.utilization} is no share from 0 up"
@@ -228,7 +228,7 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
         WireToolCall: (needs("id", "name"), is_id("id", "loop_id", "trace_id")),
         WireToolResult: (needs("call_id"), is_id("call_id", "loop_id", "trace_id")),
         TrajectoryStep: (
-            is_one_of("step_type", tuple(WireStepType)),
+            is_one_of("step_type", tuple(TrajectoryStepType)),
             needs("timestamp"),
             is_moment("timestamp"),
             within("messages", ChatMessage),
@@ -310,7 +310,7 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
             _has_outcome(Outcome.CANCELLED),
             is_moment("cancelled_at"),
         ),
-        WireContextEvent: (is_one_of("type", tuple(ContextEventType)), needs("loop_id"), _is_a_share),
+        ContextEvent: (is_one_of("type", tuple(ContextEventType)), needs("loop_id"), _is_a_share),
         AgentIdentity: (needs("did", "display_name"), is_moment("created", "updated")),
         Trajectory: (
             needs("loop_id", "start_time"),

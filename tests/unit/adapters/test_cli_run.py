@@ -70,6 +70,16 @@ def test_a_run_in_json_is_the_response_with_every_field_in_snake_case(desk: Desk
     assert (values["terminal_code"], values["waiting_for"], values["content"]) == ("SUCCESS", None, "Hello.")
 
 
+@pytest.mark.req("0.10")
+def test_sampling_is_said_on_the_command_line_and_refused_where_it_is_none(desk: Desk) -> None:
+    sampling = ("--temperature", "0.5", "--top-p", "0.9", "--max-tokens", "77")
+    run_id = desk.say("run", "Hi", "--engine", desk.script("Hello."), *sampling, "--json").values["run_id"]
+    hints = desk.say("trace", run_id, "--json").rows[0]["arrival"]["manifest"]["request"]["hints"]
+    assert (hints["temperature"], hints["top_p"], hints["max_tokens"]) == (0.5, 0.9, 77)
+    refused = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--temperature", "-3")
+    assert (refused.code, "REQUEST_HINT_INVALID" in refused.err) == (2, True)
+
+
 @pytest.mark.req("0.12")
 def test_what_the_command_line_says_becomes_the_request(desk: Desk) -> None:
     prompt = desk.file("prompt.txt", "Grüße")

@@ -101,6 +101,7 @@ def test_an_agent_has_ten_settings_with_their_defaults_and_what_follows_from_its
         "judge",
         "filters",
         "downgrade",
+        "hints",
     ]
     assert (config.engine, len(config.tools), config.system_prompt, config.grammar) == (engine, 0, "", "")
     assert (config.max_tokens, config.max_tool_iterations) == (2048, 20)

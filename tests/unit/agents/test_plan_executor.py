@@ -34,7 +34,7 @@ from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
 from remit.core.failure_families import FailureCategory
 from remit.core.limits.profiles import BOUNDARY_UNKNOWN
 from remit.core.record import JsonObject
-from remit.core.run.contract import CallStatus, ConfidenceSource, Mode, SystemRequest
+from remit.core.run.contract import CallStatus, ConfidenceSource, SystemRequest
 from remit.core.run.correlation import LifecycleTransitionEvent
 from remit.core.run.envelope import REQUEST_ID_INVALID
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
@@ -638,8 +638,10 @@ def test_a_planner_makes_the_plan_and_the_manifest_pins_who_made_it() -> None:
             1,
         )
         assert result.trace.created_at_ms > 0
-        manifest = pinned(await system.state_of(result.response.run_id))
-        assert (manifest.plan, manifest.request.mode) == (result.trace, Mode.PLAN)
+        begun = await system.state_of(result.response.run_id)
+        (beneath,) = begun.children.runs.values()
+        manifest = pinned(await system.state_of(beneath))
+        assert (manifest.plan, manifest.request, pinned(begun).plan) == (result.trace, pinned(begun).request, None)
         assert LifecycleState.PLAN in lifecycle(observer)
 
     play(story())
@@ -654,9 +656,10 @@ def test_a_static_planner_looks_the_plan_up_by_the_name_in_the_request() -> None
     assert result.output == "HELLO"
     assert result.trace is not None
     assert (result.trace.planner_id, result.trace.rationale) == ("static", "metadata.plan is 'loud'")
-    with pytest.raises(RequestRejected) as refused:
-        play(plans.run(SystemRequest((user_message("hello"),), metadata={"plan": "soft"})))
-    assert (refused.value.code, "there are loud, short" in refused.value.message) == (PLAN_MISSING, True)
+    failed = play(plans.run(SystemRequest((user_message("hello"),), metadata={"plan": "soft"}))).response.error
+    assert failed is not None
+    assert PLAN_MISSING in failed.message
+    assert "there are loud, short" in failed.message
 
 
 @pytest.mark.req("0.32")
@@ -676,9 +679,11 @@ def test_a_planner_may_ask_a_model_and_what_it_makes_is_checked_like_any_plan() 
     handlers = {"shout": shout, "summarize": summarize}
     result = executor(handlers, planner=Asks('{"types":["shout","summarize"]}')).execute_sync(prompt="make it short")
     assert result.outputs == {"step 1": "MAKE IT SHORT", "step 2": "MAKE IT SHOR..."}
-    with pytest.raises(RequestRejected) as refused:
-        executor(handlers, planner=Asks('{"types":["delete"]}')).execute_sync(prompt="make it short")
-    assert refused.value.code == PLAN_STEP_TYPE_REFUSED
+    failed = (
+        executor(handlers, planner=Asks('{"types":["delete"]}')).execute_sync(prompt="make it short").response.error
+    )
+    assert failed is not None
+    assert PLAN_STEP_TYPE_REFUSED in failed.message
 
 
 @pytest.mark.req("0.36")
@@ -705,11 +710,12 @@ def test_a_plan_that_is_given_skips_the_planner() -> None:
         (ExecutionPlan(()), "PLAN_EMPTY", "the plan has no steps"),
     ],
 )
-def test_a_planner_that_raises_or_makes_nonsense_is_refused(made: Any, code: str, reason: str) -> None:
-    with pytest.raises(RequestRejected) as refused:
-        executor({"shout": shout}, planner=Chooses(made)).execute_sync(prompt="hello")
-    assert refused.value.code == code
-    assert reason in refused.value.message
+def test_a_planner_that_raises_or_makes_nonsense_ends_the_run(made: Any, code: str, reason: str) -> None:
+    failed = executor({"shout": shout}, planner=Chooses(made)).execute_sync(prompt="hello").response.error
+    assert failed is not None
+    assert failed.code == ErrorCode.ORCHESTRATION_PLAN_FAILED
+    assert code in failed.message
+    assert reason in failed.message
 
 
 def test_neither_plan_nor_planner_is_refused() -> None:

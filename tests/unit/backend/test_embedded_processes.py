@@ -29,7 +29,7 @@ import asyncio, itertools, sys
 from pathlib import Path
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.record import digest_of
-from remit.core.journal.storage import AppendConflict, Barrier, Listing
+from remit.core.journal.storage import AppendConflict, Barrier, RunListing
 from tests.unit.backend.signed import journal_of
 
 home, name = Path(sys.argv[1]), sys.argv[2]
@@ -72,7 +72,7 @@ async def drive(store, run_id):
         await store.blobs.put(digest_of(text), text)
         await journal_of(store).append(
             run_id, digest_of(text), after=after, barrier=Barrier() if after % 3 == 0 else None,
-            listing=Listing(1) if after == -1 else None,
+            listing=RunListing(1) if after == -1 else None,
         )
         say(run_id, after + 1, int(after % 3 == 0))
 

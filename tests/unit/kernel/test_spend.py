@@ -1,12 +1,17 @@
 """Spending: the worst case is reserved, what it cost is settled, and no cap is overshot."""
 
+from typing import Any
+
 import pytest
 
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.commands import CallModel
+from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget, Dimension
+from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tools import Effect, ToolDefinition
+from remit.core.record import replace
 from remit.core.run.inference import ModelInfo, Price
 from remit.core.run.usage import TokenUsage
 from remit.core.work.graph import Node, NodeKind
@@ -19,6 +24,7 @@ from remit.kernel.budget.spend import (
     tool_charges,
     usage_charges,
 )
+from remit.kernel.state import pinned
 from tests.unit.kernel.builders import MESSAGES_TOKENS, OFFER_TOKENS, Run, in_line, manifest_of
 
 PRICED = ModelInfo("priced", price=Price(1_000_000, 3_000_000))
@@ -147,8 +153,24 @@ def test_a_run_stops_when_a_dimension_it_needs_cannot_be_reserved(budget: Budget
     assert run.all(CallModel) == []
 
 
-def test_a_model_without_a_known_price_is_never_called() -> None:
+def test_a_model_without_a_price_is_asked_where_nobody_caps_money_and_its_tokens_are_charged() -> None:
     run = Run(manifest_of(model=ModelInfo("unknown")))
+    assert [dimension for dimension, _ in run.last(CallModel).reserved] == [0, 1]
+    assert pinned(run.state).notes[0].startswith("the price of model 'unknown' is unknown")
+    usage = TokenUsage(prompt_tokens=1, output_tokens=3)
+    assert usage_charges(ModelInfo("unknown"), usage, run.last(CallModel)) == ((0, 1), (1, 3))
+
+
+@pytest.mark.parametrize(
+    "caps",
+    [
+        {"budget": Budget(inference_cost_microusd=5)},
+        {"boundary": Boundary("mine", budget=Budget(inference_cost_microusd=5))},
+        {"boundary": replace(STANDARD, budget=Budget(inference_cost_microusd=5))},
+    ],
+)
+def test_a_model_without_a_known_price_is_never_called_where_somebody_caps_money(caps: dict[str, Any]) -> None:
+    run = Run(manifest_of(model=ModelInfo("unknown"), **caps))
     assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
     assert "the price of model unknown is unknown" in run.state.end.message
 

@@ -10,6 +10,7 @@ from remit.core.journal.arrivals import ModelFailed, ProposedCall
 from remit.core.journal.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text, digest_of
+from remit.core.run.contract import SystemRequest
 from remit.core.run.halt import HaltKind, HaltScope
 from remit.core.run.inference import ModelInfo, ModelRequest, Routing
 from remit.core.run.messages import assistant_message, tool_message, user_message
@@ -19,6 +20,7 @@ from remit.orchestrate.executors.errands import (
     JudgeErrand,
     ModelErrand,
     Occasion,
+    PlanErrand,
     ProposeErrand,
     RetrieveErrand,
     Sender,
@@ -60,6 +62,7 @@ ERRANDS: list[Errand] = [
     JudgeErrand(SENDER, CODE),
     SiftErrand(SENDER, CODE, "act", (ProposedCall("c", "look", "{}", b"h"),)),
     StepErrand(SENDER, CODE, "write", "Write.", is_check=True),
+    PlanErrand(SENDER, CODE, SystemRequest((user_message("look"),)), "{}", "words"),
     ProposeErrand(SENDER, CODE, "look"),
     VoteErrand(SENDER, CODE, ("a", BlobRef(b"d", 3)), (0, 2), 1),
     RetrieveErrand(SENDER, Retrieve("1.1", 5), "words"),

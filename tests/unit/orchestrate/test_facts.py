@@ -37,8 +37,9 @@ from remit.kernel.state import RunState
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.facts.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
-from remit.orchestrate.facts.facts import CALLS_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
+from remit.orchestrate.facts.facts import CALLS_MAX, Facts
 from remit.orchestrate.facts.first_arrival import started
+from remit.orchestrate.facts.plain_facts import PROBLEMS_MAX, RETRY_AFTER_MS_MAX
 from remit.orchestrate.facts.texts import FIGURE_MAX, NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
@@ -500,10 +501,10 @@ class TestCodeContextAndChildren:
         assert arrival.stood_ms == heard
 
     def test_the_call_of_a_tool_step_is_completed_like_one_that_a_model_proposed(self, facts: Facts) -> None:
-        arrival = complete(facts, Run(), reports.CodeProposed("1.0", ToolCall("step-1.0", "look", {"n": 1})))
+        arrival = complete(facts, Run(), reports.CodeProposed("1.0", (ToolCall("step-1.0", "look", {"n": 1}),)))
         assert isinstance(arrival, arrivals.CodeReturned)
         assert arrival.calls == (wants("look", call_id="step-1.0"),)
-        broken = complete(facts, Run(), reports.CodeProposed("1.0", ToolCall("step-1.0", "look", {"n": "many"})))
+        broken = complete(facts, Run(), reports.CodeProposed("1.0", (ToolCall("step-1.0", "look", {"n": "many"}),)))
         assert isinstance(broken, arrivals.CodeReturned)
         assert broken.calls[0].violations != ()
 

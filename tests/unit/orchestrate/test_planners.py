@@ -1,6 +1,5 @@
 """Planners: who makes a plan, what may come of it, and what a plan says of its making."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from remit.core.failure import RequestRejected
 from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
 from remit.core.work.plan import PLAN_STEP_INVALID, ExecutionPlan, PlanPolicy, PlanTrace, Step, StepType
-from remit.orchestrate.patterns import planners
 from remit.orchestrate.patterns.planners import (
     PLAN_INVALID,
     PLAN_MISSING,
@@ -18,7 +16,8 @@ from remit.orchestrate.patterns.planners import (
     StaticPlanner,
     check_policy,
     given_plan,
-    plan_for,
+    made_plan,
+    plan_at_hand,
 )
 from tests.unit.orchestrate.house import request
 from tests.unit.orchestrate.stage import play
@@ -40,7 +39,7 @@ class Makes:
 
 
 def made_by(planner: Any, given: Any = None) -> ExecutionPlan:
-    return play(plan_for(ASKED, given, planner, 1_000))
+    return plan_at_hand(given, planner, 1_000) or play(made_plan(planner, ASKED, "", 1_000))
 
 
 @pytest.mark.req("0.35", "0.36")
@@ -100,19 +99,6 @@ def test_without_plan_and_planner_there_is_nothing_to_run() -> None:
     with pytest.raises(RequestRejected) as refused:
         made_by(None)
     assert refused.value.code == PLAN_MISSING
-
-
-def test_a_planner_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Ponders:
-        async def create_plan(self, request: SystemRequest) -> ExecutionPlan:
-            await asyncio.Event().wait()
-            return PLAN
-
-    monkeypatch.setattr(planners, "PLANNER_TIMEOUT_MS", 10)
-    with pytest.raises(RequestRejected) as refused:
-        made_by(Ponders())
-    assert refused.value.code == PLANNER_FAILED
-    assert "took longer than planner_timeout_ms=10" in refused.value.message
 
 
 def test_steps_alone_are_a_plan() -> None:

@@ -480,6 +480,19 @@ def test_a_run_begins_without_what_it_may_never_need(caps: dict[str, int]) -> No
     asyncio.run(scene())
 
 
+def test_under_a_quota_of_money_a_model_without_a_price_is_not_asked() -> None:
+    async def scene() -> None:
+        unpriced = kit_of(ScriptedEngine([says(1)], price=None))
+        async with quoted(MemoryStore(), per_day("acme", inference_cost_microusd=1_000)) as system:
+            response = await system.run(of(), unpriced)
+            assert (response.terminal_code, response.warnings) == (Ending.BUDGET_EXHAUSTED, ())
+        async with quoted(MemoryStore(), per_day("acme", tool_calls=5)) as system:
+            response = await system.run(of(), unpriced)
+            assert (response.terminal_code, len(response.warnings)) == (Ending.SUCCESS, 1)
+
+    asyncio.run(scene())
+
+
 def test_a_run_whose_own_caps_forbid_what_it_needs_is_not_the_quotas_matter() -> None:
     async def scene() -> None:
         async with quoted(MemoryStore(), per_day(output_tokens=0)) as system:

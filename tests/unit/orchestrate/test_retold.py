@@ -69,7 +69,7 @@ def test_every_kind_of_arrival_is_told_again_or_stands_for_itself() -> None:
             arrivals.CodeReturned("0.1", "[1]", kind="json", election=Election(0, 2, 7)),
             arrivals.CodeReturned("0.1", "[1]", kind="json", election=Election(0, 2, 7)),
         ),
-        (arrivals.CodeReturned("0.1", calls=(CALL,)), reports.CodeProposed("0.1", ToolCall("c", "t", {}))),
+        (arrivals.CodeReturned("0.1", calls=(CALL,)), reports.CodeProposed("0.1", (ToolCall("c", "t", {}),))),
         (
             arrivals.ModelAnswered("0.1", "yes", model="another"),
             reports.ModelSaid("0.1", ModelResult("yes", model="another")),

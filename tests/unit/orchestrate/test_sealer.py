@@ -470,8 +470,8 @@ def test_what_a_model_said_is_marked_as_exposed() -> None:
             ModelFailed("1.1", ErrorCode.INFERENCE_ENGINE_ERROR, "[secret TOKEN]"),
         ),
         (
-            CodeProposed("1.1", ToolCall("c", "send", {"a": VALUE})),
-            CodeProposed("1.1", ToolCall("c", "send", {"a": "[secret TOKEN]"})),
+            CodeProposed("1.1", (ToolCall("c", "send", {"a": VALUE}),)),
+            CodeProposed("1.1", (ToolCall("c", "send", {"a": "[secret TOKEN]"}),)),
         ),
     ],
 )

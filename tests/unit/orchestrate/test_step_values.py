@@ -138,8 +138,8 @@ def test_messages_become_candidates_that_name_where_they_stood_and_texts_without
     found = to_json(ContextFor("tea?", (MESSAGE, system_message("milk"))))
     offered = converted(ValueKind.MESSAGES, found, ValueKind.CANDIDATES)
     assert [(one.source, one.score, one.scored_by) for one in offered.candidates] == [
-        ("message 1", 1.0, ScoreMaker.RETRIEVAL),
-        ("message 2", 0.5, ScoreMaker.RETRIEVAL),
+        ("message 1", 0.0, ScoreMaker.RETRIEVAL),
+        ("message 2", 0.0, ScoreMaker.RETRIEVAL),
     ]
     assert converted(ValueKind.MESSAGES, found, ValueKind.TEXT) == "tea is green\n\nmilk"
 

@@ -97,7 +97,7 @@ def test_in_trouble_code_fails_or_says_what_cannot_be() -> None:
 def test_the_arguments_of_a_tool_step_become_a_call() -> None:
     report = said(PlanRun(manifest_of(graph=plan_of(*tool_step("act")))))
     assert isinstance(report, CodeProposed)
-    assert (report.call.name, report.call.arguments) == ("look", {"n": 1})
+    assert [(call.name, call.arguments) for call in report.calls] == [("look", {"n": 1})]
 
 
 def test_the_users_own_code_gives_every_kind_and_one_that_nobody_knows() -> None:

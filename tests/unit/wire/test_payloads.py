@@ -39,6 +39,7 @@ from remit.wire.wire_records import (
     Attachment,
     ChatMessage,
     ConstructedContext,
+    ContextEvent,
     ContextSource,
     LoopCancelledEvent,
     LoopCompletedEvent,
@@ -53,17 +54,16 @@ from remit.wire.wire_records import (
     TrajectoryStep,
     UserMessage,
     UserResponse,
-    WireContextEvent,
     WireSignal,
     WireToolCall,
     WireToolChoice,
     WireToolDefinition,
     WireToolResult,
 )
-from remit.wire.wire_rules import ContextEventType, ResponseStatus, ResponseType, WireStepType
+from remit.wire.wire_rules import ContextEventType, ResponseStatus, ResponseType, TrajectoryStepType
 from scripts.wire_docs import EXAMPLES
 
-REACHES = [Category, ContextEventType, ResponseStatus, ResponseType, WireStepType]
+REACHES = [Category, ContextEventType, ResponseStatus, ResponseType, TrajectoryStepType]
 TASK: dict[str, Any] = {"task_id": "t", "role": "general", "model": "m", "prompt": "go"}
 AT = "2026-03-13T10:11:12Z"
 
@@ -245,8 +245,8 @@ def test_each_of_the_eight_rules_refuses_what_breaks_it(broken: Record, said: st
         (LoopCompletedEvent(loop_id="l", task_id="t", completed_at=AT, outcome="failed"), "outcome='failed'"),
         (LoopFailedEvent(loop_id="l", task_id="t", failed_at=AT, outcome="failed"), "reason is empty"),
         (LoopCancelledEvent(loop_id="l", task_id="t", cancelled_at=AT, outcome="success"), "outcome='success'"),
-        (WireContextEvent(type="melted", loop_id="l"), "type='melted' is none of compaction_starting"),
-        (WireContextEvent(type="gc_complete", loop_id="l", utilization=-0.5), "utilization=-0.5"),
+        (ContextEvent(type="melted", loop_id="l"), "type='melted' is none of compaction_starting"),
+        (ContextEvent(type="gc_complete", loop_id="l", utilization=-0.5), "utilization=-0.5"),
         (replace(ENTITY, outcome="won"), "outcome='won' is none of success, failed, cancelled"),
         (replace(ENTITY, completed_at="soon"), "completed_at='soon'"),
         (replace(ENTITY, pending_tool_results={"a": WireToolResult()}), r"pending_tool_results\[0\]: call_id"),

@@ -18,13 +18,13 @@ from remit.wire.payloads import checked, posted, read, trajectory_entry, written
 from remit.wire.projections import context_events, events_of, loop_ended, loop_entity, trajectory_of
 from remit.wire.wire_records import (
     AgentIdentity,
+    ContextEvent,
     LoopCancelledEvent,
     LoopCompletedEvent,
     LoopCreatedEvent,
     LoopEntity,
     LoopFailedEvent,
     Trajectory,
-    WireContextEvent,
 )
 from scripts.make_golden import GOLDEN, read_journal
 
@@ -148,9 +148,9 @@ def test_a_child_names_its_parent_and_its_depth() -> None:
 
 @pytest.mark.req("3.15")
 def test_compressing_a_context_is_told_as_its_beginning_and_its_end() -> None:
-    starting, complete, *_ = (message for message in told("compressed").all(WireContextEvent))
-    assert isinstance(starting, WireContextEvent)
-    assert isinstance(complete, WireContextEvent)
+    starting, complete, *_ = (message for message in told("compressed").all(ContextEvent))
+    assert isinstance(starting, ContextEvent)
+    assert isinstance(complete, ContextEvent)
     assert (starting.type, complete.type) == ("compaction_starting", "compaction_complete")
     assert complete.tokens_saved > 0
     assert complete.utilization < starting.utilization

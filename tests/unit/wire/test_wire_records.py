@@ -25,7 +25,7 @@ LISTED = {
     "Attachment": "type name url? content? mime_type? size?",
     "ChatMessage": "role content? name? reasoning_content? tool_calls? tool_call_id?",
     "ConstructedContext": "content token_count entities? sources? constructed_at?",
-    "WireContextEvent": "type loop_id iteration utilization? tokens_saved? summary?",
+    "ContextEvent": "type loop_id iteration utilization? tokens_saved? summary?",
     "ContextSource": "type id",
     "GraphContextSpec": "entities? relationships? depth? max_tokens?",
     "LoopCancelledEvent": "loop_id task_id outcome cancelled_by workflow_slug? workflow_step? cancelled_at",

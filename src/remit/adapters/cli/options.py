@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
+from remit.core.run.contract import ExecutionHints
 from remit.core.run.lifecycle import AgentRole
 
 if TYPE_CHECKING:
@@ -49,6 +50,29 @@ RunName: TypeAlias = Annotated[
     str, Parameter(name="RUN", help="The id of a run, the beginning of it where that is unique, or `last`.")
 ]
 ByWhom: TypeAlias = Annotated[str, Parameter(help="Who says so; without it the user of the operating system.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """How models are sampled, and how much they may say at once."""
+
+    temperature: Annotated[
+        float | None, Parameter(help="How freely the model chooses, 0 for not at all; its engine's own unless said.")
+    ] = None
+    top_p: Annotated[
+        float, Parameter(help="From how much of the likely words it chooses, up to 1; its engine's own unless said.")
+    ] = 0.0
+    max_tokens: Annotated[int, Parameter(help="Tokens that one answer may have; 2048 unless said.")] = 0
+
+    def hints(self, timeout_ms: int) -> ExecutionHints:
+        """What a request says of it."""
+        return ExecutionHints(
+            max_tokens=self.max_tokens, temperature=self.temperature, top_p=self.top_p, timeout_ms=timeout_ms
+        )
+
+
+NO_SAMPLING = SamplingOptions()
 
 
 def os_user() -> str:

@@ -222,6 +222,8 @@ class CodeReturned(Record, tag=True):
     is_final: bool = False
     # The calls are what a filter made of those that were proposed.
     is_filtered: bool = False
+    # What the calls take of the context, where the model is shown them as its own; 0 where it is not.
+    tokens_bound: int = 0
 
 
 class CodeFailed(Record, tag=True):

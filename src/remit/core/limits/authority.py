@@ -7,13 +7,16 @@ Rule 3: an option that does not exist, or a value it cannot have, is refused by 
 """
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
 
 AUTHORITY_INVALID = "AUTHORITY_INVALID"
 _SHOWN_CHARS_MAX = 80
+
+
+_Option = TypeVar("_Option", bound=StrEnum)
 
 
 class Inference(StrEnum):
@@ -40,6 +43,20 @@ class PlanSource(StrEnum):
     OFF = "off"
 
 
+class Maker(StrEnum):
+    """Who says which effects are wanted, where the caller gives no orders: the user's words, or a model that sees only them."""
+
+    WORDS = "words"
+    MODEL = "model"
+
+
+class Beyond(StrEnum):
+    """What becomes of an effect that none of a run's orders names: a person is asked, or it is refused."""
+
+    ASK = "ask"
+    REFUSE = "refuse"
+
+
 class Stakes(StrEnum):
     """What can be lost by a call; what is undeclared counts as all of it."""
 
@@ -59,6 +76,8 @@ class Authority(Record):
     derive: OptionReach = OptionReach.ON
     tripwire: bool = True
     plan: PlanSource = PlanSource.WORDS
+    orders: Maker = Maker.WORDS
+    beyond: Beyond = Beyond.ASK
 
 
 def reaches(option: OptionReach, stakes: Stakes) -> bool:
@@ -83,19 +102,27 @@ def authority_of(options: JsonObject | None) -> Authority:
         derive=_reach("derive", options.get("derive", fallback.derive)),
         tripwire=_flag("tripwire", options.get("tripwire", fallback.tripwire)),
         plan=_plan(options.get("plan", fallback.plan)),
+        orders=_one_of("orders", Maker, options.get("orders", fallback.orders)),
+        beyond=_one_of("beyond", Beyond, options.get("beyond", fallback.beyond)),
     )
 
 
 def authority_json(authority: Authority) -> JsonObject:
-    """The options as plain JSON values, all of them."""
-    return {
-        "infer_fields": authority.infer_fields.value,
-        "closed_set": authority.closed_set.value,
-        "named_source": authority.named_source.value,
-        "derive": authority.derive.value,
-        "tripwire": authority.tripwire,
-        "plan": authority.plan.value,
-    }
+    """The options as plain JSON values; those of orders are left out where they are as usual."""
+    orders = {} if authority.orders is Maker.WORDS else {"orders": authority.orders.value}
+    beyond = {} if authority.beyond is Beyond.ASK else {"beyond": authority.beyond.value}
+    return (
+        orders
+        | beyond
+        | {
+            "infer_fields": authority.infer_fields.value,
+            "closed_set": authority.closed_set.value,
+            "named_source": authority.named_source.value,
+            "derive": authority.derive.value,
+            "tripwire": authority.tripwire,
+            "plan": authority.plan.value,
+        }
+    )
 
 
 def _inference(value: Any) -> Inference:
@@ -120,6 +147,12 @@ def _plan(value: Any) -> PlanSource:
     if isinstance(value, str) and value in list(PlanSource):
         return PlanSource(value)
     raise _rejected("plan", value, f"one of {', '.join(PlanSource)}")
+
+
+def _one_of(key: str, options: type[_Option], value: Any) -> _Option:
+    if isinstance(value, str) and value in list(options):
+        return options(value)
+    raise _rejected(key, value, f"one of {', '.join(options)}")
 
 
 def _flag(key: str, value: Any) -> bool:

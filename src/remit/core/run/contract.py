@@ -19,6 +19,7 @@ from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.messages import Message
 from remit.core.run.usage import TokenUsage
 from remit.core.work.candidate import Candidate
+from remit.core.work.orders import Order
 
 # Twenty rounds of tools solve what tools will solve; a loop that needs more has usually lost its way.
 ITERATIONS_MAX_DEFAULT = 20
@@ -54,7 +55,10 @@ class OutputContract(Record):
 
 
 class SystemRequest(Record):
-    """What enters. Ids left empty are given by the facade; `metadata` goes along to every tool call."""
+    """What enters. Ids left empty are given by the facade; `metadata` goes along to every tool call.
+
+    `orders` are the effects that the caller wants: those alone happen unattended (docs/orders.md).
+    """
 
     messages: tuple[Message, ...]
     mode: Mode = Mode.CHAT
@@ -68,6 +72,7 @@ class SystemRequest(Record):
     tenant_id: str = ""
     user_id: str = ""
     metadata: JsonObject = {}
+    orders: tuple[Order, ...] = ()
 
 
 class CallStatus(StrEnum):

@@ -11,11 +11,12 @@ import msgspec
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.tools import TOOL_NAME_CHARS_MAX, ToolChoiceMode, check_tool_choice
-from remit.core.record import BlobRef
+from remit.core.record import BlobRef, replace
 from remit.core.run.contract import Mode, SystemRequest
 from remit.core.run.messages import Role, check_message
 from remit.core.run.person import check_no_secret, check_person
 from remit.core.run.principal import tenant_problem
+from remit.core.work.orders import orders_of
 
 # Fifty times the default: far beyond use, near enough that a slip of the keyboard is noticed.
 ITERATIONS_MAX = 1_000
@@ -57,6 +58,8 @@ _HINT_RANGES: tuple[tuple[str, float, float], ...] = (
 def check_request(request: SystemRequest) -> SystemRequest:
     """The request that may become a run; refuses what cannot. The first check that objects decides."""
     _check_mode(request)
+    if request.orders:
+        request = replace(request, orders=orders_of(request.orders))
     entered = _read_back(request)
     for check in (_check_ids, _check_messages, _check_hints, _check_tools, _check_output):
         check(entered)

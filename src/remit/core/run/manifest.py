@@ -4,7 +4,7 @@ Rule 1: each part that has versions carries the content hash of the one that was
 Rule 2: prices, model windows and tool schemas are snapshots, so judging never asks the world.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -23,7 +23,7 @@ from remit.core.limits.budget import (
     padded,
 )
 from remit.core.limits.foresight import Foresight
-from remit.core.limits.profiles import check_figures
+from remit.core.limits.profiles import KNOWN, check_figures
 from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
 from remit.core.record import Record, replace
 from remit.core.run.contract import SystemRequest
@@ -201,11 +201,43 @@ class Manifest(Record):
     host: Host | None = None
     # What its caller should know of how it was begun, in words: what was asked for beyond the boundary, and not given.
     notes: tuple[str, ...] = ()
+    # Whether somebody set a cap of money: then a model without a price is not asked.
+    is_money_capped: bool = True
 
     def __post_init__(self) -> None:
         """Read the manifest of an earlier version, which knew fewer dimensions, as one that caps them all."""
         if len(self.caps) < DIMENSIONS:
             msgspec.structs.force_setattr(self, "caps", padded(self.caps, self.boundary.budget))
+
+
+def _is_money_capped(boundary: Boundary, budget: Budget) -> bool:
+    """Whether the caller or a boundary of their own caps money; the caps that come with the house are nobody's word."""
+    if budget.inference_cost_microusd is not None:
+        return True
+    own, known = boundary.budget.inference_cost_microusd, KNOWN.get(boundary.name)
+    return own is not None and (known is None or own != known.budget.inference_cost_microusd)
+
+
+def unpriced_notes(models: Iterable[ModelInfo]) -> tuple[str, ...]:
+    """What the caller of a run should know whose models have no price."""
+    return tuple(
+        f"the price of model {model.name[:80]!r} is unknown, so no money is counted for it; give its ModelInfo a price"
+        for model in models
+        if model.price is None
+    )
+
+
+def _check_asked(run_id: str, graph: Graph, models: tuple[ModelInfo, ...]) -> None:
+    """Refuse a run that asks a model and has none."""
+    if not models and _asks(graph):
+        message = f"run {run_id!r} has no model; give it at least one engine"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+
+
+def _asks(graph: Graph) -> bool:
+    """Whether a model is asked in a graph, or in one of its children: one without a graph of its own chats."""
+    nodes = (node for node in graph.nodes if node.kind in _ASKING)
+    return any(node.inner is None or _asks(node.inner) for node in nodes)
 
 
 def make_manifest(
@@ -232,9 +264,8 @@ def make_manifest(
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
     _check_parts(run_id, tools, boundary.budget, budget)
-    if not models and any(node.kind in _ASKING for node in graph.nodes):
-        message = f"run {run_id!r} has no model; give it at least one engine"
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    is_money_capped = _is_money_capped(boundary, budget) or all(model.price is not None for model in models)
+    _check_asked(run_id, graph, models)
     check_figures(boundary)
     check_charged("the budget", by_name(budget))
     for node in graph.nodes:
@@ -263,7 +294,8 @@ def make_manifest(
         plan=plan,
         filters=filters,
         foresight=foresight,
-        notes=beyond(boundary.budget, budget),
+        notes=(*beyond(boundary.budget, budget), *(() if is_money_capped else unpriced_notes(models))),
+        is_money_capped=is_money_capped,
         cheaper=cheaper,
         started_by=request.user_id or owner,
         owner=owner,

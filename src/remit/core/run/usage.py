@@ -40,6 +40,17 @@ class TokenUsage(Record):
         return self.completion_tokens * 1000 / self.duration_ms
 
 
+def usage_figures(usage: TokenUsage) -> dict[str, int | float]:
+    """A usage as programs read it: what was counted, and what follows from that."""
+    counted = {field: getattr(usage, field) for field in TokenUsage.__struct_fields__}
+    return {
+        **counted,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "tokens_per_second": round(usage.tokens_per_second, 3),
+    }
+
+
 def sum_usage(usages: Iterable[TokenUsage]) -> TokenUsage:
     """One usage for many calls: counts and durations add up, context and window are the largest seen.
 

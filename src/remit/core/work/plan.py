@@ -29,6 +29,8 @@ STEPS_MAX_DEFAULT = 48
 STEP_RETRIES_MAX = 10
 # An hour, as for tools.
 STEP_TIMEOUT_MS_MAX = 3_600_000
+# The kind of what a planner says to the model of a run that follows no steps: words, shown once.
+PLAN_SAID = "plan"
 # What stands between the parts of names that belong to the plan's graph itself.
 MARK = ":"
 

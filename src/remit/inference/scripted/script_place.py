@@ -3,6 +3,7 @@
 Rule 1: the place follows from the conversation, so a run that is resumed, in whatever process, gets the right reply.
 Rule 2: a message of the assistant is the first reply from the place on that says the same, and the place moves behind
         it; a message no reply says counts as one reply. So a history that keeps only answers skips the calls before them.
+        Look-ups that were made for orders are no message of the assistant's.
 Rule 3: a reply with `when` answers what it matches and moves no place.
 Rule 4: a reply that leaves no message, an error or silence, is passed by asking again: attempt n takes the n-th reply
         from the place on, up to the first that speaks.
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from remit.core.failure import ErrorCode
 from remit.core.record import size_bytes
 from remit.core.run.messages import Message, Role
+from remit.core.work.orders import LOOK_UP_ID
 from remit.inference.engine import EngineFault
 from remit.inference.scripted.script import ScriptedReply
 
@@ -83,7 +85,7 @@ class Playbook:
             shown += size_bytes(message.content)
             if message.reasoning:
                 shown += size_bytes(message.reasoning)
-            if message.role == _ASSISTANT:
+            if message.role == _ASSISTANT and not _is_look_up(message):
                 answers += 1
                 place = self._after(place, message, messages[position - 1] if position else None)
         return Bookmark(place, answers, shown)
@@ -110,6 +112,10 @@ class Playbook:
                 if reply.speaks:
                     break
         return found
+
+
+def _is_look_up(message: Message) -> bool:
+    return bool(message.tool_calls) and message.tool_calls[0].id.startswith(LOOK_UP_ID)
 
 
 def _says(reply: ScriptedReply, message: Message) -> bool:

@@ -31,11 +31,13 @@ def lacking(tally: Tally, charges: Charges) -> Dimension | None:
     return None
 
 
-def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Charges | None:
-    """What a call reserves or cost, money included; None when its price is unknown."""
+def model_charges(
+    model: ModelInfo, input_tokens: int, output_tokens: int, *, is_money_capped: bool = True
+) -> Charges | None:
+    """What a call reserves or cost, money included; None when its price is unknown and money is capped by somebody."""
     price = model.price
     if price is None:
-        return None
+        return None if is_money_capped else ((_INPUT, input_tokens), (_OUTPUT, output_tokens))
     total = input_tokens * price.input_microusd_per_mtok + output_tokens * price.output_microusd_per_mtok
     if total:
         # In whole micro-dollars, rounded up: a fraction of one is still spent.
@@ -67,8 +69,9 @@ def usage_charges(model: ModelInfo, usage: TokenUsage, command: CallModel) -> Ch
     generated = usage.reasoning_tokens + usage.output_tokens
     if not generated and not usage.prompt_tokens:
         return command.reserved
-    charges = model_charges(model, usage.prompt_tokens, generated)
-    assert charges is not None, "an unknown price was refused when the call was reserved"
+    # A price that is unknown was looked at when the call was reserved.
+    charges = model_charges(model, usage.prompt_tokens, generated, is_money_capped=False)
+    assert charges is not None, "where money is not capped, tokens are counted alone"
     return charges
 
 

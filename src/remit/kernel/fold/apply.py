@@ -21,6 +21,7 @@ from remit.core.record import Text
 from remit.core.run.messages import Message, tool_message, user_message
 from remit.core.run.usage import TokenUsage
 from remit.core.work.goal import JUDGE_MARK
+from remit.core.work.plan import PLAN_SAID
 from remit.kernel.children import child_trace
 from remit.kernel.fold.derived import derived_of
 from remit.kernel.fold.fold_decisions import APPLIED
@@ -160,6 +161,12 @@ def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:
         state.calls.proposed, state.calls.is_unjudged, state.people.unreleased = arrival.calls, True, ""
         if not arrival.is_filtered:
             state.calls.filtered = 0
+        if arrival.tokens_bound:
+            # The model is shown look-ups that were made for its orders like calls of its own.
+            state.talk.context.append(arrivals.ModelAnswered(arrival.command_id, calls=arrival.calls))
+            state.talk.context_tokens += arrival.tokens_bound
+    elif arrival.kind == PLAN_SAID:
+        _say(state, user_message(arrival.value), notices.whole_bound(arrival.value))
 
 
 def _hear_proposal(state: RunState, arrival: arrivals.CallProposed) -> None:

@@ -85,9 +85,11 @@ def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
 def is_traced(manifest: Manifest) -> bool:
     """Whether calls pass the gate: a tool reads what may be outside; or the boundary says so, and a tool changes something.
 
+    Where a run has orders, its effects are compared with them, whatever the boundary.
+
     Where conditions look at what was read so far, every tool counts; where they look at what an answer claims, every run.
     """
-    if manifest.host is not None or looks_for_claims(manifest.boundary):
+    if manifest.host is not None or manifest.request.orders or looks_for_claims(manifest.boundary):
         return True
     if any(may_leave_reading(tool) for tool in manifest.tools):
         return True

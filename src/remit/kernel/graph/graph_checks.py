@@ -48,7 +48,15 @@ _PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 _ASKING = (NodeKind.MODEL, *_PARENTS)
 _VALUE_KINDS = frozenset(ValueKind)
 # What a step of a plan can be.
-_FED = (NodeKind.TOOL, NodeKind.RETRIEVE, NodeKind.RERANK, NodeKind.VALIDATE, NodeKind.CHILD, NodeKind.DECIDE)
+_FED = (
+    NodeKind.TOOL,
+    NodeKind.RETRIEVE,
+    NodeKind.RERANK,
+    NodeKind.VALIDATE,
+    NodeKind.HUMAN,
+    NodeKind.CHILD,
+    NodeKind.DECIDE,
+)
 # A graph may go on without what failed and call that a partial success; these three are never one.
 _NEVER_SUCCESS = UNIVERSAL_OUTCOMES - {NodeOutcome.FAILED}
 _LAST_STATES = frozenset(state for state in LifecycleState if state.is_terminal)

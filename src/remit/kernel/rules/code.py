@@ -4,18 +4,20 @@ Rule 1: the user's Python never runs in here; it is a command like any other and
 Rule 2: missing context degrades an exchange and never fails it; a validator that fails is a problem of the answer.
 """
 
-from remit.core.failure import Ending
+from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.arrivals import CodeFailed, CodeReturned, ContextFailed, ContextFound
 from remit.core.journal.commands import CallCode, Retrieve
 from remit.core.journal.rulings import ValidatorHeard
 from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.core.work.graph import Node, NodeKind, NodeOutcome
+from remit.core.work.plan import PLAN_SAID
 from remit.kernel.budget.spend import settle_command
 from remit.kernel.graph.join import join_outcome
 from remit.kernel.graph.plan_steps import fed, take_value
 from remit.kernel.results.acceptance import conclude_answer
 from remit.kernel.results.endings import head_for
 from remit.kernel.results.judges import start_judges
+from remit.kernel.results.notices import whole_bound
 from remit.kernel.results.votes import enter_vote, on_counted
 from remit.kernel.rules.tool import on_filtered
 from remit.kernel.state import CONTEXT_FAILED
@@ -78,8 +80,13 @@ def on_code_returned(tally: Tally, arrival: CodeReturned) -> str | None:
     settle_command(tally, tally.state.commands.open[arrival.command_id], ())
     if node.ballot is not None:
         return on_counted(tally, node.ballot, arrival)
-    if arrival.calls:
+    if arrival.kind == PLAN_SAID:
+        tally.say(whole_bound(arrival.value))
+    elif arrival.calls:
         tally.proposed, tally.is_unjudged, tally.filtered = arrival.calls, True, 0
+        if arrival.tokens_bound:
+            tally.messages_count += 1
+            tally.context_tokens += arrival.tokens_bound
     elif node.feed is not None and (mismatch := take_value(tally, node, arrival)) is not None:
         return mismatch
     return NodeOutcome.FOUND if node.kind is NodeKind.RETRIEVE else NodeOutcome.RETURNED
@@ -97,7 +104,8 @@ def on_code_failed(tally: Tally, arrival: CodeFailed) -> str | None:
     settle_command(tally, command, ())
     # What is said of a step names it already.
     message = arrival.error if command.kind else f"code {command.name} failed: {arrival.error}"
-    return head_for(tally, Ending.UNAVAILABLE_DEP, arrival.code, message)
+    ending = Ending.IMPOSSIBLE if arrival.code is ErrorCode.ORCHESTRATION_PLAN_FAILED else Ending.UNAVAILABLE_DEP
+    return head_for(tally, ending, arrival.code, message)
 
 
 def on_context_found(tally: Tally, arrival: ContextFound) -> str | None:

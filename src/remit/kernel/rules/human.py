@@ -35,6 +35,7 @@ from remit.kernel.authority.proposed_calls import code_digest, order_call, refus
 from remit.kernel.authority.verdict import ALLOWED, Verdict, refuse
 from remit.kernel.budget.spend import end_exhausted, lacking
 from remit.kernel.graph.join import join_outcome
+from remit.kernel.graph.plan_steps import fed
 from remit.kernel.people.questions import REVIEW, ask_the_next, open_question, released_by, settle_question
 from remit.kernel.results.doubt import NOT_DONE
 from remit.kernel.results.endings import head_for
@@ -53,9 +54,15 @@ _YES_OR_NO = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE, AskP
 
 
 def enter_human(tally: Tally, node: Node) -> str | None:
-    """Ask the node's question."""
+    """Ask the node's question; one that is fed with a text asks to let that stand, and asks nothing where it is empty."""
+    shown = None if node.feed is None else fed(tally, node).text
+    if shown == "":
+        return NodeOutcome.APPROVED
     if (dimension := lacking(tally, REVIEW)) is not None:
         return end_exhausted(tally, dimension, 1)
+    if shown is not None:
+        open_question(tally, AskPurpose.REVIEW, Ending.CONFIRM_REQUIRED, question=node.prompt, answer=shown)
+        return None
     open_question(tally, AskPurpose.QUESTION, Ending.MISSING_INFO, question=node.prompt)
     return None
 
@@ -119,7 +126,8 @@ def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
         return THAWED
     if question.purpose is AskPurpose.RELEASE:
         return RELEASED
-    return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW else NodeOutcome.APPROVED
+    is_check = tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE
+    return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW and is_check else NodeOutcome.APPROVED
 
 
 def _admit_person(tally: Tally, question: AskHuman, by: str) -> None:

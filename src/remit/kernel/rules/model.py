@@ -69,12 +69,12 @@ def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
             max_tokens = min(max_tokens, last_words)
         else:
             tokens_left -= last_words
-            kept_back = model_charges(model, input_tokens, last_words)
+            kept_back = model_charges(model, input_tokens, last_words, is_money_capped=manifest.is_money_capped)
     if max_tokens > tokens_left:
         max_tokens = tokens_left
     if max_tokens <= 0:
         return _relieve(tally, node, attempt, Dimension.OUTPUT_TOKENS, 1, kept_back)
-    charges = model_charges(model, input_tokens, max_tokens)
+    charges = model_charges(model, input_tokens, max_tokens, is_money_capped=manifest.is_money_capped)
     if charges is None or kept_back is None:
         message = f"the price of model {model.name} is unknown and inference_cost_microusd is capped; give it a price"
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)

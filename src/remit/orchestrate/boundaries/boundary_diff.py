@@ -10,7 +10,7 @@ Rule 3: caps are compared as a run would be given them: what a boundary leaves o
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from remit.core.limits.authority import Authority, Inference, OptionReach, PlanSource
+from remit.core.limits.authority import Authority, Beyond, Inference, Maker, OptionReach, PlanSource
 from remit.core.limits.boundary import (
     Boundary,
     BoundaryMode,
@@ -200,6 +200,8 @@ _OPTIONS: Mapping[str, Callable[[Any, Any], _Found]] = {
     "named_source": _ranked(_REACHES),
     "derive": _ranked(_REACHES),
     "tripwire": _ranked((True, False)),
+    "orders": _ranked((Maker.MODEL, Maker.WORDS)),
+    "beyond": _ranked((Beyond.REFUSE, Beyond.ASK)),
     "plan": _plans,
 }
 

@@ -16,7 +16,7 @@ from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.rulings import CallSettled, CommandSettled, Rung
 from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject, Text
-from remit.core.run.contract import ITERATIONS_MAX_DEFAULT
+from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import Message, Role
 from remit.inference.engine import Engine, Restarted, StreamChunk
@@ -25,7 +25,7 @@ from remit.observe.logs import run_fields
 from remit.observe.views.event_log import EventLog, Telling
 from remit.observe.watcher import Watcher, metered
 from remit.orchestrate.bus.bus import Listener
-from remit.orchestrate.setup.kit import Code, ContextProvider, Kit, ToolCallFilter
+from remit.orchestrate.setup.kit import Code, ContextProvider, Kit, SystemPrompt, ToolCallFilter
 from remit.tool.registry import Registry
 
 Stream = Callable[[StreamChunk | Restarted], None]
@@ -40,7 +40,7 @@ class LoopConfig:
 
     engine: Engine
     tools: Registry = field(default_factory=lambda: Registry(()))
-    system_prompt: str = ""
+    system_prompt: SystemPrompt = ""
     grammar: str = ""
     max_tokens: int = OUTPUT_TOKENS_DEFAULT
     max_tool_iterations: int = ITERATIONS_MAX_DEFAULT
@@ -55,6 +55,8 @@ class LoopConfig:
     filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
     # Who is asked in place of the engine when the boundary says `downgrade` and money runs short.
     downgrade: Engine | None = None
+    # How models are sampled, and how long a run may take; its limits of tokens and rounds are the fields above.
+    hints: ExecutionHints = field(default_factory=ExecutionHints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class SpecializedConfig:
 
     engine: Engine
     tools: Registry
-    system_prompt: str
+    system_prompt: SystemPrompt
     schema: JsonObject
     grammar: str = ""
     max_tokens: int = OUTPUT_TOKENS_DEFAULT

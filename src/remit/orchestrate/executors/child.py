@@ -15,13 +15,13 @@ from functools import partial
 
 from remit.core.failure import Ending, IllegalArrival
 from remit.core.journal.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
-from remit.core.journal.codec import encode_signal
+from remit.core.journal.codec import encode_signal, from_json
 from remit.core.journal.commands import CancelCommand, ForkRun, StartChild, place_in_journal
 from remit.core.journal.signing import is_deletion_signed
 from remit.core.journal.storage import LeaseLost, RunHeld
 from remit.core.record import replace
 from remit.core.run.manifest import EarlierEffect, Manifest
-from remit.core.run.messages import user_message
+from remit.core.run.messages import Message, user_message
 from remit.core.run.signals import Signal, UserSignal
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.goal import JUDGE_MARK
@@ -46,6 +46,7 @@ from remit.orchestrate.loop.offspring import (
     step_request,
 )
 from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLAN, PLANNED, PLANNER, STEPS, Planned
 from remit.orchestrate.patterns.step_values import shown_to_model
 from remit.orchestrate.patterns.structured_graph import structured_graph
 from remit.orchestrate.ports import HeadLog, Inbox
@@ -158,8 +159,12 @@ class ChildExecutor:
             return await self._judge(live, command)
         if node is None or node.inner is None:
             return child_manifest(parent, command, chat_graph(), read=_read_by(live))
+        if node.feed is not None and node.feed.step_type == PLANNED:
+            made = from_json(await self._hub.runner.text(command.prompt), Planned)
+            manifest = child_manifest(parent, command, made.graph, parent.request, read=_read_by(live))
+            return replace(manifest, plan=made.trace)
         # What people said meanwhile is for the next model that is asked, and here the children ask.
-        said_since = tuple(live.state.talk.pending)
+        said_since = (*_plan_said(live.state), *live.state.talk.pending)
         if node.feed is not None:
             fed = shown_to_model(command.kind, await self._hub.runner.text(command.prompt))
             told = (correction(command.problems),) if command.problems else ()
@@ -238,6 +243,18 @@ def _why_ended(live: Live, command: StartChild, state: RunState) -> str:
     ):
         return state.end.message
     return f"step {command.node!r} took longer than timeout_ms={limit_ms}"
+
+
+def _plan_said(state: RunState) -> tuple[Message, ...]:
+    """The plan that a planner made for the models of the run: the first thing said behind the request."""
+    graph, asked = graph_of_run(state), len(pinned(state).request.messages)
+    place = graph.index.get(PLAN)
+    if place is None or graph.nodes[place].code != PLANNER or STEPS in graph.index or not state.place.visits[place]:
+        return ()
+    # What the model of the planner said stands before it.
+    said = state.talk.context[asked + (ASK_PLANNER in graph.index)]
+    assert isinstance(said, Message), "a plan is told as a message"
+    return (said,)
 
 
 def _read_by(live: Live) -> tuple[str, ...]:

@@ -13,21 +13,24 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from remit.context.evidence_message import relevance_of
-from remit.core.failure import ErrorCode, RemitError
+from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.journal.arrivals import CodeFailed, CodeReturned, ContextFailed, Election, ProposedCall
-from remit.core.journal.codec import arguments_in
+from remit.core.journal.codec import arguments_in, from_json, to_json
 from remit.core.journal.commands import CallCode
 from remit.core.limits.tools import ToolCall
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Message
+from remit.core.schema.json_text import parse_json
 from remit.core.work.candidate import Candidate
-from remit.core.work.plan import Step
+from remit.core.work.orders import LIST, LOOK_UP, LOOK_UP_ID
+from remit.core.work.plan import PLAN_SAID, PlanPolicy, Step
 from remit.core.work.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.orchestrate.exchange.filters import context_of, looked
 from remit.orchestrate.executors.errands import (
     JudgeErrand,
+    PlanErrand,
     ProposeErrand,
     RetrieveErrand,
     SiftErrand,
@@ -41,6 +44,8 @@ from remit.orchestrate.facts.sealer import SECRET_GONE, SecretGone, is_lost, wai
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.patterns.handlers import HandlerUnusable
 from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
+from remit.orchestrate.patterns.planned_graph import planned_steps
+from remit.orchestrate.patterns.planners import Planner, made_plan, plan_words
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 from remit.orchestrate.patterns.step_values import NoStepValue, converted, journaled_value, query_in
 from remit.orchestrate.patterns.voters import STRATEGIES, NoConsensus, elect, settled
@@ -53,7 +58,7 @@ _PPM = 1_000_000
 _FAILED, _TIMEOUT = ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT
 
 
-CodeErrand: TypeAlias = JudgeErrand | SiftErrand | StepErrand | ProposeErrand | VoteErrand
+CodeErrand: TypeAlias = JudgeErrand | SiftErrand | StepErrand | PlanErrand | ProposeErrand | VoteErrand
 
 
 async def run_code(errand: CodeErrand, kit: Kit, resources: ProcessResources) -> Report:
@@ -94,6 +99,8 @@ def _found(errand: CodeErrand, kit: Kit, resources: ProcessResources) -> Awaitab
             return None if look is None else _sift(errand, resources, look)
         case ProposeErrand():
             return _propose(errand, resources)
+        case PlanErrand():
+            return None if kit.planner is None else _plan(errand, kit, kit.planner, resources)
     code = kit.code.get(name)
     if code is None:
         return None
@@ -127,8 +134,38 @@ async def _sift(errand: SiftErrand, resources: ProcessResources, look: ToolCallF
 
 async def _propose(errand: ProposeErrand, resources: ProcessResources) -> Report:
     command = errand.command
+    if command.name == LIST:
+        # What the list says is known where the gate follows the run.
+        return CodeReturned(command.id, kind=ValueKind.TEXT)
+    if command.name == LOOK_UP:
+        calls = [
+            ToolCall(f"{LOOK_UP_ID}{place}", tool, parse_json(text))
+            for place, (tool, text) in enumerate(errand.reads, 1)
+        ]
+        return CodeProposed(command.id, tuple(calls), is_shown=bool(calls), orders=errand.orders)
     arguments = converted(command.kind, await resources.text(command.input), ValueKind.OBJECT)
-    return CodeProposed(command.id, ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments))
+    call = ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments)
+    return CodeProposed(command.id, (call,))
+
+
+async def _plan(errand: PlanErrand, kit: Kit, planner: Planner, resources: ProcessResources) -> Report:
+    """Ask the planner, and look at what it made: a plan that cannot run is found out before any of its steps."""
+    command, messages = errand.command, []
+    for message in errand.request.messages:
+        text = await resources.text(message.content)
+        shown = text if resources.sealer is None else resources.sealer.filled(errand.sender.family, text)
+        messages.append(replace(message, content=shown))
+    asked = replace(errand.request, messages=tuple(messages))
+    at_ms = 0 if resources.clock is None else resources.clock.now_ms()
+    try:
+        made = await made_plan(planner, asked, await resources.text(errand.answer), at_ms)
+        if not errand.policy:
+            return CodeReturned(command.id, plan_words(made), kind=PLAN_SAID)
+        planned = planned_steps(made, from_json(errand.policy, PlanPolicy), kit.handlers, asked)
+    except RequestRejected as refused:
+        code = ErrorCode(refused.code) if refused.code in set(ErrorCode) else ErrorCode.ORCHESTRATION_PLAN_FAILED
+        return CodeFailed(command.id, f"{refused.code}: {refused.message}", code)
+    return CodeReturned(command.id, to_json(planned), kind=ValueKind.OBJECT)
 
 
 async def _step(errand: StepErrand, resources: ProcessResources, code: Callable[..., Any]) -> Report:
@@ -192,6 +229,8 @@ def _who(errand: CodeErrand) -> str:
     """What a message calls the code: a step by its name, anything else as the graph does."""
     if isinstance(errand, StepErrand | ProposeErrand):
         return f"step {errand.node!r}"
+    if isinstance(errand, PlanErrand):
+        return "the planner"
     return repr(errand.command.name[:80])
 
 

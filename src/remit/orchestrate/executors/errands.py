@@ -14,6 +14,7 @@ from remit.core.failure import InvariantBroken
 from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
 from remit.core.record import JsonObject, Record, Text, replace
+from remit.core.run.contract import SystemRequest
 from remit.core.run.correlation import CorrelationContext
 from remit.core.run.halt import HaltScope
 from remit.core.run.inference import ModelInfo, ModelRequest, Routing
@@ -122,12 +123,30 @@ class StepErrand(Record, tag=True):
     is_check: bool = False
 
 
+class PlanErrand(Record, tag=True):
+    """Have a planner make the plan of a request. `answer` is what its model said, where it has one.
+
+    `policy` is what the plan may be, as the graph keeps it; empty where no steps are run, and the plan is told in words.
+    """
+
+    sender: Sender
+    command: CallCode
+    request: SystemRequest
+    policy: str = ""
+    answer: Text = ""
+
+
 class ProposeErrand(Record, tag=True):
-    """Make the call of a tool from the value that a step of a plan was handed."""
+    """Make the call of a tool from the value that a step of a plan was handed, or the reads of a run's orders.
+
+    A read is a tool and the canonical JSON of its arguments.
+    """
 
     sender: Sender
     command: CallCode
     node: str
+    reads: tuple[tuple[str, str], ...] = ()
+    orders: str = ""
 
 
 class VoteErrand(Record, tag=True):
@@ -155,6 +174,7 @@ Errand: TypeAlias = (
     | JudgeErrand
     | SiftErrand
     | StepErrand
+    | PlanErrand
     | ProposeErrand
     | VoteErrand
     | RetrieveErrand

@@ -17,6 +17,7 @@ from remit.orchestrate.executors.errands import (
     InquiryErrand,
     JudgeErrand,
     ModelErrand,
+    PlanErrand,
     ProposeErrand,
     RetrieveErrand,
     SiftErrand,
@@ -36,7 +37,7 @@ from remit.orchestrate.setup.kit import Kit
 _Perform = Callable[[Any, Kit], Awaitable[Report]]
 # Who loses so many performers over one errand loses them because of it.
 PERFORMERS_LOST_MAX = 3
-_CODE = (JudgeErrand, SiftErrand, StepErrand, ProposeErrand, VoteErrand)
+_CODE = (JudgeErrand, SiftErrand, StepErrand, PlanErrand, ProposeErrand, VoteErrand)
 
 
 class Performers:

@@ -9,12 +9,14 @@ from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Any
 
+from remit.core.journal.canonical import canonical_json
 from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
 from remit.core.record import Text
 from remit.core.run.inference import ModelRequest
 from remit.core.run.manifest import lineage_root
 from remit.core.run.messages import Role
 from remit.core.work.graph import NodeKind
+from remit.core.work.orders import LIST, LOOK_UP, orders_json, reads_of
 from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned, standing_at
@@ -26,6 +28,7 @@ from remit.orchestrate.executors.errands import (
     InquiryErrand,
     JudgeErrand,
     ModelErrand,
+    PlanErrand,
     ProposeErrand,
     RetrieveErrand,
     Sender,
@@ -36,7 +39,9 @@ from remit.orchestrate.executors.errands import (
 )
 from remit.orchestrate.loop.halt_switch import run_scopes
 from remit.orchestrate.loop.live import Live
+from remit.orchestrate.patterns.order_graph import orders_said
 from remit.orchestrate.patterns.plan_graph import ARGUMENTS, CALL_MARK
+from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLANNER
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 
 # Gives a text in full, wherever it lives.
@@ -139,7 +144,7 @@ async def _inquiry(live: Live, command: ReconcileTool, _: Fetch) -> Errand:
     return InquiryErrand(common_of(live).sender, command, arguments)
 
 
-async def _code(live: Live, command: CallCode, _: Fetch) -> Errand:
+async def _code(live: Live, command: CallCode, fetch: Fetch) -> Errand:
     state, sender = live.state, common_of(live).sender
     node = standing_at(state)
     if command.name.startswith(VOTE_MARK) and node.ballot is not None:
@@ -150,12 +155,28 @@ async def _code(live: Live, command: CallCode, _: Fetch) -> Errand:
         return VoteErrand(sender, command, tuple([child.text for child in answers]), places, to_come)
     if command.name.startswith(FILTER_MARK):
         return SiftErrand(sender, command, node.name, tuple(state.calls.proposed), pinned(state).request.metadata)
+    if command.name == LOOK_UP:
+        return await _look_ups(live, command, node.name, fetch)
+    if command.name == LIST:
+        return ProposeErrand(sender, command, node.name)
+    if command.name == PLANNER:
+        said = [child.text for child in state.children.ended if child.node == ASK_PLANNER]
+        return PlanErrand(sender, command, pinned(state).request, node.prompt, said[-1] if said else "")
     if not command.kind:
         return JudgeErrand(sender, command)
     name = node.name.removesuffix(ARGUMENTS)
     if command.name.startswith(CALL_MARK):
         return ProposeErrand(sender, command, name)
     return StepErrand(sender, command, name, node.prompt, node.kind is NodeKind.VALIDATE)
+
+
+async def _look_ups(live: Live, command: CallCode, node: str, fetch: Fetch) -> Errand:
+    """The reads of the caller's orders, or of those that a model has just made."""
+    state, sender = live.state, common_of(live).sender
+    if given := pinned(state).request.orders:
+        return ProposeErrand(sender, command, node, reads_of(given))
+    made = orders_said(await fetch(state.result.answer), pinned(state).tools)
+    return ProposeErrand(sender, command, node, reads_of(made), canonical_json(orders_json(made)).decode())
 
 
 async def _retrieve(live: Live, command: Retrieve, _: Fetch) -> Errand:

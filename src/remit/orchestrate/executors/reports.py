@@ -88,10 +88,13 @@ class ChildSaid(Record, tag=True):
 
 
 class CodeProposed(Record, tag=True):
-    """A step of a plan is a call of a tool, with these arguments."""
+    """Code proposes calls of tools: a step of a plan one, orders their look-ups, which the model is shown as its own."""
 
     command_id: str
-    call: ToolCall
+    calls: tuple[ToolCall, ...]
+    is_shown: bool = False
+    # The orders that a model made, as JSON, where the calls are for them.
+    orders: str = ""
 
 
 class SiftedCall(Record):

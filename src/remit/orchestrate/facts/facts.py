@@ -17,31 +17,38 @@ from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival, ProposedCall
 from remit.core.journal.canonical import NotCanonical, canonical_json
-from remit.core.journal.commands import AskHuman, CallTool, Command, ReconcileTool
+from remit.core.journal.commands import AskHuman, CallCode, CallTool, Command, ReconcileTool
 from remit.core.limits.tools import ToolCall
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, replace, size_bytes
 from remit.core.run.manifest import Manifest
 from remit.core.schema.json_schema import Violation
-from remit.core.secrets.seal import SECRET_EXPOSED
+from remit.core.work.orders import LIST, MADE
 from remit.kernel.authority.call_flags import people_in
 from remit.kernel.authority.outside_paths import is_path
-from remit.kernel.people.hold import UNTOLD
-from remit.kernel.results.grounding import LEFT_MAX
-from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD, failure_bound, happened_as_told
+from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD, happened_as_told
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report, report_of_broken
-from remit.orchestrate.facts.answer_evidence import Read, compared_by, inline, objections_of, unsupported_in
+from remit.orchestrate.facts.answer_evidence import Read, compared_by, inline, unsupported_in
 from remit.orchestrate.facts.excerpts import (
     abridged,
     carries_secret,
     critical_facts,
     flags_in,
     is_looked_into,
-    secret_flag,
     ungrounded_in,
 )
 from remit.orchestrate.facts.gate_trace import Tracer, text_reader
+from remit.orchestrate.facts.plain_facts import (
+    PROBLEMS_MAX,
+    child_ended,
+    code_returned,
+    context_found,
+    model_failed,
+    person_spoke,
+    text_shown,
+    tool_failed,
+)
 from remit.orchestrate.facts.schema_checks import Checks, Mended
 from remit.orchestrate.facts.texts import (
     NOTE_CHARS_MAX,
@@ -62,13 +69,6 @@ from remit.orchestrate.facts.texts import (
 
 # More calls in one answer than a model could have meant; each of them costs a judgement and a message.
 CALLS_MAX = 128
-# Enough for a model to correct itself, little enough to stand in a turn.
-PROBLEMS_MAX = 10
-# Ten minutes: a tool that wants to be left alone for longer has told a run to come another day.
-RETRY_AFTER_MS_MAX = 600_000
-
-# A whole, in millionths.
-_PPM = 1_000_000
 
 # How the canonical form of an object begins.
 _OBJECT = ord("{")
@@ -107,19 +107,19 @@ class Facts:
         self._read: Read = inline
         self._complete: dict[type[Any], Callable[[RunState, Any, Kept], Arrival]] = {
             **dict.fromkeys(SPOKEN, _spoken),
-            arrivals.ModelFailed: _model_failed,
-            arrivals.CodeReturned: _code_returned,
-            arrivals.TextShown: _shown,
+            arrivals.ModelFailed: model_failed,
+            arrivals.CodeReturned: self._code_returned,
+            arrivals.TextShown: text_shown,
             reports.ModelSaid: self._answered,
             reports.ToolSaid: self._returned,
-            reports.ToolBroke: _broke,
+            reports.ToolBroke: tool_failed,
             reports.ToolAccounted: self._accounted,
-            reports.ChildSaid: _child,
+            reports.ChildSaid: child_ended,
             reports.CodeProposed: self._code_proposed,
             reports.FilterSaid: self._filtered,
-            reports.ContextSaid: _context,
+            reports.ContextSaid: context_found,
             reports.PersonApproved: self._approved,
-            reports.PersonSaid: _said,
+            reports.PersonSaid: person_spoke,
             reports.HostProposed: self._host_proposed,
         }
 
@@ -264,8 +264,25 @@ class Facts:
         return tuple([tracer.traced(call, read, seq=seq, place=place) for place, call in enumerate(calls)])
 
     def _code_proposed(self, state: RunState, report: reports.CodeProposed, kept: Kept) -> Arrival:
-        call, _ = self._proposed(state, report.call, kept)
-        return arrivals.CodeReturned(report.command_id, calls=self._traced(state, (call,), kept))
+        calls: tuple[ProposedCall, ...] = ()
+        bound = MESSAGE_TOKENS_OVERHEAD
+        for call in report.calls:
+            completed, call_bound = self._proposed(state, call, kept, len(calls))
+            calls, bound = (*calls, completed), bound + call_bound
+        return arrivals.CodeReturned(
+            report.command_id,
+            value=stored(report.orders, kept) if report.orders else "",
+            kind=MADE if report.orders else "",
+            calls=self._traced(state, calls, kept),
+            tokens_bound=bound if report.is_shown else 0,
+        )
+
+    def _code_returned(self, state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:
+        """What code of the user returned; the list of orders is told by the gate, which knows what was looked up."""
+        command = state.commands.open.get(arrival.command_id)
+        if self._tracer is not None and isinstance(command, CallCode) and command.name == LIST:
+            arrival = replace(arrival, value=self._tracer.listed_orders)
+        return code_returned(state, arrival, kept)
 
     def _host_proposed(self, state: RunState, report: reports.HostProposed, kept: Kept) -> Arrival:
         """A call of an agent elsewhere: one that a person has approved is taken up, any other is for the gate to judge."""
@@ -315,7 +332,7 @@ class Facts:
         if result.error != "":
             # A tool that reports an error in a result was called, and does not say that nothing happened.
             broke = (command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
-            return _broke(state, reports.ToolBroke(*broke, is_unknown=True), kept)
+            return tool_failed(state, reports.ToolBroke(*broke, is_unknown=True), kept)
         if not isinstance(result.content, str):
             # A digest from outside could name a text of another run.
             raise TypeError("a tool returns a text")
@@ -401,91 +418,12 @@ def _schema_here(state: RunState) -> JsonObject | None:
     return schema if ask.words else schema or pinned(state).request.output.schema
 
 
-def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
-    """A failure with the flags that its words raise: an error may tell what was read."""
-    code, text = ErrorCode(report.code), note(report.error)
-    # A host makes its calls itself: no process here could have kept one from being made.
-    is_ours = pinned(state).host is None
-    is_exposed = report.error.startswith(SECRET_EXPOSED) and not report.is_unknown and is_ours
-    return arrivals.ToolFailed(
-        command_id=report.command_id,
-        code=code,
-        error=text,
-        evidence=sha256(text.encode()).digest(),
-        tokens_bound=failure_bound(code, text),
-        duration_ms=cut_figure(report.duration_ms),
-        exposed=is_exposed,
-        flags=secret_flag(pinned(state).boundary, text),
-        is_unknown=report.is_unknown,
-        is_shared=report.is_shared,
-    )
-
-
-def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
-    text = clean(report.text) or f"The child run ended as {report.ending} and said nothing."
-    return arrivals.ChildEnded(
-        command_id=report.command_id,
-        ending=report.ending,
-        text=stored(text, kept),
-        spent=report.spent,
-        tokens_bound=size_bytes(text) + MESSAGE_TOKENS_OVERHEAD,
-        error=report.error,
-        message=note(report.message),
-        usage=cut_usage(report.usage),
-        problems=objections_of(state, report),
-        stood_ms=UNTOLD if report.stood_ms == UNTOLD else cut_figure(report.stood_ms),
-        observed=tuple((name(tool), cut_figure(times)) for tool, times in report.observed),
-        left=tuple([(name(tool), code) for tool, code in report.left[:LEFT_MAX]]),
-        denials=report.denials,
-        refused=tuple([(name(tool), digest) for tool, digest in report.refused[:LEFT_MAX]]),
-    )
-
-
-def _context(state: RunState, report: reports.ContextSaid, kept: Kept) -> Arrival:
-    text = clean(report.text)
-    bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
-    relevance_ppm = report.relevance_ppm if type(report.relevance_ppm) is int else -1
-    return arrivals.ContextFound(report.command_id, stored(text, kept), bound, max(-1, min(relevance_ppm, _PPM)))
-
-
-def _said(state: RunState, report: reports.PersonSaid, kept: Kept) -> Arrival:
-    text, by = clean(report.text), name(report.by)
-    bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
-    if report.command_id:
-        return arrivals.QuestionAnswered(report.command_id, by, stored(text, kept), bound)
-    return arrivals.FeedbackGiven(by, stored(text, kept), bound)
-
-
 def _spoken(state: RunState, arrival: Arrival, kept: Kept) -> Arrival:
     """An arrival with its names and notes made fit; most are, and stay as they are."""
     names, notes = SPOKEN[type(arrival)]
     fit = {field: name(getattr(arrival, field)) for field in names}
     fit |= {field: note(getattr(arrival, field)) for field in notes}
     return arrival if all(getattr(arrival, field) == text for field, text in fit.items()) else replace(arrival, **fit)
-
-
-def _shown(state: RunState, arrival: arrivals.TextShown, kept: Kept) -> Arrival:
-    text = stored(clean(arrival.text), kept) if isinstance(arrival.text, str) else arrival.text
-    made = arrival.made
-    made = None if made is None else replace(made, call_id=name(made.call_id), tool=name(made.tool))
-    return replace(arrival, tool=name(arrival.tool), text=text, made=made)
-
-
-def _model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) -> Arrival:
-    retry_after_ms = min(cut_figure(arrival.retry_after_ms), RETRY_AFTER_MS_MAX)
-    return replace(
-        arrival, message=note(arrival.message), usage=cut_usage(arrival.usage), retry_after_ms=retry_after_ms
-    )
-
-
-def _code_returned(state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:
-    value = stored(clean(arrival.value), kept) if isinstance(arrival.value, str) else arrival.value
-    problems = tuple([note(problem) for problem in arrival.problems[:PROBLEMS_MAX]])
-    passed, failed = cut_figure(arrival.checks_passed), cut_figure(arrival.checks_failed)
-    warnings = tuple([note(warning) for warning in arrival.warnings[:PROBLEMS_MAX]])
-    return replace(
-        arrival, value=value, problems=problems, checks_passed=passed, checks_failed=failed, warnings=warnings
-    )
 
 
 def _unfit(call_id: str, tool: str, keyword: str, message: str) -> ProposedCall:

@@ -14,6 +14,7 @@ Rule 6: structure counts where a tool returned what it promised. An error, or a 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from remit.core.failure import Refusal
@@ -30,7 +31,9 @@ from remit.core.limits.trust import READS_RANK, Reads
 from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Role
+from remit.core.schema.json_text import parse_json
 from remit.core.work.goal import JUDGE_MARK
+from remit.core.work.orders import CONFIRM, MADE, orders_of
 from remit.kernel.rules.tool import leaves_open
 from remit.orchestrate.facts.gate_facts import declared, found
 from remit.orchestrate.facts.proposals import Ordered, Proposals
@@ -77,7 +80,7 @@ class Tracer:
         # What else stood before the model at the beginning: instructions, earlier exchanges, the prompt of a child.
         self._told = [read(message.content) or "" for message in manifest.request.messages]
         boundary, tools = manifest.boundary, [declared(tool) for tool in manifest.tools]
-        self._judges_changes = boundary.authority is not None
+        self._judges_changes = boundary.authority is not None or bool(manifest.request.orders)
         self._gate = start(
             messages,
             tools,
@@ -85,6 +88,7 @@ class Tracer:
             plan=None if manifest.host is None or manifest.host.plan is None else dict(manifest.host.plan),
             read=_read_before(manifest),
             trusted_hosts=boundary.trusted_hosts,
+            orders=manifest.request.orders,
         )
         # The latest verdict in full, for callers that show more of it than a call keeps.
         self.verdict: GateVerdict | None = None
@@ -95,6 +99,8 @@ class Tracer:
         self._for_values: dict[str, list[bool]] = {}
         # What people are offered to choose from, by the question.
         self._options: dict[str, tuple[str, ...]] = {}
+        # The question whether the orders that a model made are wanted.
+        self._confirming = ""
         self._filters_left = 0
         # Calls of a turn that is not written yet, and those that the gate let pass when it judged them.
         self._judged: set[str] = set()
@@ -104,6 +110,12 @@ class Tracer:
     def gate(self) -> Gate:
         """The gate that follows the run, for callers that show what it found."""
         return self._gate
+
+    @property
+    def listed_orders(self) -> str:
+        """The orders as a person reads them, with what was looked up for them; empty where there are none."""
+        book = self._gate.book
+        return "" if book is None else "\n".join(book.lines())
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -162,10 +174,7 @@ class Tracer:
             self._proposals.bring(calls, [name if name in self._judged else "" for name in names])
             self._judged.difference_update(names)
         if isinstance(arrival, arrivals.ApprovalGiven):
-            if self._manifest.host is not None:
-                self._for_values.setdefault(arrival.command_id, []).append(arrival.for_values)
-            if arrival.modified is not None:
-                self._note_changed(arrival.command_id, arrival.modified, turn, read)
+            self._note_yes(arrival, turn, read)
         for decision, name in self._proposals.decided(turn.decisions):
             if isinstance(decision, ToolCallRefused):
                 self._note_refused(name, decision, arrival)
@@ -178,12 +187,24 @@ class Tracer:
                 self._proposals.order(decided.id, Ordered("", self._most_private(decided)))
                 usable = _usable_by(decided, self._manifest)
                 self._has_delegated = self._has_delegated or any(tool.effect.is_mutating for tool in usable)
+            elif isinstance(decided, AskHuman) and decided.question == CONFIRM and decided.answer:
+                self._confirming = decided.id
             elif isinstance(decided, AskHuman) and decided.options:
                 self._options[decided.id] = tuple([option.strip() for option in decided.options])
         hear = HEARD.get(type(arrival))
         if hear is not None:
             hear(self, arrival, read)
         self.seq = turn.seq
+
+    def _note_yes(self, arrival: arrivals.ApprovalGiven, turn: Turn, read: Read) -> None:
+        """A person agrees: to the orders that a model made, or to a call, perhaps with other arguments."""
+        if arrival.command_id == self._confirming:
+            moment = datetime.fromtimestamp(turn.at_ms / 1000, UTC)
+            self._gate.confirm(f"{arrival.by} at {moment:%H:%M} UTC")
+        if self._manifest.host is not None:
+            self._for_values.setdefault(arrival.command_id, []).append(arrival.for_values)
+        if arrival.modified is not None:
+            self._note_changed(arrival.command_id, arrival.modified, turn, read)
 
     def retrace(self, turn: Turn, read: Read) -> None:
         """Follow a turn that was judged elsewhere, from the journal: judge its calls again first."""
@@ -322,6 +343,14 @@ class Tracer:
         """Note what a child said: text, and as private as anything it could have read."""
         self._show("", self._proposals.ordered(arrival.command_id).tool, read(arrival.text))
 
+    def hear_code(self, arrival: arrivals.CodeReturned, read: Read) -> None:
+        """Note what code returned: orders that a model made, or a text that nothing vouches for."""
+        said = read(arrival.value) if arrival.kind == MADE else None
+        if said is None:
+            self.hear_text(arrival.value, read)
+        else:
+            self._gate.take_orders(orders_of(parse_json(said)))
+
     def hear_text(self, text: Text, read: Read) -> None:
         """Note that the model was shown a text that no source vouches for."""
         if text:
@@ -402,7 +431,7 @@ HEARD: dict[type[Arrival], Callable[[Tracer, Any, Read], None]] = {
     arrivals.ToolFailed: Tracer.hear_failure,
     arrivals.ChildEnded: Tracer.hear_child,
     arrivals.ContextFound: lambda tracer, arrival, read: tracer.hear_text(arrival.text, read),
-    arrivals.CodeReturned: lambda tracer, arrival, read: tracer.hear_text(arrival.value, read),
+    arrivals.CodeReturned: Tracer.hear_code,
     arrivals.QuestionAnswered: Tracer.hear_answer,
     arrivals.OutcomeJudged: Tracer.hear_judged,
     arrivals.TextShown: Tracer.hear_shown,

@@ -19,6 +19,7 @@ from remit.core.record import JsonObject, Text, replace
 from remit.core.regex import regex
 from remit.core.run.inference import ModelResult
 from remit.core.schema.json_schema import MESSAGE_CHARS_MAX, Violation
+from remit.core.work.orders import MADE
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
 
@@ -79,9 +80,11 @@ def _code(arrival: arrivals.CodeReturned, read: Read) -> Report:
         return reports.FilterSaid(
             arrival.command_id, tuple(reports.SiftedCall(call, was.filtered) for call, was in sifted)
         )
-    if arrival.calls:
-        call = arrival.calls[0]
-        return reports.CodeProposed(arrival.command_id, ToolCall(call.call_id, call.tool, _arguments(call, read)))
+    if arrival.calls or arrival.kind == MADE:
+        proposed = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
+        return reports.CodeProposed(
+            arrival.command_id, proposed, is_shown=bool(arrival.tokens_bound), orders=read(arrival.value)
+        )
     return replace(arrival, value=read(arrival.value))
 
 

@@ -2,7 +2,7 @@
 
 Rule 1: a run is taken up with everything that it names, or it stays as it is: what is missing would end it for good.
 Rule 2: graphs within graphs count as well, since a child works with what its parent works with.
-Rule 3: what the house has itself is never missing: its votes, the arguments of a step's tool, tools that delegate.
+Rule 3: what the house has itself is never missing: its votes, the arguments of a step's tool, orders, tools that delegate.
 """
 
 from collections.abc import Iterator
@@ -11,8 +11,10 @@ from remit.core.failure import RequestRejected
 from remit.core.limits.tools import ToolChoiceMode
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import Graph, Node, NodeKind
+from remit.core.work.orders import LIST, LOOK_UP
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.patterns.plan_graph import CALL_MARK
+from remit.orchestrate.patterns.planned_graph import PLANNER
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 from remit.orchestrate.patterns.voters import STRATEGIES
 from remit.orchestrate.setup.kit import Kit
@@ -64,8 +66,10 @@ def _missing_below(graph: Graph, model: str, kit: Kit) -> Iterator[str]:
 
 
 def _is_code_missing(name: str, kit: Kit) -> bool:
-    if not name or name in kit.code or name.startswith(CALL_MARK):
+    if not name or name in kit.code or name in (LOOK_UP, LIST) or name.startswith(CALL_MARK):
         return False
+    if name == PLANNER:
+        return kit.planner is None
     return not (name.startswith(VOTE_MARK) and name.removeprefix(VOTE_MARK) in STRATEGIES)
 
 

@@ -3,16 +3,18 @@
 Rule 1: what a graph could never finish for want of child runs or steps is refused before the run begins.
 """
 
+from dataclasses import replace as replace_parts
+
 from remit.core.failure import RequestRejected
 from remit.core.limits.budget import Dimension, assign
 from remit.core.limits.tools import ToolChoiceMode
 from remit.core.record import replace
 from remit.core.run.contract import Mode, SystemRequest
-from remit.core.run.messages import Role
 from remit.core.work.graph import Ballot, EndingClass, Graph, Node, NodeKind
 from remit.core.work.plan import ExecutionPlan
 from remit.orchestrate.patterns.chat_graph import chat_for
 from remit.orchestrate.patterns.plan_graph import plan_graph
+from remit.orchestrate.patterns.planned_graph import last_words, planned_first, planned_graph
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_for
 from remit.orchestrate.patterns.structured_graph import structured_for
 from remit.orchestrate.setup.kit import Kit, Terms
@@ -23,6 +25,8 @@ STEPS_TOO_FEW = "STEPS_TOO_FEW"
 
 def graph_for(request: SystemRequest, kit: Kit, terms: Terms, plan: ExecutionPlan | None) -> Graph:
     """The graph of a request's mode."""
+    if request.mode is not Mode.PLAN and kit.planner is not None:
+        return planned_first(graph_for(request, replace_parts(kit, planner=None), terms, plan), kit.planner, request)
     match request.mode:
         case Mode.CHAT:
             return chat_for(request, terms.reasks_max)
@@ -32,14 +36,10 @@ def graph_for(request: SystemRequest, kit: Kit, terms: Terms, plan: ExecutionPla
         case Mode.REDUNDANT:
             return redundant_for(request, _as_the_engine_may(terms.redundancy, kit))
         case Mode.PLAN:
-            assert plan is not None, "a request of mode plan has its plan by now"
-            return plan_graph(plan, terms.policy, kit.handlers, _last_words(request))
-
-
-def _last_words(request: SystemRequest) -> str:
-    """What the user said last, as far as it came with the request."""
-    said = [message.content for message in request.messages if message.role is Role.USER]
-    return said[-1] if said and isinstance(said[-1], str) else ""
+            if plan is not None:
+                return plan_graph(plan, terms.policy, kit.handlers, last_words(request))
+            assert kit.planner is not None, "a request of mode plan without a plan and a planner was refused"
+            return planned_graph(kit.planner, terms.policy, kit.handlers, request)
 
 
 def _as_the_engine_may(redundancy: Redundancy, kit: Kit) -> Redundancy:

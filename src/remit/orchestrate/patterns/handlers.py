@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import replace
-from remit.core.run.contract import Mode
+from remit.core.run.contract import ExecutionHints, Mode
 from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
 from remit.core.run.messages import Message
 from remit.core.work.candidate import Candidate
@@ -21,7 +21,7 @@ from remit.core.work.plan import ContextFor, RerankInput, Step
 from remit.core.work.values import ValueKind
 from remit.inference.engine import Engine
 from remit.orchestrate.executors.user_code import call_user_code
-from remit.orchestrate.setup.kit import Code, ContextProvider, ToolCallFilter
+from remit.orchestrate.setup.kit import Code, ContextProvider, PromptProvider, SystemPrompt, ToolCallFilter, prompt_text
 from remit.tool.registry import Registry
 
 PLAN_HANDLER_INVALID = "PLAN_HANDLER_INVALID"
@@ -76,13 +76,23 @@ class _RuleSet(Protocol):
 class InferHandler:
     """Steps that ask a model: each is a child run of its own, with the tools it is given and its own repairs.
 
-    The engine is one, or the spec of one. 0 for max_tokens is what every pattern allows.
+    The engine is one, or the spec of one. 0 for max_tokens is what every pattern allows. `sampling` is how its model is
+    sampled; a step that brings a ModelRequest says that itself. A provider of prompts is asked once, here.
     """
 
     def __init__(
-        self, engine: Engine | str | None, *, tools: Tools = (), system_prompt: str = "", max_tokens: int = 0
+        self,
+        engine: Engine | str | None,
+        *,
+        tools: Tools = (),
+        system_prompt: SystemPrompt = "",
+        max_tokens: int = 0,
+        sampling: ExecutionHints | None = None,
     ) -> None:
+        if isinstance(system_prompt, PromptProvider):
+            system_prompt = prompt_text(system_prompt)
         _check_asking(system_prompt, max_tokens)
+        self.sampling = sampling or ExecutionHints()
         self.engine = None if isinstance(engine, str) else engine
         self.spec = engine if isinstance(engine, str) else ""
         self.tools = registry_of(tools)
@@ -90,7 +100,13 @@ class InferHandler:
 
     def opened(self, engine: Engine) -> "InferHandler":
         """The same handler with the engine that its spec named."""
-        return InferHandler(engine, tools=self.tools, system_prompt=self.system_prompt, max_tokens=self.max_tokens)
+        return InferHandler(
+            engine,
+            tools=self.tools,
+            system_prompt=self.system_prompt,
+            max_tokens=self.max_tokens,
+            sampling=self.sampling,
+        )
 
 
 class ToolHandler:

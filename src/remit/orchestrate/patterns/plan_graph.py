@@ -245,7 +245,8 @@ def _asked_by(step: Step, handler: InferHandler) -> Ask:
     request = step.input if isinstance(step.input, ModelRequest) else None
     names = tuple(tool.name for tool in handler.tools)
     schema = "" if step.schema is None else schema_text(step.schema)
-    ask = Ask(handler.system_prompt, names, schema=schema, max_tokens=handler.max_tokens)
+    own = sampling_text(handler.sampling)
+    ask = Ask(handler.system_prompt, names, schema=schema, max_tokens=handler.max_tokens, sampling=own)
     if request is None:
         return ask
     hints = ExecutionHints(
@@ -258,11 +259,11 @@ def _asked_by(step: Step, handler: InferHandler) -> Ask:
         schema=schema if request.schema is None else schema_text(request.schema),
         grammar=request.grammar,
         max_tokens=request.max_tokens or handler.max_tokens,
-        sampling=_sampling_text(hints),
+        sampling=sampling_text(hints) or own,
     )
 
 
-def _sampling_text(hints: ExecutionHints) -> str:
+def sampling_text(hints: ExecutionHints) -> str:
     """How a step is sampled, as its node keeps it; empty where the run's own hints hold."""
     said = ExecutionHints(temperature=hints.temperature, top_p=hints.top_p, options=hints.options)
     return "" if said == ExecutionHints() else to_json(said)

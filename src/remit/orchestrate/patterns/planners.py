@@ -1,4 +1,4 @@
-"""Planners: who makes a plan of a request, before the run begins.
+"""Planners: who makes a plan of a request that brings none, inside the run.
 
 Rule 1: a planner only makes plans; executing them is the graph's business, and a plan that is given needs no planner.
 Rule 2: a plan says who made it, why, when, and how many steps it has; the manifest pins that.
@@ -11,21 +11,36 @@ from typing import Any, Protocol
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.journal.codec import read_json
 from remit.core.limits.boundary import Boundary, DecisionRight
 from remit.core.limits.budget import LEASABLE
 from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
 from remit.core.work.graph import NODES_MAX
-from remit.core.work.plan import PLAN_STEP_INVALID, STEP_TIMEOUT_MS_MAX, ExecutionPlan, PlanPolicy, PlanTrace, Step
+from remit.core.work.plan import (
+    PLAN_EMPTY,
+    PLAN_STEP_INVALID,
+    STEP_TIMEOUT_MS_MAX,
+    ExecutionPlan,
+    PlanPolicy,
+    PlanTrace,
+    Step,
+)
+from remit.inference.engine import Engine
 from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.texts import clean
-from remit.orchestrate.loop.deadlines import TimeRanOut, within
 
 PLAN_MISSING = "PLAN_MISSING"
 PLANNER_FAILED = "PLANNER_FAILED"
 PLAN_INVALID = "PLAN_INVALID"
 PLAN_POLICY_INVALID = "PLAN_POLICY_INVALID"
 PLANNING_DENIED = "PLANNING_DENIED"
+
+# What the model of a planner is told unless its maker says otherwise.
+PLAN_INSTRUCTION = (
+    "Make a plan for what the user asks, and do not carry it out: the fewest steps that reach it, in their order. Each step "
+    "works on what the step before it gave, the first one on the words of the user."
+)
 
 # Under this key of its metadata a request names the plan it wants.
 PLAN_KEY = "plan"
@@ -51,15 +66,53 @@ class Planner(Protocol):
         """An ExecutionPlan for the request, or something to await that gives one."""
 
 
-def check_planning(boundary: Boundary, *, has_plan: bool) -> None:
+def check_planner(planner: Planner | None, engines: Mapping[str, Engine]) -> None:
+    """Refuse a planner that makes no plans, or whose model the run could not ask."""
+    given: object = planner
+    if given is None:
+        return
+    if not callable(getattr(given, "create_plan", None)):
+        raise RequestRejected(PLANNER_FAILED, f"a {type(given).__name__} is no planner: it lacks create_plan()")
+    if isinstance(given, ModelPlanner) and (model := given.engine.model_info().name) not in engines:
+        message = (
+            f"the planner asks model {model[:80]!r}, which is none of the kit; add its engine to the kit's engines"
+        )
+        raise RequestRejected(PLANNER_FAILED, message, {"model": model[:80]})
+
+
+def check_planning(boundary: Boundary, *, plans: bool) -> None:
     """Refuse a run whose plan would have to be made under a boundary that does not grant the right to make one."""
     is_granted = boundary.decisions is None or DecisionRight.MAKE_PLANS in boundary.decisions
-    if not has_plan and not is_granted:
+    if plans and not is_granted:
         message = (
             f"boundary {boundary.name} does not grant the right to {DecisionRight.MAKE_PLANS}; "
             "give the run a plan, or another boundary"
         )
         raise RequestRejected(PLANNING_DENIED, message, {"boundary": boundary.name})
+
+
+class ModelPlanner:
+    """A model makes the plan: it is asked in a run beneath the one that needs it, on the budget of that run.
+
+    The model is told which types of steps and which tools there are; `instruction` says how to choose among them.
+    0 for max_tokens is what every pattern allows.
+    """
+
+    planner_id = "model"
+
+    def __init__(self, engine: Engine, *, instruction: str = PLAN_INSTRUCTION, max_tokens: int = 0) -> None:
+        self.engine, self.instruction, self.max_tokens = engine, instruction, max_tokens
+
+    def create_plan(self, request: SystemRequest) -> ExecutionPlan:
+        """Refused: only a run can ask the model, and has the plan read from its answer."""
+        message = "a ModelPlanner makes plans inside a run; give it to the PlanExecutor, or to the kit of the run"
+        raise RequestRejected(PLANNER_FAILED, message, {"planner": self.planner_id})
+
+    def read(self, answer: str) -> ExecutionPlan:
+        """The plan in an answer that fits the schema which the model was given."""
+        said = read_json(answer)
+        steps = tuple(Step(**step) for step in said["steps"])
+        return ExecutionPlan(steps, PlanTrace(self.planner_id, said["rationale"]))
 
 
 class StaticPlanner:
@@ -140,30 +193,51 @@ def check_policy(policy: PlanPolicy) -> None:
     raise RequestRejected(PLAN_POLICY_INVALID, f"the policy cannot be used: {problem}")
 
 
-async def plan_for(
-    request: SystemRequest, given: ExecutionPlan | None, planner: Planner | None, at_ms: int
-) -> ExecutionPlan:
-    """The plan of a request: the one that was given, else what the planner makes. Its trace is complete."""
+def plan_at_hand(given: ExecutionPlan | None, planner: Planner | None, at_ms: int) -> ExecutionPlan | None:
+    """The plan that was given, its trace complete; None where a planner is to make one in the run."""
     if given is not None:
         return _completed(given_plan(given), DIRECT, at_ms)
     if planner is None:
         message = "mode 'plan' needs a plan or a planner, and there is neither; give one of them"
         raise RequestRejected(PLAN_MISSING, message)
-    name = str(getattr(planner, "planner_id", "") or type(planner).__name__)[:_NAME_CHARS_MAX]
-    try:
-        made = await within(PLANNER_TIMEOUT_MS, call_user_code(planner.create_plan, request))
-    except RequestRejected:
-        raise
-    except TimeRanOut as error:
-        message = f"planner {name!r} took longer than planner_timeout_ms={PLANNER_TIMEOUT_MS}"
-        raise RequestRejected(PLANNER_FAILED, message, {"planner": name}) from error
-    except Exception as error:
-        message = f"planner {name!r} raised {type(error).__name__}: {error}"[:_RATIONALE_CHARS_MAX]
-        raise RequestRejected(PLANNER_FAILED, message, {"planner": name}) from error
+    return None
+
+
+async def made_plan(planner: Planner, request: SystemRequest, answer: str, at_ms: int) -> ExecutionPlan:
+    """What a planner makes of a request, its trace complete; `answer` is what the model of the planner said."""
+    name = planner_name(planner)
+    if isinstance(planner, ModelPlanner):
+        made: object = planner.read(answer)
+    else:
+        try:
+            made = await call_user_code(planner.create_plan, request)
+        except RequestRejected:
+            raise
+        except Exception as error:
+            message = f"planner {name!r} raised {type(error).__name__}: {error}"[:_RATIONALE_CHARS_MAX]
+            raise RequestRejected(PLANNER_FAILED, message, {"planner": name}) from error
     if not isinstance(made, ExecutionPlan):
         message = f"planner {name!r} returned a {type(made).__name__}; it must return an ExecutionPlan"
         raise RequestRejected(PLANNER_FAILED, message, {"planner": name})
     return _completed(given_plan(made), name, at_ms)
+
+
+def planner_name(planner: Planner) -> str:
+    """What a planner is called: as it calls itself, else like its class."""
+    return str(getattr(planner, "planner_id", "") or type(planner).__name__)[:_NAME_CHARS_MAX]
+
+
+def plan_words(plan: ExecutionPlan) -> str:
+    """A plan as the models of a run are told it that runs no steps of its own; raises RequestRejected for an empty one."""
+    if not plan.steps:
+        raise RequestRejected(PLAN_EMPTY, "the plan has no steps; give it at least one")
+    told = (f"{place}. {step.name}{_detail(step)}" for place, step in enumerate(plan.steps, 1))
+    return "\n".join(("A plan was made for this request. Follow it:", *told))
+
+
+def _detail(step: Step) -> str:
+    said = step.instruction or (step.input if isinstance(step.input, str) else "")
+    return f": {said}" if said else ""
 
 
 def _completed(plan: ExecutionPlan, planner_id: str, at_ms: int) -> ExecutionPlan:

@@ -128,7 +128,8 @@ def _messages_of_context(value: ContextFor) -> ContextFor:
 
 def _candidates_of_context(value: ContextFor, text: str) -> RerankInput:
     found = [
-        Candidate(message.content, message.name or f"message {place}", 1.0 / place, ScoreMaker.RETRIEVAL)
+        # A message was given no score; one is made by what reranks it.
+        Candidate(message.content, message.name or f"message {place}", 0.0, ScoreMaker.RETRIEVAL)
         for place, message in enumerate(value.messages, 1)
     ]
     return RerankInput(value.query, tuple(found))

@@ -3,20 +3,24 @@
 from collections.abc import Callable
 from contextlib import suppress
 
-from remit.core.journal.codec import decode_turn, plain_value
+from remit.context.evidence_message import relevance_of
+from remit.core.journal.codec import decode_turn, from_json, plain_value
+from remit.core.journal.commands import place_in_journal
 from remit.core.journal.storage import BlobMissing
 from remit.core.record import replace
 from remit.core.run.approval import Approval
-from remit.core.run.contract import CallStatus, SystemResponse, WaitingFor
+from remit.core.run.contract import CallStatus, ConfidenceSource, SystemResponse, WaitingFor
 from remit.core.run.usage import TokenUsage, sum_usage
-from remit.core.work.values import Output
-from remit.kernel.state import RunState
+from remit.core.work.plan import RerankInput
+from remit.core.work.values import Output, ValueKind
+from remit.kernel.state import RunState, pinned
 from remit.observe.views.calls_made import Begun, CallsOfChild, calls_begun, children_of, long_texts
-from remit.observe.views.execution import raw_answer, response_of, run_usage
+from remit.observe.views.execution import raw_answer, response_of, run_confidence, run_usage
 from remit.observe.views.late_outcomes import NOTHING_BELOW
 from remit.orchestrate.executors.human import approvals_told
 from remit.orchestrate.loop.child_runs import doubts_below, is_paused, joined_with
 from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.patterns.planned_graph import is_planned, steps_run
 from remit.orchestrate.patterns.step_values import read_value
 
 
@@ -29,16 +33,23 @@ class Responses:
 
     async def of(self, state: RunState) -> SystemResponse:
         """How a run ended, or what it waits for."""
-        outputs = {step: await self._output(output) for step, output in state.result.outputs.items()}
+        # A run that has its plan made tells what the steps of that plan gave.
+        steps = (
+            await self._load(beneath) if (beneath := steps_run(state)) else RunState() if is_planned(state) else state
+        )
+        outputs = {step: await self._output(output) for step, output in steps.result.outputs.items()}
         calls = tuple(begun.call for begun in await self._calls(state))
         is_unsure = any(call.is_late or call.status is CallStatus.OUTCOME_UNKNOWN for call in calls)
         below = await doubts_below(state, self._load) if state.end.ending is not None and is_unsure else NOTHING_BELOW
-        response = response_of(state, await self._runner.text(state.result.answer), outputs, calls, below)
+        response = response_of(state, await self._runner.text(steps.result.answer), outputs, calls, below)
         if state.children.runs:
             # Of those that a call started, here or further beneath, the state of their parent does not tell.
             response = replace(response, token_usage=await self._usage(state))
-        if (raw := raw_answer(state)) and response.content:
+        if response.content and (raw := raw_answer(await self._spoken_in(state))):
             response = replace(response, raw_content=await self._runner.text(raw))
+        if response.confidence_source is not ConfidenceSource.VOTING and steps.result.outputs:
+            confidence, source = await self._confidence(steps)
+            response = replace(response, confidence=confidence, confidence_source=source)
         if response.waiting_for is None:
             return response
         waiting = replace(response.waiting_for, packets=await self._packets(state, response.waiting_for.packet_ids))
@@ -58,6 +69,29 @@ class Responses:
             # A run whose child a halt holds back stands still for the same halt.
             response = replace(response, halted=response.halted or told.halted)
         return replace(response, waiting_for=joined_with(waiting, asked, paused))
+
+    async def _spoken_in(self, state: RunState) -> RunState:
+        """The run in which the answer of a run was said: that of the winner of a vote, else the run itself."""
+        ballots = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
+        said = (child for child in state.children.ended if child.node in ballots and child.text == state.result.answer)
+        winner = next(said, None)
+        return state if winner is None else await self._load(state.children.runs[winner.command_id])
+
+    async def _confidence(self, state: RunState) -> tuple[float | None, ConfidenceSource | None]:
+        """How surely a plan's answer stands: by the last vote of its steps, else its own checks, else its last evidence."""
+        for child in reversed(state.children.ended):
+            beneath = run_confidence(await self._load(state.children.runs[child.command_id]))
+            if beneath[1] is ConfidenceSource.VOTING:
+                return beneath
+        if (own := run_confidence(state))[1] is not None:
+            return own
+        found = [output for output in state.result.outputs.values() if output.kind is ValueKind.CANDIDATES]
+        latest = max(found, key=lambda output: place_in_journal(output.command_id), default=None)
+        if latest is None:
+            return None, None
+        offered = from_json(await self._runner.text(latest.text), RerankInput)
+        relevance = relevance_of(offered.candidates)
+        return relevance, None if relevance is None else ConfidenceSource.RETRIEVAL
 
     async def _usage(self, state: RunState) -> TokenUsage:
         """What a run and those beneath it used of their models."""

@@ -7,8 +7,9 @@ Rule 2: terms are data and are pinned in the manifest.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
@@ -17,7 +18,7 @@ from remit.core.record import Record
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import Source
-from remit.core.run.messages import Message
+from remit.core.run.messages import Message, Role
 from remit.core.work.goal import Goal
 from remit.core.work.graph import Graph
 from remit.core.work.plan import ExecutionPlan, PlanPolicy
@@ -65,6 +66,37 @@ class ContextProvider(Protocol):
 
     def build(self, query: str) -> Sequence[Message] | Awaitable[Sequence[Message]]:
         """Messages with what was found for the user's words; none when there is nothing."""
+
+
+@runtime_checkable
+class PromptProvider(Protocol):
+    """Makes the system prompt of an agent, anew for every run."""
+
+    def build_system_prompt(self) -> Message | str:
+        """What the model is told first: a system message, or its text. It is called as a plain function."""
+
+
+# What an agent is told first: a text, or who makes one.
+SystemPrompt: TypeAlias = str | PromptProvider
+
+PROMPT_PROVIDER_FAILED = "PROMPT_PROVIDER_FAILED"
+
+
+def prompt_text(given: SystemPrompt) -> str:
+    """The text of a system prompt, made now where a provider makes it; raises RequestRejected where there is none."""
+    if not isinstance(given, PromptProvider):
+        return given
+    name, made = type(given).__name__, None
+    try:
+        made = given.build_system_prompt()
+        said = made.content if isinstance(made, Message) and made.role is Role.SYSTEM else made
+    except Exception as error:
+        message = f"prompt provider {name!r} raised {type(error).__name__}: {error}"
+        raise RequestRejected(PROMPT_PROVIDER_FAILED, message, {"provider": name}) from error
+    if not isinstance(said, str):
+        message = f"prompt provider {name!r} made a {type(made).__name__}; it must make a system message or a text, in a plain def"
+        raise RequestRejected(PROMPT_PROVIDER_FAILED, message, {"provider": name})
+    return said
 
 
 @dataclass(frozen=True, slots=True)

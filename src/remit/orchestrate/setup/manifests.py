@@ -18,6 +18,7 @@ from remit.core.run.envelope import ID_FIELDS, check_request
 from remit.core.run.manifest import Manifest, SessionLink, acting_for, make_manifest
 from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
 from remit.core.work.goal import Task, TaskSource
+from remit.core.work.plan import ExecutionPlan
 from remit.inference.specs import engine_spec
 from remit.kernel.authority.graph_tier import check_tier
 from remit.kernel.authority.intake import check_intake, prompt_of, task_named
@@ -31,7 +32,8 @@ from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.graph_choice import check_graph_fits, graph_for
-from remit.orchestrate.patterns.planners import check_planning, plan_for
+from remit.orchestrate.patterns.order_graph import begun_with_orders
+from remit.orchestrate.patterns.planners import check_planner, check_planning, plan_at_hand
 from remit.orchestrate.ports import Catalogue
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.like_run_lookup import LikeRunLookup
@@ -93,11 +95,9 @@ class Manifests:
         for tool in kit.tools.definitions:
             if tool.secrets:
                 self.vault.check_usable(tool.name, [name for _, name in tool.secrets])
-        plan = None
-        if entered.mode is Mode.PLAN and terms.graph is None:
-            check_planning(terms.boundary, has_plan=terms.plan is not None)
-            plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
+        plan = self._plan(entered, kit, terms)
         graph = terms.graph or graph_for(entered, kit, terms, plan)
+        graph = begun_with_orders(graph, entered, terms.boundary, kit.tools.definitions, self._runner.clock.now_ms())
         check_graph_fits(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
@@ -129,6 +129,16 @@ class Manifests:
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
         return await self._like_runs.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+
+    def _plan(self, request: SystemRequest, kit: Kit, terms: Terms) -> ExecutionPlan | None:
+        """The plan that the run is given; None where it needs none, or has one made."""
+        plan = None
+        if terms.graph is None:
+            check_planner(kit.planner, kit.engines)
+            if request.mode is Mode.PLAN:
+                plan = plan_at_hand(terms.plan, kit.planner, self._runner.clock.now_ms())
+            check_planning(terms.boundary, plans=plan is None and kit.planner is not None)
+        return plan
 
     async def _policed(self, terms: Terms, principal: Principal) -> tuple[Terms, str]:
         """The terms with the boundary that holds for the principal, and why its policy could not be read, if so."""

@@ -41,7 +41,7 @@ from remit.core.limits.quota import (
 from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.regular_file import open_regular
-from remit.core.run.manifest import Manifest, Origin
+from remit.core.run.manifest import Manifest, Origin, unpriced_notes
 from remit.core.schema.strict_yaml import (
     YamlDocument,
     YamlFault,
@@ -66,6 +66,7 @@ _COUNTED_AT_ONCE = 100
 _TENANTS_MAX = 10_000
 
 _ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
+_MONEY = int(Dimension.INFERENCE_COST_MICROUSD)
 _Begun = TypeVar("_Begun")
 
 _log = logging.getLogger(__name__)
@@ -175,7 +176,11 @@ class Quotas:
         for dimension, needed in _needed(manifest):
             if caps[dimension] < needed <= manifest.caps[dimension]:
                 raise _exhausted(tenant_id, dimension, needed, zip(limits, committed, strict=True))
-        return replace(manifest, caps=caps)
+        if manifest.is_money_capped or all(limit.dimension != _MONEY for limit in limits):
+            return replace(manifest, caps=caps)
+        # A quota of money is somebody's word: a model without a price could pass it.
+        notes = tuple([note for note in manifest.notes if note not in unpriced_notes(manifest.models)])
+        return replace(manifest, caps=caps, is_money_capped=True, notes=notes)
 
     async def _looked_up(
         self, tenant_id: str, quotas: tuple[Quota, ...]

@@ -14,7 +14,7 @@ from remit.adapters.cli.inputs import (
     timeout_ms_from,
     usable,
 )
-from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions, RoleName, os_user
+from remit.adapters.cli.options import COMMON, LOCAL, NO_SAMPLING, CommonOptions, RoleName, SamplingOptions, os_user
 from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import RunTeller, WorkTeller, answer_with_steps
@@ -22,7 +22,7 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.record import replace
-from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest
+from remit.core.run.contract import Mode, OutputContract, SystemRequest
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.messages import user_message
@@ -102,6 +102,7 @@ def run(
     no_foresee: NoForesee = False,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
+    sampling: SamplingOptions = NO_SAMPLING,
     pattern: PatternOptions = NO_OPTIONS,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -116,7 +117,7 @@ def run(
             messages=(user_message(asked),),
             mode=Mode(mode),
             session_id=session,
-            hints=ExecutionHints(timeout_ms=_timeout_ms(timeout, limits, caps)),
+            hints=sampling.hints(_timeout_ms(timeout, limits, caps)),
             output=OutputContract(schema=schema_in(schema), grammar=grammar_in(grammar)),
             user_id=user or os_user(),
             tenant_id=tenant,

@@ -29,7 +29,7 @@ OrderId = Annotated[str, Field(pattern="^[0-9]{4}$", description="The number of 
 
 
 @dataclass
-class Order:
+class ShopOrder:
     """An order as the desk sees it."""
 
     order_id: str
@@ -70,13 +70,13 @@ def is_booked(arguments: dict[str, Any], result: Refund) -> str:
 
 
 @remit.tool(effect="read", category="read_only_lookup", network=False)
-def lookup_order(order_id: OrderId) -> Order:
+def lookup_order(order_id: OrderId) -> ShopOrder:
     """Look an order up: what was ordered and what was paid."""
     with ledger() as connection:
         row = connection.execute("SELECT id, item, paid_cents FROM orders WHERE id = ?", (order_id,)).fetchone()
     if row is None:
         raise LookupError(f"there is no order {order_id!r}")
-    return Order(*row)
+    return ShopOrder(*row)
 
 
 @remit.tool(effect="external", category="payment", idempotent=True, verify=is_booked, reconcile=booked)

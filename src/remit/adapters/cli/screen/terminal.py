@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, TextIO
 from remit.adapters.cli.screen.widths import column_after
 from remit.core.failure import RemitError
 from remit.core.record import Record
+from remit.core.run.usage import TokenUsage, usage_figures
 from remit.observe.plain import is_seen, printable_line
 
 OUTPUT_UNWRITABLE = "OUTPUT_UNWRITABLE"
@@ -247,6 +248,8 @@ def json_line(values: object) -> str:
 
 def plain_values(value: object) -> object:
     """A value as JSON knows it."""
+    if isinstance(value, TokenUsage):
+        return usage_figures(value)
     if isinstance(value, Record):
         return {field: plain_values(getattr(value, field)) for field in value.__struct_fields__}
     if isinstance(value, dict):

@@ -1,0 +1,151 @@
+"""Before a run with orders begins its own graph: orders are made where a model makes them, looked up once, and confirmed.
+
+Rule 1: the model that makes orders sees the user's words, the date and the tools, and nothing else.
+Rule 2: the reads are proposed by code and judged like any call; what they return fills the orders, and the model is shown it.
+Rule 3: a read that fails or is refused fills nothing: the effects that need it ask a person.
+Rule 4: the caller's own orders are confirmed by being given. A model's are shown to a person, with what was looked up.
+        Of what a model says, an order that no tool could carry out is left out: that costs a question.
+"""
+
+import json
+from datetime import UTC, datetime
+
+from remit.core.failure import RequestRejected
+from remit.core.limits.authority import Maker
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.tools import ToolDefinition
+from remit.core.record import replace
+from remit.core.run.contract import SystemRequest
+from remit.core.run.lifecycle import LifecycleState
+from remit.core.schema.json_text import NotJson, parse_json
+from remit.core.work.graph import (
+    PROMPT_CHARS_MAX,
+    STANDARD_RULES,
+    Ask,
+    Edge,
+    Graph,
+    Node,
+    NodeKind,
+    NodeOutcome,
+    Sees,
+    StepInput,
+    schema_text,
+)
+from remit.core.work.orders import CONFIRM, LIST, LOOK_UP, ORDERS_INVALID, ORDERS_MAX, Order, orders_of, reads_of
+from remit.core.work.values import ValueKind
+from remit.orchestrate.facts.gate_facts import declared
+from remit.provenance.declarations import Declaration
+from remit.provenance.gate import opened_tools
+from remit.provenance.order_book import check_orders
+
+_MAKE, _PROPOSE, _READ, _LIST, _CONFIRM = (
+    "make_orders",
+    "look_up_orders",
+    "read_for_orders",
+    "list_orders",
+    "confirm_orders",
+)
+_PREPARE = LifecycleState.PREPARE
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {"orders": {"type": "array", "maxItems": ORDERS_MAX, "items": {"type": "object"}}},
+    "required": ["orders"],
+}
+
+_TASK = """Today is {today}. Write down, as JSON, which effects the user asks for: {{"orders": [...]}}. Do nothing else.
+One order is one call of a tool that changes something:
+{{"tool": NAME, "args": {{ARGUMENT: VALUE}}, "text": {{ARGUMENT: WORDING}}}}, with "if": NOTE where the user sets a condition.
+A VALUE is a literal that the user wrote, or {{"lookup": {{"tool": A READ, "arguments": {{...}}, "where": [{{"field": F, "=": X}}],
+"field": F}}}} for a field of the one record that is found ("pick": {{"max": F}} for the one with the largest F), or
+{{"order": {{"number": N, "field": F}}}} for what an earlier order returned. A WORDING is a text as the user wants it, or
+{{"free": [READS]}} where the words are left to you. Leave out what the user does not ask for. No effect: {{"orders": []}}.
+Tools:
+{tools}"""
+
+
+def begun_with_orders(
+    graph: Graph, request: SystemRequest, boundary: Boundary, tools: tuple[ToolDefinition, ...], now_ms: int
+) -> Graph:
+    """The graph, begun with what its orders need; as it is where there are none to make and nothing to look up.
+
+    Raises RequestRejected for orders that these tools could never carry out.
+    """
+    if request.orders:
+        check_orders(request.orders, _declarations(tools))
+        return _chained(graph, *_look_ups()) if reads_of(request.orders) else graph
+    is_made = boundary.authority is not None and boundary.authority.orders is Maker.MODEL
+    if not is_made or not any(tool.effect.is_mutating for tool in tools):
+        return graph
+    make = Node(_MAKE, NodeKind.MODEL, _PREPARE, visits_max=1, ask=_asked(tools, now_ms))
+    text = ValueKind.TEXT
+    listed = Node(_LIST, NodeKind.DECIDE, _PREPARE, visits_max=1, code=LIST, feed=StepInput(gives=text, kind=text))
+    confirm = Node(_CONFIRM, NodeKind.HUMAN, visits_max=1, prompt=CONFIRM, feed=StepInput(source=_LIST))
+    return _chained(graph, make, *_look_ups(), listed, confirm)
+
+
+def _look_ups() -> tuple[Node, Node]:
+    propose = Node(_PROPOSE, NodeKind.DECIDE, _PREPARE, visits_max=1, code=LOOK_UP)
+    return propose, Node(_READ, NodeKind.TOOL, _PREPARE, visits_max=1, rules=STANDARD_RULES)
+
+
+def _chained(graph: Graph, *before: Node) -> Graph:
+    """The graph with these nodes before its start, one after the other."""
+    names = [node.name for node in before]
+    if taken := [node.name for node in graph.nodes if node.name in names]:
+        raise RequestRejected(
+            ORDERS_INVALID, f"graph {graph.name!r}: node {taken[0]!r} has a name that orders use; rename it"
+        )
+    onward = [Edge(name, after) for name, after in zip(names, [*names[1:], graph.start], strict=True)]
+    failed = [Edge(edge.source, edge.target, NodeOutcome.FAILED) for edge in onward if edge.source == _READ]
+    return replace(graph, start=names[0], nodes=(*before, *graph.nodes), edges=(*failed, *onward, *graph.edges))
+
+
+def _asked(tools: tuple[ToolDefinition, ...], now_ms: int) -> Ask:
+    today = datetime.fromtimestamp(now_ms / 1000, UTC).date().isoformat()
+    lines = [json.dumps(_shown(declaration), ensure_ascii=False) for declaration in _declarations(tools).values()]
+    task = _TASK.format(today=today, tools="\n".join(lines))
+    if len(task) > PROMPT_CHARS_MAX:
+        message = f"orders: {len(lines)} tools take {len(task)} characters, more than {PROMPT_CHARS_MAX}; give the run fewer tools, or give the orders yourself"
+        raise RequestRejected(ORDERS_INVALID, message)
+    return Ask(task, tools=(), schema=schema_text(_SCHEMA), sees=Sees.REQUEST)
+
+
+def _shown(declaration: Declaration) -> dict[str, object]:
+    """What the maker of orders is told of a tool: reads with the fields that may be looked up."""
+    properties = declaration.parameters.get("properties", {})
+    said: dict[str, object] = {"tool": declaration.name, "arguments": list(properties)}
+    if declaration.description:
+        said["does"] = declaration.description.partition("\n")[0][:120]
+    if declaration.effect.is_mutating:
+        return said | {"effect": declaration.effect.value, "text": list(declaration.payload_args)}
+    return said | {"fields": [field.name for field in declaration.result]}
+
+
+def _declarations(tools: tuple[ToolDefinition, ...]) -> dict[str, Declaration]:
+    return opened_tools([declared(tool) for tool in tools]).declarations
+
+
+def orders_said(text: str, tools: tuple[ToolDefinition, ...]) -> tuple[Order, ...]:
+    """The orders in what a model says, without those that cannot be read or that no tool could carry out."""
+    try:
+        said = parse_json(text)
+    except NotJson:
+        return ()
+    given = said.get("orders") if isinstance(said, dict) else None
+    if not isinstance(given, list):
+        return ()
+    declarations = _declarations(tools)
+    # Where one of them is unsound, so is every one that names another by its number.
+    whole = _sound(given, declarations)
+    return whole or tuple(order for one in given[:ORDERS_MAX] for order in _sound([one], declarations))
+
+
+def _sound(given: list[object], declarations: dict[str, Declaration]) -> tuple[Order, ...]:
+    """These orders; none, where one of them cannot be read or carried out."""
+    try:
+        orders = orders_of(given)
+        check_orders(orders, declarations)
+    except RequestRejected:
+        return ()
+    return orders

@@ -1,0 +1,388 @@
+"""The book of orders: fills in what a run's orders leave to look-ups, and compares effects with them.
+
+Rule 1: a read of the orders counts once, as it was before the first effect; what the run writes changes no look-up.
+Rule 2: a look-up supplies a value when exactly one record is left, from a field that the tool declares, of the kind that
+        the argument wants. Two candidates supply nothing: there is no better match.
+Rule 3: an effect equals an order when every argument does. An argument that the order does not name must be empty.
+Rule 4: an order is used up by one effect. One that did nothing is open again.
+Rule 5: free text points nowhere but to literals of the orders, and is blocked once something private was read that no
+        order lists.
+"""
+
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from remit.core.failure import RequestRejected
+from remit.core.journal.canonical import canonical_json
+from remit.core.limits.tools import Effect
+from remit.core.limits.trust import Reads
+from remit.core.record import JsonObject
+from remit.core.schema.json_text import parse_json
+from remit.core.work.orders import (
+    ORDERS_INVALID,
+    Comparison,
+    Exact,
+    Free,
+    FromOrder,
+    Literal,
+    Lookup,
+    Named,
+    NumberChange,
+    Order,
+    Template,
+    Value,
+    Where,
+    Wording,
+    reads_of,
+    values_of,
+    ways_of,
+)
+from remit.provenance.declarations import Declaration
+from remit.provenance.kinds import number_of, satisfies, supplies
+from remit.provenance.labels import Observation
+from remit.provenance.payload import points_to
+
+_EMPTY: tuple[Any, ...] = ("", None, [], {})
+_SHOWN_CHARS_MAX = 80
+_CHANGES: Mapping[NumberChange, Callable[[Decimal, Decimal], Decimal]] = {
+    NumberChange.PLUS: operator.add,
+    NumberChange.MINUS: operator.sub,
+    NumberChange.TIMES: operator.mul,
+}
+
+
+class Supplied(NamedTuple):
+    """What a value of an order comes to: its canonical JSON, or why there is none; and where it comes from."""
+
+    json: str
+    why: str = ""
+    origin: str = ""
+
+
+class OrderMatch(NamedTuple):
+    """The order that an effect equals; 0 and why, where it equals none."""
+
+    number: int
+    why: str = ""
+
+
+class OrderBook:
+    """The orders of one run: what was looked up for them, and which effect used up which."""
+
+    def __init__(self, orders: tuple[Order, ...], tools: Mapping[str, Declaration], *, is_confirmed: bool) -> None:
+        check_orders(orders, tools)
+        self.orders = orders
+        self.is_confirmed = is_confirmed
+        self.confirmed_by = ""
+        self._tools = tools
+        # What the orders' own reads returned, by the hash of the call, and what carrying out an order returned.
+        self._reads: dict[str, Observation | None] = dict.fromkeys(_digest(*read) for read in reads_of(orders))
+        self._results: dict[int, Observation] = {}
+        self._by_tool: dict[str, list[tuple[int, Order]]] = {}
+        for number, order in enumerate(orders, 1):
+            for way in ways_of(order):
+                self._by_tool.setdefault(way.tool, []).append((number, way))
+        self._literals = frozenset(_literals(orders))
+        self._listed = frozenset(_listed(orders))
+
+    def name_of(self, number: int) -> str:
+        """An order as a verdict names it."""
+        confirmed = f", confirmed by {self.confirmed_by}" if self.confirmed_by else ""
+        return f"order {number} of {len(self.orders)}{confirmed}"
+
+    def lists(self, tool: str) -> bool:
+        """Whether an order reads with this tool, or words a text from what it returns."""
+        return tool in self._listed
+
+    def note(self, digest: str, order: int, observation: Observation, carried_out: Collection[int]) -> None:
+        """Take in what a call returned: a read of the orders before anything was done, or an effect that was ordered."""
+        if order:
+            self._results.setdefault(order, observation)
+        elif not carried_out and digest in self._reads and self._reads[digest] is None:
+            self._reads[digest] = observation
+
+    def match(
+        self, tool: str, arguments: JsonObject, carried_out: Collection[int], *, has_unlisted: bool
+    ) -> OrderMatch:
+        """The open order that an effect equals. `has_unlisted`: the run has read something private that no order lists."""
+        why = f"no order is for {tool}"
+        for number, way in self._by_tool.get(tool, ()):
+            if number in carried_out:
+                why = f"order {number} was carried out already"
+                continue
+            objection = self._differs(way, arguments, has_unlisted=has_unlisted)
+            if not objection:
+                return OrderMatch(number)
+            why = f"order {number}: {objection}"
+        return OrderMatch(0, why)
+
+    def supplied(self, value: Value, argument: str = "", tool: str = "") -> Supplied:
+        """What a value of an order comes to, for this argument of this tool."""
+        match value:
+            case Literal():
+                return Supplied(value.json, origin="given")
+            case FromOrder():
+                result = self._results.get(value.number)
+                if result is None:
+                    return Supplied("", f"order {value.number} has returned nothing yet")
+                origin = f"order {value.number}.{value.field}"
+                return self._picked(result, value.field, (), "", self._wanted(tool, argument), origin)
+            case Lookup():
+                return self._looked_up(value, argument, tool)
+            case Named():
+                return self._named(value)
+
+    def lines(self) -> tuple[str, ...]:
+        """The list as a person reads it: at most two lines an order, with values, origins and what nothing fixes."""
+        return tuple(
+            line for number, order in enumerate(self.orders, 1) for line in self._order_lines(f"{number}.", order)
+        )
+
+    def _order_lines(self, number: str, order: Order) -> Iterator[str]:
+        for way in ways_of(order):
+            said = [f"{number} {way.tool}", ", ".join(self._shown(way, name, value) for name, value in way.args)]
+            notes = dict.fromkeys(note for note in (order.note, way.note) if note)
+            said += [f" ONLY IF {note!r} (nothing checks this)" for note in notes]
+            yield " ".join(part for part in said if part)
+            if way.text:
+                yield "   " + "; ".join(self._wording_shown(name, wording) for name, wording in way.text)
+            number = f"{number.rstrip('.').removesuffix(' or')} or."
+
+    def _shown(self, order: Order, name: str, value: Value) -> str:
+        found = self.supplied(value, name, order.tool)
+        origin = "" if found.origin == "given" else f" ({found.origin})"
+        return f"{name}={found.json[:_SHOWN_CHARS_MAX]}{origin}" if found.json else f"{name}=? ({found.why})"
+
+    def _wording_shown(self, name: str, wording: Wording) -> str:
+        match wording:
+            case Exact():
+                return f"{name}: {wording.text[:_SHOWN_CHARS_MAX]!r}"
+            case Template():
+                return f"{name}: {self._rendered(wording)[0][:_SHOWN_CHARS_MAX]!r}"
+            case Free():
+                return f"{name}: FREE TEXT from {', '.join(wording.sources) or 'the request'} (nothing fixes its words)"
+
+    def _looked_up(self, value: Lookup, argument: str, tool: str) -> Supplied:
+        observation = self._reads.get(_digest(value.tool, value.arguments))
+        origin = f"{value.tool} {value.arguments}.{value.field}"[:200]
+        if observation is None:
+            return Supplied("", f"{value.tool} was not read yet", origin)
+        found = self._picked(observation, value.field, value.where, value.largest, self._wanted(tool, argument), origin)
+        if not found.json or value.change is None:
+            return found
+        number, by = number_of(parse_json(found.json)), number_of(parse_json(value.by))
+        if number is None or by is None:
+            return Supplied("", f"{value.field} is {found.json[:_SHOWN_CHARS_MAX]} and no number", origin)
+        return Supplied(_number_json(_CHANGES[value.change](number, by)), "", f"{origin} {value.change} {value.by}")
+
+    def _named(self, value: Named) -> Supplied:
+        observation = self._reads.get(_digest(value.tool, value.arguments))
+        origin = f"the only {value.kind} in {value.tool} {value.arguments}"[:200]
+        if observation is None:
+            return Supplied("", f"{value.tool} was not read yet", origin)
+        held = {text for kind, text in observation.references if kind == value.kind}
+        for group in observation.groups.values():
+            fields = [field for field, kind in group.kinds.items() if satisfies(value.kind, kind)]
+            held |= {str(one) for record in group.records for field in fields for one in _each(record.get(field))}
+        if len(held) != 1:
+            return Supplied("", f"{len(held)} values of kind {value.kind} are in it, and one is needed", origin)
+        return Supplied(canonical_json(held.pop()).decode(), "", origin)
+
+    def _picked(
+        self, observation: Observation, field: str, where: tuple[Where, ...], largest: str, wanted: str, origin: str
+    ) -> Supplied:
+        """The field of the one record that is left."""
+        found = [
+            (group, name) for group in observation.groups.values() for name in _spellings(field) if name in group.kinds
+        ]
+        if len(found) != 1:
+            return Supplied("", f"the result has {len(found)} groups of records with a declared field {field}", origin)
+        group, name = found[0]
+        if group.is_cut:
+            return Supplied("", "the result has more records than are kept", origin)
+        if not supplies(kind := group.kinds[name]) or not (not wanted or satisfies(wanted, kind)):
+            return Supplied("", f"{field} is of kind {kind}, and {wanted or 'a value'} is wanted", origin)
+        left = [record for record in group.records if all(_holds(record, one) for one in where)]
+        if largest:
+            left = _largest(left, largest)
+        if len(left) != 1:
+            return Supplied("", f"{len(left)} records fit, and one is needed", origin)
+        values = list(_each(left[0].get(name)))
+        if len(values) != 1:
+            return Supplied("", f"the record has {len(values)} values of {field}, and one is needed", origin)
+        return Supplied(canonical_json(values[0]).decode(), "", origin)
+
+    def _wanted(self, tool: str, argument: str) -> str:
+        declaration = self._tools.get(tool)
+        return "" if declaration is None else dict(declaration.control_args).get(argument, "")
+
+    def _differs(self, order: Order, arguments: JsonObject, *, has_unlisted: bool) -> str:
+        """What is different about an effect; empty where nothing is."""
+        args, text = dict(order.args), dict(order.text)
+        for name, value in args.items():
+            found = self.supplied(value, name, order.tool)
+            if not found.json:
+                return f"{name} is not known: {found.why}"
+            given = arguments.get(name)
+            if name not in arguments or not _is_same(found.json, given):
+                return f"{name} is {found.json[:_SHOWN_CHARS_MAX]}, not {_shown_json(given)}"
+        for name, wording in text.items():
+            if why := self._misworded(wording, arguments.get(name), has_unlisted=has_unlisted):
+                return f"{name} {why}"
+        defaults = self._defaults(order.tool)
+        for name, given in arguments.items():
+            is_left_out = given in _EMPTY or (name in defaults and _is_same(defaults[name], given))
+            if name not in args and name not in text and not is_left_out:
+                return f"{name} is not in the order, and is {_shown_json(given)}"
+        return ""
+
+    def _misworded(self, wording: Wording, given: Any, *, has_unlisted: bool) -> str:
+        """What is wrong with a text; empty where nothing is."""
+        if isinstance(wording, Free):
+            if not isinstance(given, str):
+                return "is no text"
+            if has_unlisted:
+                return "is free text, and something private was read that no order lists"
+            strange = next((one for one in points_to(given) if one not in self._literals), None)
+            return "" if strange is None else f"points to {strange[:_SHOWN_CHARS_MAX]!r}, which no order names"
+        text, why = (wording.text, "") if isinstance(wording, Exact) else self._rendered(wording)
+        return why or ("" if text == given else "is worded otherwise than ordered")
+
+    def _rendered(self, wording: Template) -> tuple[str, str]:
+        """A template with its slots filled, and what is missing."""
+        text, why = wording.text, ""
+        for slot, value in wording.slots:
+            found = self.supplied(value)
+            why = why or ("" if found.json else f"has a slot {slot} that is not known: {found.why}")
+            filled = parse_json(found.json) if found.json else "?"
+            text = text.replace(f"{{{slot}}}", filled if isinstance(filled, str) else found.json)
+        return text, why
+
+    def _defaults(self, tool: str) -> dict[str, str]:
+        declaration = self._tools.get(tool)
+        properties = declaration.parameters.get("properties", {}) if declaration is not None else {}
+        return {
+            name: canonical_json(schema["default"]).decode()
+            for name, schema in properties.items()
+            if isinstance(schema, dict) and "default" in schema
+        }
+
+
+def check_orders(orders: tuple[Order, ...], tools: Mapping[str, Declaration]) -> None:
+    """Refuse orders that these tools could never carry out."""
+    for number, order in enumerate(orders, 1):
+        for way in ways_of(order):
+            declaration = tools.get(way.tool)
+            if declaration is None or not declaration.effect.is_mutating:
+                raise _rejected(number, "tool", way.tool, "a tool of the run that changes something")
+            known = declaration.parameters.get("properties", {})
+            for name in (*dict(way.args), *dict(way.text)):
+                if name not in known:
+                    raise _rejected(
+                        number, "args", name, f"an argument of {way.tool}: {', '.join(known) or 'it has none'}"
+                    )
+        for value in values_of(order):
+            if isinstance(value, Lookup | Named):
+                read = tools.get(value.tool)
+                if read is None or read.effect is not Effect.READ:
+                    raise _rejected(number, "lookup", value.tool, "a tool of the run that only reads")
+            if isinstance(value, Lookup):
+                declared = {field.name for field in tools[value.tool].result}
+                for field in (value.field, value.largest, *(one.field for one in value.where)):
+                    if field and declared.isdisjoint(_spellings(field)):
+                        names = ", ".join(sorted(declared)) or "it declares none"
+                        raise _rejected(number, "field", field, f"a field that {value.tool} declares: {names}")
+
+
+def _digest(tool: str, arguments: str) -> str:
+    """The hash of a call, as the gate names it."""
+    return sha256(canonical_json([tool, parse_json(arguments)])).hexdigest()
+
+
+def _rejected(number: int, key: str, value: str, way_out: str) -> RequestRejected:
+    message = f"order {number}: {key}={value[:_SHOWN_CHARS_MAX]!r}; use {way_out}"
+    return RequestRejected(ORDERS_INVALID, message, {"order": number, "key": key})
+
+
+def _spellings(field: str) -> tuple[str, str]:
+    """A field as it is written in an order, and as the declaration of a list has it."""
+    return field, f"{field}[]"
+
+
+def _holds(record: JsonObject, where: Where) -> bool:
+    """Whether a record fulfils a condition; of several values of a field, one must."""
+    wanted = parse_json(where.literal)
+    for value in (value for name in _spellings(where.field) for value in _each(record.get(name))):
+        if where.test is Comparison.IS and _is_same(where.literal, value):
+            return True
+        if isinstance(value, str) and isinstance(wanted, str):
+            if where.test is Comparison.CONTAINS and wanted in value:
+                return True
+            if where.test is Comparison.STARTS and value.startswith(wanted):
+                return True
+    return False
+
+
+def _largest(records: list[JsonObject], field: str) -> list[JsonObject]:
+    """The records whose field is the largest: a number, or a moment in ISO form."""
+    numbers = [number_of(record.get(field)) for record in records]
+    if all(number is not None for number in numbers):
+        return [one for one, number in zip(records, numbers, strict=True) if number == max(numbers)]  # type: ignore[type-var]
+    texts = [str(record.get(field, "")) for record in records]
+    return [one for one, text in zip(records, texts, strict=True) if text == max(texts)]
+
+
+def _number_json(number: Decimal) -> str:
+    whole = number.to_integral_value()
+    return canonical_json(int(whole) if number == whole else float(number)).decode()
+
+
+def _is_same(canonical: str, value: Any) -> bool:
+    return canonical_json(value).decode() == canonical
+
+
+def _shown_json(value: Any) -> str:
+    return canonical_json(value).decode()[:_SHOWN_CHARS_MAX]
+
+
+def _each(value: Any) -> Iterable[Any]:
+    if value is None:
+        return ()
+    return value if isinstance(value, list) else (value,)
+
+
+def _literals(orders: tuple[Order, ...]) -> Iterator[str]:
+    """Every text and number that the orders hold literally."""
+    for order in orders:
+        for value in values_of(order):
+            if isinstance(value, Literal):
+                yield from map(str, _scalars(parse_json(value.json)))
+        for way in ways_of(order):
+            for _, wording in way.text:
+                if isinstance(wording, Exact | Template):
+                    yield from points_to(wording.text)
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _scalars(inner)
+    else:
+        yield value
+
+
+def _listed(orders: tuple[Order, ...]) -> Iterator[str]:
+    for order in orders:
+        yield from (value.tool for value in values_of(order) if isinstance(value, Lookup | Named))
+        for way in ways_of(order):
+            for _, wording in way.text:
+                if isinstance(wording, Free):
+                    yield from wording.sources
+
+
+def reads_privately(declaration: Declaration) -> bool:
+    """Whether what a tool returns is anybody's secret or private knowledge."""
+    return declaration.reads is not Reads.PUBLIC

@@ -1,0 +1,216 @@
+"""The book of orders: what a look-up supplies, and which effect equals which order."""
+
+from typing import Any
+
+import pytest
+
+from remit.core.work.orders import orders_of
+from remit.provenance.declarations import declarations_of
+from remit.provenance.gate import Gate, start
+
+TOOLS: list[dict[str, Any]] = [
+    {
+        "name": "find",
+        "effect": "read",
+        "network": False,
+        "parameters": {"properties": {"q": {}}},
+        "result": {"[].id": "id:file", "[].name": "label", "[].size": "number", "[].to[]": "who:email"},
+    },
+    {"name": "read", "effect": "read", "network": False, "parameters": {"properties": {"path": {}}}},
+    {
+        "name": "act",
+        "effect": "external",
+        "parameters": {"properties": {"file": {}, "n": {}, "to": {}, "body": {}, "soft": {"default": True}}},
+        "control_args": {"file": "id:file", "to": "email"},
+        "result": {"id": "id:job"},
+    },
+    {
+        "name": "stop",
+        "effect": "external",
+        "parameters": {"properties": {"job": {}}},
+        "control_args": {"job": "id:job"},
+    },
+]
+FILES = [
+    {"id": "f1", "name": "plan", "size": 3, "to": ["ann@x.example"]},
+    {"id": "f2", "name": "plans", "size": 9, "to": ["ann@x.example", "bob@x.example"]},
+]
+
+
+def lookup(**said: Any) -> dict[str, Any]:
+    return {"lookup": {"tool": "find", "arguments": {"q": "plan"}, "field": "id", **said}}
+
+
+def gate_with(*orders: dict[str, Any], found: Any = FILES) -> Gate:
+    gate = start("Do it.", TOOLS, orders=orders_of(orders))
+    gate.verdict_on("r", "find", {"q": "plan"})
+    gate.observe("r", "find", found)
+    return gate
+
+
+def passes(gate: Gate, tool: str = "act", /, **arguments: Any) -> bool:
+    return gate.verdict_on(None, tool, arguments).is_allowed
+
+
+@pytest.mark.parametrize(
+    ("value", "argument", "expected"),
+    [
+        (lookup(where=[{"field": "name", "=": "plan"}]), "file", "f1"),
+        (lookup(where=[{"field": "name", "starts": "plans"}]), "file", "f2"),
+        (lookup(where=[{"field": "name", "contains": "ans"}]), "file", "f2"),
+        (lookup(where=[{"field": "to", "=": "bob@x.example"}]), "file", "f2"),
+        (lookup(pick={"max": "size"}), "file", "f2"),
+        (lookup(pick={"max": "name"}), "file", "f2"),
+        (lookup(field="size", pick={"max": "size"}, plus=1), "n", 10),
+        (lookup(field="size", pick={"max": "size"}, minus=0.5), "n", 8.5),
+        (lookup(field="size", pick={"max": "size"}, times=2), "n", 18),
+        (lookup(field="to", where=[{"field": "name", "=": "plan"}]), "to", "ann@x.example"),
+    ],
+)
+def test_a_look_up_supplies_the_field_of_the_one_record_that_is_left(value: Any, argument: str, expected: Any) -> None:
+    gate = gate_with({"tool": "act", "args": {argument: value}})
+    assert not passes(gate, **{argument: "another"})
+    assert passes(gate, **{argument: expected})
+
+
+@pytest.mark.parametrize(
+    ("value", "argument", "given", "why"),
+    [
+        (lookup(), "file", "f1", "2 records fit, and one is needed"),
+        (lookup(where=[{"field": "name", "=": "none"}]), "file", "f1", "0 records fit"),
+        (lookup(field="name", where=[{"field": "name", "=": "plan"}]), "n", "plan", "of kind label"),
+        (lookup(field="size", pick={"max": "size"}), "file", 9, "and id:file is wanted"),
+        (lookup(field="to", pick={"max": "size"}), "to", "ann@x.example", "has 2 values of to"),
+        (lookup(pick={"max": "size"}, plus=1), "file", "f2", "and no number"),
+        ({"lookup": {"tool": "find", "arguments": {"q": "other"}, "field": "id"}}, "file", "f1", "was not read yet"),
+        ({"named": {"tool": "read", "arguments": {}, "kind": "email"}}, "to", "a@x.example", "was not read yet"),
+    ],
+)
+def test_what_a_look_up_does_not_single_out_supplies_nothing(value: Any, argument: str, given: Any, why: str) -> None:
+    gate = gate_with({"tool": "act", "args": {argument: value}})
+    verdict = gate.verdict_on(None, "act", {argument: given})
+    assert (verdict.is_allowed, verdict.code) == (False, "BEYOND_ORDERS")
+    assert why in verdict.reasons[0]
+
+
+def test_a_result_without_the_field_supplies_nothing() -> None:
+    gate = gate_with({"tool": "act", "args": {"file": lookup()}}, found=[])
+    assert "0 groups of records" in gate.verdict_on(None, "act", {"file": "f1"}).reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("write to ann@x.example", True), ("ann@x.example or eve@x.example", False)]
+)
+def test_the_only_value_of_a_kind_in_a_named_source_is_supplied(text: str, expected: bool) -> None:
+    order = {"tool": "act", "args": {"to": {"named": {"tool": "read", "arguments": {"path": "a"}, "kind": "email"}}}}
+    gate = start("Do it.", TOOLS, orders=orders_of([order]))
+    gate.verdict_on("r", "read", {"path": "a"})
+    gate.observe("r", "read", text)
+    assert passes(gate, to="ann@x.example") is expected
+
+
+def test_a_field_of_a_record_counts_as_a_value_of_a_named_source() -> None:
+    order = {"tool": "act", "args": {"to": {"named": {"tool": "find", "arguments": {"q": "plan"}, "kind": "email"}}}}
+    assert passes(gate_with(order, found=FILES[:1]), to="ann@x.example")
+
+
+def test_a_later_order_takes_what_an_earlier_one_returned() -> None:
+    gate = gate_with(
+        {"tool": "act", "args": {"n": 1}}, {"tool": "stop", "args": {"job": {"order": {"number": 1, "field": "id"}}}}
+    )
+    assert "has returned nothing yet" in gate.verdict_on(None, "stop", {"job": "j1"}).reasons[0]
+    gate = gate_with(
+        {"tool": "act", "args": {"n": 1}}, {"tool": "stop", "args": {"job": {"order": {"number": 1, "field": "id"}}}}
+    )
+    assert gate.verdict_on("a", "act", {"n": 1}).is_allowed
+    gate.observe("a", "act", {"id": "j1"})
+    assert not passes(gate, "stop", job="j2")
+    assert passes(gate, "stop", job="j1")
+
+
+def test_what_is_read_after_the_first_effect_changes_no_look_up() -> None:
+    gate = start(
+        "Do it.",
+        TOOLS,
+        orders=orders_of([{"tool": "act", "args": {"n": 1}}, {"tool": "act", "args": {"file": lookup()}}]),
+    )
+    assert passes(gate, n=1)
+    gate.verdict_on("r", "find", {"q": "plan"})
+    gate.observe("r", "find", FILES[:1])
+    assert not passes(gate, file="f1")
+
+
+def test_a_template_is_filled_and_compared() -> None:
+    wording = {
+        "template": "Plan {name} of {size}",
+        "slots": {"name": "A", "size": lookup(field="size", pick={"max": "size"})},
+    }
+    order = {"tool": "act", "text": {"body": wording}}
+    gate = gate_with(order)
+    assert not passes(gate, body="Plan A of 3")
+    assert passes(gate, body="Plan A of 9")
+    unread = start("Do it.", TOOLS, orders=orders_of([order]))
+    assert "slot size that is not known" in unread.verdict_on(None, "act", {"body": "Plan A of ?"}).reasons[0]
+
+
+def test_free_text_is_a_text_and_hides_nothing() -> None:
+    order = {"tool": "act", "args": {"to": "ann@x.example"}, "text": {"body": {"free": ["find"]}}}
+    assert not passes(gate_with(order), to="ann@x.example", body=7)
+    assert not passes(gate_with(order), to="ann@x.example", body="a\u200bb")
+    assert not passes(gate_with(order), to="ann@x.example", body="x" * 100_001)
+    assert passes(gate_with(order), to="ann@x.example", body="Answer to ann@x.example")
+
+
+def test_an_effect_that_did_not_happen_leaves_its_order_open() -> None:
+    gate = gate_with({"tool": "act", "args": {"n": 1}})
+    assert gate.verdict_on("a", "act", {"n": 1}).is_allowed
+    gate.ledger.undo("a")
+    assert gate.verdict_on("b", "act", {"n": 1}).is_allowed
+    assert not gate.verdict_on("c", "act", {"n": 1}).is_allowed
+
+
+def test_a_wire_that_is_tripped_does_not_hold_up_what_was_ordered() -> None:
+    gate = gate_with({"tool": "act", "args": {"n": 1}})
+    assert not passes(gate, n=2)
+    assert passes(gate, n=1)
+
+
+def test_orders_that_nobody_confirmed_narrow_what_the_words_allow_and_widen_nothing() -> None:
+    gate = start("Do it.", TOOLS)
+    gate.take_orders(orders_of([{"tool": "act", "args": {"n": 1}}]))
+    assert not passes(gate, n=1)
+    gate.ledger.take_back("call-1", is_counted=False)
+    gate.confirm("ada at 09:12 UTC")
+    verdict = gate.verdict_on(None, "act", {"n": 1})
+    assert verdict.is_allowed
+    assert verdict.args[0].bound_by == "order 1 of 1, confirmed by ada at 09:12 UTC"
+
+
+def test_the_list_marks_what_nothing_fixes() -> None:
+    orders = (
+        {
+            "tool": "act",
+            "args": {"file": lookup(pick={"max": "size"}), "n": 1},
+            "text": {"body": {"free": []}},
+            "if": "it rains",
+        },
+        {
+            "either": [
+                {"tool": "act", "args": {"file": lookup()}},
+                {"tool": "act", "text": {"body": "Hi"}, "if": "late"},
+            ]
+        },
+        {"tool": "act", "text": {"body": {"template": "{x}", "slots": {"x": 1}}}},
+    )
+    book = gate_with(*orders).book
+    assert book is not None
+    assert book.lines() == (
+        '1. act file="f2" (find {"q":"plan"}.id), n=1  ONLY IF \'it rains\' (nothing checks this)',
+        "   body: FREE TEXT from the request (nothing fixes its words)",
+        "2. act file=? (2 records fit, and one is needed)",
+        "2 or. act  ONLY IF 'late' (nothing checks this)",
+        "   body: 'Hi'",
+        "3. act",
+        "   body: '1'",
+    )
+    assert declarations_of(TOOLS)["act"].effect.is_mutating
