@@ -14,6 +14,7 @@ from remit.core.run.principal import Principal
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import states
 from remit.observe.reading import Reading
+from remit.tool.builtin.ask_person import people_tools
 from remit.wire.channels import ChannelDesk, LoopCard, Permissions, Submit, Tell, card_of, principal_of
 from remit.wire.inbound import PrebuiltContext, order_of, signal_of
 from remit.wire.payloads import delivered, posted, written
@@ -68,7 +69,7 @@ class Worker:
             meaning.task, session_id=meaning.session_id, thread_id=meaning.thread_id, message_id=meaning.message_id
         )
         context = None if order.context is None else PrebuiltContext(order.context)
-        kit = Kit({"scripted": self.engine}, Registry([keep]), context=context)
+        kit = Kit({"scripted": self.engine}, Registry([keep, *people_tools()]), context=context)
         return await acting.submit(order.request, kit, Terms(role=order.role, budget=order.budget))
 
     async def _tell(self, loop_id: str) -> None:
@@ -143,6 +144,20 @@ def test_a_message_becomes_a_loop_that_asks_is_answered_completes_and_is_continu
         {"when": "kept lamp", "text": "It is kept."},
         {"text": "A lamp."},
     )
+
+
+@pytest.mark.req("3.26")
+def test_words_in_the_thread_answer_what_a_loop_asks_in_words_and_need_no_right_to_approve() -> None:
+    async def story(worker: Worker) -> None:
+        loop_id = await worker.hear(content="Where is my order?")
+        asked = worker.last("user.response")
+        assert (asked["type"], asked["content"]) == ("prompt", "Which order?")
+        assert "actions" not in asked
+        assert worker.last("AGENT_LOOPS")["state"] == "paused"
+        assert await worker.hear(content="Number 42.", message_id="m2") == loop_id
+        assert worker.last("agent.complete")["result"] == "On its way."
+
+    played(story, call("ask_user", question="Which order?"), {"text": "On its way."})
 
 
 @pytest.mark.req("3.25")

@@ -42,8 +42,8 @@ from remit.wire.wire_records import (
     WireToolChoice,
     WireToolDefinition,
     WireToolResult,
-    moment_ms,
 )
+from remit.wire.wire_texts import moment_ms
 
 
 class ResponseStatus(StrEnum):

@@ -6,12 +6,14 @@ import pytest
 from remit.core.record import Record
 from remit.wire import wire_records
 from remit.wire.wire_records import (
+    TEXT_BYTES_MAX,
     AgentRequest,
     ChatMessage,
     ConstructedContext,
     LoopEntity,
     ModelConfig,
     WireTokenUsage,
+    fitting,
     moment,
     moment_ms,
     new_loop_entity,
@@ -163,6 +165,16 @@ def test_a_moment_of_a_peer_may_have_nanoseconds_or_another_zone(text: str) -> N
 def test_a_text_that_is_no_moment_raises(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         moment_ms(text)
+
+
+@pytest.mark.parametrize("sign", ["x", "\u20ac", "\x00"])
+def test_a_text_that_is_too_long_for_a_message_is_cut_and_names_its_digest(sign: str) -> None:
+    short, long = sign * 10, sign * TEXT_BYTES_MAX
+    assert fitting(short) == short
+    cut = fitting(long + "y")
+    assert cut.startswith(sign * 10)
+    assert f"[{len((long + 'y').encode())} bytes in all, sha256:" in cut
+    assert len(msgspec.json.encode(cut)) < 1_000_000
 
 
 def test_a_new_loop_explores_and_has_twenty_iterations() -> None:
