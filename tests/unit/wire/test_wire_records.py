@@ -6,18 +6,15 @@ import pytest
 from remit.core.record import Record
 from remit.wire import wire_records
 from remit.wire.wire_records import (
-    TEXT_BYTES_MAX,
     AgentRequest,
     ChatMessage,
     ConstructedContext,
     LoopEntity,
     ModelConfig,
     WireTokenUsage,
-    fitting,
-    moment,
-    moment_ms,
     new_loop_entity,
 )
+from remit.wire.wire_texts import TEXT_BYTES_MAX, fitting, moment, moment_ms
 from scripts.wire_docs import EXAMPLES
 
 # The fields as SemStreams lists them; a question mark stands for one that is left out when it is empty.
