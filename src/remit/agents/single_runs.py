@@ -28,7 +28,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse_answer, rejection, run_of
 from remit.orchestrate.setup.kit import Kit, Terms
 
-# Makes what one call works with and who is told of it, once its system is open: a long text is read to a listener from there.
+# Makes the kit and the listener of one call, once its system is open: a long text is read to a listener from there.
 KitFor = Callable[[System], tuple[Kit, Listener]]
 T = TypeVar("T")
 # Makes what the caller is given of a run's response and what it left in the store.

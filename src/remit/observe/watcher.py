@@ -56,7 +56,7 @@ def _doing(places: Places | None, step: PerformedStep | None) -> str:
 
 
 class Watcher(Protocol):
-    """Is told what happens in the runs that are driven here, while it happens."""
+    """Receives the events of the runs that are driven here, as they happen."""
 
     def turned(self, run_id: str, request: SystemRequest, turn: Turn) -> None:
         """A turn was written."""

@@ -388,7 +388,7 @@ class System(Acting):
         return ended
 
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Session:
-        """What was said in a session and what it keeps, whichever process its runs were driven by.
+        """What was said in a session and what it keeps, no matter which process drove its runs.
 
         Each tenant has sessions of its own; whose is meant need be said only where several have one of this name.
         """

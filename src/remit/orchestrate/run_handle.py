@@ -1,7 +1,7 @@
 """A run in the hands of its user: its id, what happens in it, what people tell it, and what it came to.
 
 Rule 1: a handle holds no truth. Whatever is asked of it is asked of the system, wherever the run is driven.
-Rule 2: to wait for a handle is to wait until its run has ended or waits for people; who stops waiting stops nothing.
+Rule 2: to wait for a handle is to wait until its run has ended or waits for people; a caller that stops waiting stops nothing.
 """
 
 import asyncio
@@ -13,7 +13,15 @@ from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
 from remit.core.run.run_events import EventKind, RunEvent
-from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, SIGNAL_INVALID, Signal, UserSignal
+from remit.core.run.signals import (
+    PACKET_AMBIGUOUS,
+    PACKET_MARK,
+    PACKET_UNKNOWN,
+    SIGNAL_INVALID,
+    Signal,
+    UserSignal,
+    never_asked,
+)
 from remit.orchestrate.setup.kit import Kit
 
 if TYPE_CHECKING:
@@ -70,7 +78,7 @@ class Run(Generic[T_co]):
     def events(self, *, since: str | int | None = -1, chunks: bool = False) -> "Events":
         """What happens in the run until it rests: from its first turn on, behind a turn or a cursor, or (None) from now on.
 
-        With `chunks`, what its model says comes too, from the next answer on: who wants the first one starts the run so.
+        With `chunks`, what its model says comes too, from the next answer on: to get the first one, start the run with `chunks`.
         """
         return Events(self._system, self.id, since, chunks=chunks, then=self._rested)
 
@@ -146,9 +154,11 @@ class Run(Generic[T_co]):
     async def _only_packet(self) -> str:
         waiting = (await self._system.result(self.id)).waiting_for
         packets = () if waiting is None else waiting.packet_ids
-        if len(packets) != 1:
-            named = f"{len(packets)} packets: {', '.join(packets)}; name the one you mean" if packets else "nothing"
-            raise RequestRejected(PACKET_UNKNOWN, f"run {self.id} asks {named}", {"run_id": self.id})
+        if not packets:
+            raise await self._system.archive.settled(self.id) or never_asked(self.id)
+        if len(packets) > 1:
+            message = f"run {self.id} asks {len(packets)} packets: {', '.join(packets)}; name the one you mean"
+            raise RequestRejected(PACKET_AMBIGUOUS, message, {"run_id": self.id})
         return packets[0]
 
 
@@ -200,7 +210,7 @@ class Streaming(Generic[T_co]):
     """What models say in a run, as they say it: `async for piece in streaming`; `await streaming` gives its result.
 
     The run begins when either is first asked for. A piece is a RunEvent: `text` and `reasoning` of kind `said`, `part` names
-    the replica or the step; of kind `restarted` it says that what came before is void. Who stops listening stops nothing.
+    the replica or the step; of kind `restarted` it says that what came before is void. To stop listening stops nothing.
     """
 
     def __init__(self, begin: Callable[[], Coroutine[Any, Any, Run[T_co]]]) -> None:
@@ -241,15 +251,14 @@ async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | Non
 
 
 async def refuse_answer(system: "System", packet_id: str, otherwise: RequestRejected) -> NoReturn:
-    """Refuse an answer that is not wanted here as any door does: its run is not there, or its question is settled.
+    """Refuse an answer that is not wanted here as any door does: its run is not there, its question settled or never asked.
 
     Where neither is so, with what is given.
     """
-    asking, _, command_id = packet_id.rpartition(PACKET_MARK)
+    asking, _, _ = packet_id.rpartition(PACKET_MARK)
     if asking:
         await system.find(asking)
-        if (late := await system.archive.settled(asking, command_id)) is not None:
-            raise late
+        await system.archive.approval(packet_id)
     raise otherwise
 
 

@@ -40,6 +40,11 @@ def test_a_run_that_another_process_drives_is_said_to_go_on_there() -> None:
     assert remarks_on(SystemResponse("", "", "r", terminal_code=Ending.SUCCESS)) == ""
 
 
+def test_of_a_run_that_no_process_drives_it_is_said_how_to_go_on() -> None:
+    assert remarks_on(SystemResponse("", "", "r"), "left").endswith("no process; go on with: remit resume r\n")
+    assert exit_code_of(SystemResponse("", "", "r"), "left") == 3
+
+
 def test_what_a_partial_success_left_open_is_said() -> None:
     response = SystemResponse("", "", "r", terminal_code=Ending.PARTIAL_SUCCESS, warnings=("step 3 is missing",))
     assert remarks_on(response) == "run r ended as PARTIAL_SUCCESS: step 3 is missing\n"

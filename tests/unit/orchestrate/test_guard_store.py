@@ -22,7 +22,6 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.facts.gate_facts import RESULT_LOST
 from remit.orchestrate.guard.ground import GUARD_RUN_DIFFERS, GUARD_RUN_OPEN
 from remit.orchestrate.guard.guard import GUARD_RUN_BROKEN, Guard
-from remit.orchestrate.guard.open_run import CALL_NOT_HELD
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
 from remit.orchestrate.history.fork_run import FORK_INVALID
 from remit.orchestrate.history.replay import AuditVerdict
@@ -125,7 +124,7 @@ def test_who_starts_the_same_again_goes_on_where_the_journal_ends() -> None:
         assert state.commands.doubted == {}, "its late result says so"
         assert [call.call_id for call in state.calls.made.values() if not call.rung.startswith("o")] == ["f"]
         assert (await again.start())["code"] == GUARD_RUN_OPEN
-        assert (await Talk(again.system).start())["code"] == GUARD_RUN_OPEN
+        assert (await Talk(again.system).start())["code"] == "RUN_HELD"
 
     play(scene)
 
@@ -172,7 +171,7 @@ def test_what_is_approved_elsewhere_is_allowed_once_when_it_is_proposed_again() 
         await talk.start(boundary={"authority": {"tripwire": False}})
         await talk.mail(EVE, "c")
         await talk.signal(Signal.APPROVE, "c")
-        assert (await talk.say("answer", id="c", approve=True, by="bea"))["code"] == CALL_NOT_HELD
+        assert (await talk.say("answer", id="c", approve=True, by="bea"))["code"] == "QUESTION_SETTLED"
         assert (await talk.mail(EVE, "other id"))["decision"] == "allow"
         assert (await talk.mail(EVE, "once more"))["decision"] == "ask"
         await talk.say("result", id="other id", tool="send_mail", content="sent")

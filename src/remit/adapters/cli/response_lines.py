@@ -3,7 +3,7 @@
 Rule 1: an answer that was accepted goes to stdout, everything else that there is to say to stderr. What the model of a
         run said that failed may claim what never happened, and is not passed off as an answer.
 Rule 2: the exit code is that of the table of endings; a run that waits for a person, was paused or was halted
-        by one, exits with 3.
+        by one, or that no process drives, exits with 3.
 """
 
 from datetime import UTC, datetime
@@ -18,7 +18,13 @@ from remit.observe.plain import printable_line
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
 
-PAUSED = "paused"
+# How a run stands that rests although no person paused it, and that no process drives.
+PAUSED, OPEN, LEFT = "paused", "open", "left"
+_STANDS = {
+    PAUSED: "is paused; release it with: remit signal {run_id} resume",
+    LEFT: "is driven by no process; go on with: remit resume {run_id}",
+}
+_ELSEWHERE = "goes on in another process"
 # Longer than any line that a person writes; more on one line is a text that was made to be long.
 LINE_CHARS_MAX = 4_096
 
@@ -42,7 +48,7 @@ def exit_code_of(response: SystemResponse, status: str = "") -> int:
     """What a script may conclude."""
     if response.terminal_code is not None:
         return ENDINGS[response.terminal_code].exit_code_when_ended
-    is_resting = response.waiting_for is not None or response.halted is not None or status == PAUSED
+    is_resting = response.waiting_for is not None or response.halted is not None or status in (PAUSED, LEFT)
     return EXIT_WAITING if is_resting else EXIT_OK
 
 
@@ -64,7 +70,8 @@ async def _status(system: "System", response: SystemResponse) -> str:
     """How a run stands that has neither ended nor asks a person anything."""
     if response.terminal_code is not None or response.waiting_for is not None or response.halted is not None:
         return ""
-    return (await system.archive.told(response.run_id)).explanation.standing.status
+    status = (await system.archive.told(response.run_id)).explanation.standing.status
+    return LEFT if status == OPEN and await system.is_left(response.run_id, is_quiet=True) else status
 
 
 def _failed_last(response: SystemResponse) -> str:
@@ -99,7 +106,5 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
             terminal.remark(
                 f"{run} waits for run {paused}, which is paused; release it with: remit signal {paused} resume"
             )
-    elif status == PAUSED:
-        terminal.remark(f"{run} is paused; release it with: remit signal {response.run_id} resume")
     elif status:
-        terminal.remark(f"{run} goes on in another process")
+        terminal.remark(f"{run} {_STANDS.get(status, _ELSEWHERE).format(run_id=response.run_id)}")

@@ -1,4 +1,4 @@
-"""What is told of runs while it happens, and who wants to hear of which.
+"""Events of runs as they happen, and the subjects that listeners subscribe to.
 
 Rule 1: a turn is told once it is written, and is durable; a piece of an answer is provisional until its turn comes.
 Rule 2: a cursor says behind which event a reader goes on: of one run it is the number of a turn, of many the place of a turn

@@ -3,7 +3,7 @@
 Rule 1: an approval is used once, for the bytes in its packet, and is judged again before anything is ordered.
 Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
-Rule 4: who asked for a run does not approve it unless its boundary lets them, and is never one of several who must. To
+Rule 4: the caller of a run does not approve it unless its boundary allows that, and is never one of several who must. To
         say no, to answer in words and to say what became of a call is open to all.
 Rule 5: a yes that releases budget, with a call or without, is of those whom the boundary names for that. A no or silence
         to it ends the run, after what is under way; a cap of 0 forbids a call and was not spent, so a no is to the call.
@@ -131,7 +131,7 @@ def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
 
 
 def _admit_person(tally: Tally, question: AskHuman, by: str) -> None:
-    """Turn away a yes of who asked for the run, and one under a name that is read for another that is known here."""
+    """Refuse a yes of the caller of the run, and a yes under a name that looks like another name that is known here."""
     manifest, askers = tally.manifest, askers_of(tally.manifest)
     needed = 1 if question.packet is None else question.packet.approvals_needed
     if needed > 1 and is_among(by, askers):

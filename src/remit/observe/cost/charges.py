@@ -78,7 +78,7 @@ def run_cost(turns: Sequence[Turn]) -> RunCost:
 
 
 def own_amounts(expense: Expense, used_beneath: Mapping[int, int]) -> Charges:
-    """What an expense leaves with its own run, once what the run that it started has used is counted there."""
+    """The amounts of an expense that its own run is charged with: all, less what the child run that it started has used."""
     if not expense.child_id:
         return expense.amounts
     covered = dict(expense.covered)
@@ -87,7 +87,7 @@ def own_amounts(expense: Expense, used_beneath: Mapping[int, int]) -> Charges:
 
 
 def totalled(every: Iterable[Charges]) -> dict[int, int]:
-    """Amounts by their dimension, all together."""
+    """The sum of these charges per dimension."""
     total: dict[int, int] = {}
     for amounts in every:
         add_amounts(total, amounts)

@@ -206,9 +206,9 @@ class CostBook:
 
 
 def trees_of(entries: Iterable[RunEntry], wanted: Collection[str] = ()) -> list[list[RunEntry]]:
-    """The runs in trees, each with its root last and whatever is beneath a run before it.
+    """The runs in trees: each tree is a list with its root last, and every run stands behind its children.
 
-    Of some that are wanted, only those and what is beneath them; one that is beneath another of them is part of its tree.
+    With `wanted`, the trees of those runs alone; a wanted run beneath another wanted run is part of that one's tree.
     """
     known = {entry.run_id: entry for entry in entries}
     beneath: dict[str, list[RunEntry]] = {}

@@ -1,4 +1,4 @@
-"""The post: what people say to runs, whichever process drives them.
+"""The post: what people say to runs, no matter which process drives them.
 
 Rule 1: the holder of a run is rung for what is left for it, or looks; without a holder, the sender decides itself.
 Rule 2: an entry is settled together with the turn that answers it, so nothing is heard twice and nothing is lost.
@@ -18,7 +18,7 @@ from remit.core.journal.arrivals import PauseRequested
 from remit.core.journal.codec import decode_signal, decode_turn, encode_signal
 from remit.core.journal.storage import EntrySettled, RunHeld, Topic
 from remit.core.journal.turn import Turn
-from remit.core.run.signals import Signal, UserSignal, packet_named
+from remit.core.run.signals import Signal, UserSignal, never_asked, packet_named
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
@@ -40,7 +40,7 @@ OUTCOME_WAIT_MS_MAX = 10_000
 SIGNAL_UNHEARD = "SIGNAL_UNHEARD"
 REJECT_LOADS_NOTHING = "a no loads no tools and asks no model"
 
-# Why an answer is refused, among others where another person has settled the question.
+# Why an answer is refused where the question was settled, or was never asked.
 _MAYBE_LATE = (ArrivalFault.DUPLICATE, ArrivalFault.UNKNOWN_COMMAND, ArrivalFault.RUN_ENDED)
 
 # Whether a run goes on after a signal, when no process was driving it.
@@ -74,7 +74,7 @@ class Post:
         self._bell = bell
         self.check_answer = check_answer
         self._rounds: asyncio.Task[None] | None = None
-        # Who drives runs beside the hub, and what wakes everybody here who looks into the inbox.
+        # The drivers beside the hub, and what wakes every reader of the inbox in this process.
         self._attending: set[asyncio.Task[None]] = set()
         self._ears: set[asyncio.Event] = set()
 
@@ -83,7 +83,7 @@ class Post:
 
         Gives the fork that it ordered, if it did, and why the run rests when it heard and cannot go on. Raises
         IllegalArrival, or RequestRejected with the holder's code, when the run does not want to hear it. Who answers what
-        others have settled is told what became of it, whenever that was.
+        others have settled is told what became of it, whenever that was, and who answers what was never asked, that.
         """
         try:
             return await self._delivered(signal)
@@ -91,10 +91,9 @@ class Post:
             if signal.type not in (Signal.APPROVE, Signal.REJECT) or error.code not in _MAYBE_LATE:
                 raise
             turns = [decode_turn(data) for data in await self.hub.runner.journal.read(signal.run_id)]
-            late = too_late(signal.run_id, turns, packet_named(str(signal.payload["packet_id"]), signal.run_id))
-            if late is None:
-                raise
-            raise late from error
+            command_id = packet_named(str(signal.payload["packet_id"]), signal.run_id)
+            late = too_late(signal.run_id, turns, command_id)
+            raise late or never_asked(signal.run_id, command_id) from error
 
     async def _delivered(self, signal: UserSignal) -> tuple[str, str]:
         try:

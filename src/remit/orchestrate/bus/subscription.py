@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MARK = "at:"
 _PLACE_BYTES, _PROOF_BYTES, _SECRET_BYTES = 8, 16, 32
-# What the key of the store signs so that the key of its cursors can be made from the signature, which nobody else has.
+# What the key of the store signs so that the key of its cursors can be made from the signature, which no other process has.
 _PURPOSE = b"remit cursors 1"
 
 # Raises where what is followed does not exist for the subscriber.

@@ -11,7 +11,7 @@ Rule 6: whatever a model, a tool or a person says, the arrival made of it can be
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival
 from remit.core.journal import arrivals
@@ -38,7 +38,6 @@ from remit.orchestrate.facts.excerpts import (
     is_looked_into,
     ungrounded_in,
 )
-from remit.orchestrate.facts.gate_trace import Tracer, text_reader
 from remit.orchestrate.facts.plain_facts import (
     PROBLEMS_MAX,
     child_ended,
@@ -65,7 +64,11 @@ from remit.orchestrate.facts.texts import (
     shown_result,
     stored,
     stored_bytes,
+    text_reader,
 )
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facts.gate_trace import Tracer
 
 # More calls in one answer than a model could have meant; each of them costs a judgement and a message.
 CALLS_MAX = 128
@@ -124,7 +127,7 @@ class Facts:
         }
 
     def complete(
-        self, state: RunState, report: Report, kept: Kept, tracer: Tracer | None = None, read: Read = inline
+        self, state: RunState, report: Report, kept: Kept, tracer: "Tracer | None" = None, read: Read = inline
     ) -> Arrival:
         """The arrival in a report; texts too long to be written into a turn are added to `kept`.
 

@@ -13,7 +13,7 @@ Rule 8: a host that starts a run again under the name of one that is open and dr
         declares the same; calls that were allowed and have no result are in doubt then, as in any run.
 Rule 9: a yes that did not come through the protocol lets exactly its call be made once, when the host proposes it again.
 Rule 10: what people have told a run is heard before every operation, and while no operation comes.
-Rule 11: the result of a change that nobody allowed is a fact of the run, and ends it.
+Rule 11: the result of a change that was not allowed is a fact of the run, and ends it.
 Rule 12: the result of a call that was open when its run ended is added to that run.
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 
 from remit.core.failure import ErrorCode, IllegalArrival, InvariantBroken, RemitError, RequestRejected
 from remit.core.journal.arrivals import ApprovalRefused, HostFinished, TextShown, TimerFired
-from remit.core.journal.codec import to_json
+from remit.core.journal.codec import decode_turn, to_json
 from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject
@@ -45,7 +45,7 @@ from remit.kernel.tally import Tally
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
 from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Ground, begun, go_on, manifest_of, reopened_run
 from remit.orchestrate.guard.host_tools import Toolsets
-from remit.orchestrate.guard.open_run import Held, OpenRun
+from remit.orchestrate.guard.open_run import Held, OpenRun, not_held
 from remit.orchestrate.guard.protocol import (
     GUARD_LINE_TOO_LONG,
     GUARD_OP_INVALID,
@@ -76,7 +76,7 @@ GUARD_BYTES_FULL = "GUARD_BYTES_FULL"
 
 # One process guards the agents of a busy service; a caller with more has forgotten to end them.
 RUNS_MAX = 1_000
-# Runs that ended over a call without a result: whoever tells one later than a thousand others is not waited for.
+# Runs that ended over a call without a result: a result that comes after a thousand others is not waited for.
 ENDED_MAX = 1_000
 # Ten times what the largest tasks need. Each call leaves a trace that the next ones are judged by.
 CALLS_MAX = 10_000
@@ -143,7 +143,7 @@ class Guard:
             return await self._answered(operation)
 
     async def too_long(self, beginning: bytes) -> JsonObject:
-        """The answer to a line that is longer than the limit. It may have been a result, of whichever run."""
+        """The answer to a line that is longer than the limit. It may have been a result, of any run."""
         op, name = named_in_broken_line(beginning)
         if op in ("", RESULT):
             async with self._one_at_a_time:
@@ -153,7 +153,7 @@ class Guard:
         return _wrong(RequestRejected(GUARD_LINE_TOO_LONG, message), {"op": op, "run": name})
 
     async def hear(self) -> None:
-        """Let the open runs hear what people have told them through the store; nobody need ask for that."""
+        """Let the open runs hear what people have told them through the store, without being asked."""
         async with self._one_at_a_time:
             await self._hear()
 
@@ -200,7 +200,7 @@ class Guard:
             try:
                 await self._runner.rule_on(run.live, TextShown(is_lost=True))
             except RemitError:
-                run.is_broken = True  # That something was read that nobody knows could not be written down either.
+                run.is_broken = True  # That an unknown text was read could not be written down either.
 
     async def _performed(self, op: str, name: str, operation: JsonObject) -> JsonObject | None:
         tenant = tenant_in(operation, self._ground.principal)
@@ -320,7 +320,7 @@ class Guard:
                 await self._runner.rule_on(run.live, report, insists=command.mutating)
         made = None if answered or not is_done else run.unallowed(call_id, tool)
         if made is not None or (len(answered) != 1 and run.state.end.ending is None):
-            # Of several calls that could be meant nobody knows which; of none, it is text.
+            # Of several calls it is unknown which is meant; where there is none, it is text.
             shown = TextShown(tool, text, is_shared and not is_error, made=made)
             await self._runner.rule_on(run.live, shown, insists=made is not None)
 
@@ -347,7 +347,7 @@ class Guard:
 
     async def _answer(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
         await self._pass_time(run, moment_in(operation))
-        call_id, by = id_in(operation, "id") or run.only_held(), check_person(required_text(operation, "by"))
+        named, by = id_in(operation, "id"), check_person(required_text(operation, "by"))
         approve, scope = operation["approve"], operation.get("scope", ApprovalScope.CALL.value)
         if not isinstance(approve, bool):
             raise unfit("approve", approve, "true or false")
@@ -356,7 +356,10 @@ class Guard:
         self._ground.check_name("by", by)
         expect_scope(self._ground.principal, MayDo.APPROVE, "answer")
         by = person_for(self._ground.principal, by)
-        held, state = run.held_as(call_id), run.state
+        state = run.state
+        call_id = named or (next(iter(run.held)) if len(run.held) == 1 else "")
+        if (held := run.held.get(call_id)) is None:
+            raise not_held(run, call_id, [*map(decode_turn, await self._runner.journal.read(state.run_id))])
         if state.end.ending is not None:
             return _answered_late(run, call_id, approve=approve)
         if self._ground.check_answer is not None:

@@ -154,19 +154,27 @@ class Halts:
 
     def stopping(self, state: RunState, command: Command) -> Halt | None:
         """What keeps a command from going out, if anything does."""
-        return self.stopping_any(chain(run_scopes(state), _command_scopes(state, command)))
+        damage = self._catch_up()
+        if damage is not None or not self._standing.halts:
+            return damage
+        return self._among_standing(chain(run_scopes(state), _command_scopes(state, command)))
 
     def stopping_any(self, scopes: Iterable[HaltScope]) -> Halt | None:
         """What keeps something of these scopes from going out, if anything does."""
+        return self._catch_up() or self._among_standing(scopes)
+
+    def _catch_up(self) -> Halt | None:
+        """Take in what was halted and lifted since; gives the halt that stands for a journal of halts that is damaged."""
         try:
             if data := self._log.news(self._standing.number):
                 self._standing = halts_after(self._standing, data)
         except InvariantBroken as error:
             return _damage(error)
-        if not self._is_whole and (lost := self._lost()) is not None:
-            return lost
+        return None if self._is_whole else self._lost()
+
+    def _among_standing(self, scopes: Iterable[HaltScope]) -> Halt | None:
         halts = self._standing.halts
-        return next((halts[scope] for scope in scopes if scope in halts), None) if halts else None
+        return next((halts[scope] for scope in scopes if scope in halts), None)
 
     def stopping_run(self, state: RunState) -> Halt | None:
         """What keeps a run from going on: a halt of all of it, or of a command that was withheld."""

@@ -4,7 +4,8 @@ Rule 1: a run is driven by one process at a time: by the holder of its lease. A 
 Rule 2: a run at rest is driven by no process; one that has something for it takes it up and drives it on.
 Rule 3: a driver does not leave while a caller is saying something to its run.
 Rule 4: when a child ends and its parent does not wait here, the parent is taken up; starting the child again then
-        only finds out how it ended.
+        only finds out how it ended. A child that was told to end and was not driven here loads nothing: its parent goes on
+        where its kit is at hand, and else when it is resumed.
 Rule 5: a run that a halt paused goes on by being taken up once that is lifted; until then it is taken up and rests.
 Rule 6: a fork is copied by the holder of its lease, and before anything else is said to it.
 Rule 7: once closed, nothing is begun or told here any more, and nothing that was begun is left but code that swallowed
@@ -111,7 +112,11 @@ class Hub:
     async def begin(self, manifest: Manifest, kit: Kit) -> Driver:
         """Start a run and drive it."""
         self._lineages.learn(manifest)
-        return await self._step(manifest.run_id, self._begin(manifest, kit))
+        begin = self._begin(manifest, kit)
+        if self._is_closed:
+            begin.close()
+            raise _closed_under(manifest.run_id)
+        return await self.steps.begin(manifest.run_id, begin)
 
     async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
         """Go on with a run that no process drives; one that is driven here already just goes on."""
@@ -150,7 +155,7 @@ class Hub:
     async def note_and_rest(self, run_id: str, reports: Sequence[Report], *, entry: int = 0) -> Turn:
         """Say something to a run that no process drives, order nothing and load nothing; gives the turn of the last report.
 
-        `entry` is the number in the inbox that the last report came from. A parent is not told: it asks when it is resumed.
+        `entry` is the number in the inbox that the last report came from.
         """
         return await self._step(run_id, self._note_and_rest(run_id, reports, entry))
 
@@ -172,6 +177,7 @@ class Hub:
             self.dispatch.forget(live)
         finally:
             await self.holdings.let_go(run_id, warrant)
+        self._tell_parent_of(live)
         return turn
 
     async def _begin(self, manifest: Manifest, kit: Kit) -> Driver:
@@ -231,17 +237,22 @@ class Hub:
         warrant = await self.holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
-            was_open = live.state.end.ending is None
             turn = await self.runner.rule_on(live, report, entry=entry)
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
             await self.holdings.let_go(run_id, warrant)
-        if live.state.end.ending is not None:
-            self._kits.pop(run_id, None)
-            if was_open:
-                self.late_delivery.tell_parent(live.state)
+        self._tell_parent_of(live)
         return live, turn
+
+    def _tell_parent_of(self, live: Live) -> None:
+        """Let the parent of a run that was told to end, and was not driven here, go on where nothing has to be loaded for it."""
+        if live.state.end.ending is None:
+            return
+        self._kits.pop(live.run_id, None)
+        parent = pinned(live.state).parent
+        if parent is not None and self.has_kit(parent.run_id):
+            self.late_delivery.tell_parent(live.state)
 
     async def at_rest(self, driver: Driver) -> RunState:
         """The state of a run once it has ended or only waits for people."""
@@ -301,7 +312,7 @@ class Hub:
         """
         family = await self._lineages.family(run_id) if run_id else ""
         while tasks := await self._moving(family):
-            # Waited for and not gathered: who stops waiting must not stop the runs.
+            # Waited for and not gathered: a caller that stops waiting must not stop the runs.
             await asyncio.wait(tasks)
 
     async def settle_beneath(self, run_id: str) -> bool:

@@ -258,7 +258,7 @@ class TenantStandings:
         return await self._every.standings(tenant_for(self._principal, tenant_id))
 
     async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
-        """The tenant, if it has a quota; for whoever sees them all, every one."""
+        """The tenant, if it has a quota; every tenant for a principal that sees them all."""
         self._expect_reader()
         seen = [name for name in await self._every.tenants(after=after) if sees(self._principal, name)]
         return seen[: check_limit(limit) or None]
@@ -277,7 +277,7 @@ class Acting:
     _bus: Bus
 
     def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
-        """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
+        """The events of a subject's runs, no matter which process drives them: from now on, or from a cursor on.
 
         Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
         A run that is not there, or a cursor beyond what was written, is refused when the first event is asked for.
@@ -313,7 +313,7 @@ class Acting:
 
     @property
     def _whose(self) -> str:
-        """The tenant that is told what happens; empty where all of them are seen."""
+        """The tenant whose events are heard; empty where those of all tenants are."""
         return tenant_for(self.principal, "")
 
     async def is_guarded(self, run_id: str) -> bool:

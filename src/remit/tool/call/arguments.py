@@ -51,12 +51,13 @@ def prepared(
     key: str,
     token: CancelToken | None,
     secrets: Mapping[str, Secret] = NO_SECRETS_LENT,
+    canonical: str = "",
     metadata: Mapping[str, Any] = NO_METADATA,
 ) -> dict[str, Any]:
-    """The arguments in the types the function declared, with the hidden ones filled in."""
+    """The arguments in the types the function declared, with the hidden ones filled in; their canonical form may be known."""
     signature = tool.signature
     try:
-        given = signature.model.model_validate_json(canonical_json(arguments), strict=True)
+        given = signature.model.model_validate_json(canonical or canonical_json(arguments), strict=True)
     except Exception as error:
         # A validator of the user's own type may raise anything.
         raise _not_begun(_unfit(error)) from error
@@ -95,7 +96,7 @@ def call_function(
     metadata: Mapping[str, Any] = NO_METADATA,
 ) -> Any:
     """What the function returned, from a thread or process of its own; an asynchronous one gets a loop of its own."""
-    values = prepared(tool, arguments, key, token, secrets, metadata)
+    values = prepared(tool, arguments, key, token, secrets, metadata=metadata)
     try:
         return asyncio.run(tool.function(**values)) if tool.is_async else tool.function(**values)
     except BaseException as error:
