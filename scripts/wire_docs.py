@@ -360,7 +360,8 @@ def wire() -> Iterator[str]:
 def _subjects() -> Iterator[str]:
     yield "## Subjects, stream, buckets"
     yield paragraph(
-        f"Everything travels on the stream {code(STREAM)}. The first {len(SEVEN)} families are SemStreams' own; the others carry "
+        f"What begins with `agent.` or `tool.` travels on the stream {code(STREAM)}; what begins with `user.` belongs to the "
+        f"channels, which bring it. The first {len(SEVEN)} families are SemStreams' own; the others carry "
         "messages that it names and gives no subject. In an id, letters, digits, `-` and `_` stand for themselves and every other "
         "byte of its UTF-8 as `=2E`; no other spelling is taken."
     )
