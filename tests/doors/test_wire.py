@@ -79,7 +79,7 @@ class Worker:
         for turn, state in states(await self.system.archive.history(loop_id)):
             reading.take(turn)
             told += events_of(turn, state, reading)
-        to = destination_of(pinned(state).request, loop_id)
+        to = destination_of(pinned(state).request, loop_id, pinned(state).principal)
         assert to is not None
         told.append(reply_of(await self.system.result(loop_id), to, at_ms=state.at_ms))
         self.cards[loop_id], self.states[loop_id] = card_of(state), state

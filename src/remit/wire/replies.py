@@ -13,6 +13,7 @@ from remit.core.record import Record, replace
 from remit.core.run.approval import Approval, What
 from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.core.run.lifecycle import Outcome
+from remit.core.run.principal import Principal
 from remit.core.run.signals import Signal
 from remit.wire.inbound import route_of
 from remit.wire.payloads import checked
@@ -31,10 +32,15 @@ class Destination(Record, kw_only=True):
     in_reply_to: str = ""
 
 
-def destination_of(request: SystemRequest, run_id: str) -> Destination | None:
-    """Where replies of a run go; None for a run that came by no channel."""
+def destination_of(request: SystemRequest, run_id: str, principal: Principal | None = None) -> Destination | None:
+    """Where replies of a run go that acts for a principal; None for a run that came by no channel.
+
+    A request of another door may say anything in its metadata, so a route counts only in the channel of its principal. The
+    process that opened the store may name any.
+    """
     route = route_of(request)
-    if not (route.channel_type and route.channel_id):
+    is_theirs = principal is None or principal.channel == route.channel_type
+    if not (route.channel_type and route.channel_id and is_theirs):
         return None
     return Destination(
         channel_type=route.channel_type,

@@ -8,6 +8,7 @@ from remit.core.run.approval import Approval, What
 from remit.core.run.contract import SystemError as Failed
 from remit.core.run.contract import SystemRequest, SystemResponse, WaitingFor
 from remit.core.run.messages import user_message
+from remit.core.run.principal import Principal
 from remit.wire.inbound import order_of
 from remit.wire.payloads import delivered, posted
 from remit.wire.replies import (
@@ -41,6 +42,12 @@ def test_a_reply_goes_to_the_channel_the_user_and_the_thread_of_its_task() -> No
     )
     assert sender_of(message) == TO
     assert destination_of(SystemRequest((user_message("hi"),)), "run1") is None
+
+
+def test_a_route_counts_only_in_the_channel_that_its_principal_uses() -> None:
+    request = order_of(TASK, thread_id="T7", message_id="m1").request
+    assert destination_of(request, "run1", Principal("acme", "ann", channel="slack")) == TO
+    assert destination_of(request, "run1", Principal("acme", "eve", channel="api")) is None
 
 
 def test_a_reply_to_a_task_without_a_message_answers_its_loop() -> None:
