@@ -112,8 +112,8 @@ def test_whoever_interrupts_the_question_is_told_how_to_answer_it_later(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("builtins.input", interrupt)
-    monkeypatch.setattr(story.Desk, "is_attended", True)
-    desk = story.Desk(Terminal(out := io.StringIO(), None), tmp_path, None, shown="play")
+    monkeypatch.setattr(story.DemoTerminal, "is_attended", True)
+    desk = story.DemoTerminal(Terminal(out := io.StringIO(), None), tmp_path, None, shown="play")
     with pytest.raises(KeyboardInterrupt):
         story.let_person_decide(desk)
     assert "The run waits. In play: remit approve last  or: remit reject last\n" in out.getvalue()

@@ -13,7 +13,7 @@ from remit.wire.channels import (
     CHANNEL_LOOP_UNKNOWN,
     CHANNEL_NOT_PERMITTED,
     COMMANDS,
-    Desk,
+    ChannelReader,
     Explain,
     LoopCard,
     Meaning,
@@ -63,8 +63,8 @@ def card(loop_id: str, user: str = "ann", state: str = "executing", *, began: in
 STANDARD = Permissions()
 
 
-def desk(*loops: LoopCard, permissions: Permissions = STANDARD) -> Desk:
-    return Desk(permissions=permissions, loops=loops, model="gpt-4")
+def desk(*loops: LoopCard, permissions: Permissions = STANDARD) -> ChannelReader:
+    return ChannelReader(permissions=permissions, loops=loops, model="gpt-4")
 
 
 def signal(meaning: Meaning) -> tuple[str, str, object]:
@@ -72,7 +72,7 @@ def signal(meaning: Meaning) -> tuple[str, str, object]:
     return meaning.signal.type, meaning.signal.loop_id, meaning.signal.payload
 
 
-def refused(at: Desk, message: UserMessage, groups: tuple[str, ...] = ()) -> str:
+def refused(at: ChannelReader, message: UserMessage, groups: tuple[str, ...] = ()) -> str:
     with pytest.raises(RequestRejected) as rejected:
         at.meaning_of(message, groups)
     return rejected.value.code

@@ -66,7 +66,7 @@ def demo(
 
     # A model that cannot be asked is said at once, before anything is made or told.
     kit_for(engine, base=folder.absolute(), settings=common.settings())
-    desk = Desk(terminal, set_up(folder), common.home, shown=str(folder))
+    desk = DemoTerminal(terminal, set_up(folder), common.home, shown=str(folder))
     for line in (*(ABOUT_MODEL if engine == LOCAL else [f"The model is {engine}."]), *ABOUT_RUN):
         desk.say(line)
     begin = [*BEGIN, "--engine", engine]
@@ -140,7 +140,7 @@ def close_story(desk: "Desk") -> None:
     desk.report()
 
 
-class Desk:
+class DemoTerminal:
     """Types commands in the folder of the demo, and counts those that did not end as they should."""
 
     def __init__(self, terminal: Terminal, folder: Path, home: Path | None, *, shown: str) -> None:
