@@ -98,7 +98,7 @@ def set_up(folder: Path) -> Path:
     return folder
 
 
-def let_person_decide(desk: "Desk") -> None:
+def let_person_decide(desk: "DemoTerminal") -> None:
     """Let the person at the terminal decide; without one, approve in their place."""
     if desk.is_attended:
         try:
@@ -127,7 +127,7 @@ def is_approved() -> bool:
         return False
 
 
-def close_story(desk: "Desk") -> None:
+def close_story(desk: "DemoTerminal") -> None:
     """Say what was seen, and what to try next."""
     desk.say("")
     if desk.failures:
