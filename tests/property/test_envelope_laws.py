@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import Signer
 from remit.wire.credentials import CAPABILITY_WIDENED, Capability, TrustedSenders, check_may, covers, effective, issue
-from remit.wire.envelopes import MessageOpener, Outbox
+from remit.wire.envelopes import SealedInbox, SealedOutbox
 from tests.depth import examples
 
 ROOT, SITE, WORKER = (Signer.from_bytes(bytes([number]) * 32) for number in range(1, 4))
@@ -28,12 +28,12 @@ def stated(issuer: Signer, subject: str, may: tuple[str, ...]) -> Capability:
 CHAIN = (stated(ROOT, WORKER.did, (">",)),)
 
 
-def inbox() -> MessageOpener:
-    return MessageOpener(TrustedSenders(root=ROOT.did, chains={WORKER.did: CHAIN}), tenant="acme")
+def inbox() -> SealedInbox:
+    return SealedInbox(TrustedSenders(root=ROOT.did, chains={WORKER.did: CHAIN}), tenant="acme")
 
 
-def outbox() -> Outbox:
-    return Outbox(WORKER, audience=ROOT.did, tenant="acme", epoch="e")
+def outbox() -> SealedOutbox:
+    return SealedOutbox(WORKER, audience=ROOT.did, tenant="acme", epoch="e")
 
 
 @given(

@@ -76,7 +76,7 @@ class OpenedMessage(Record, kw_only=True):
     is_again: bool = False
 
 
-class Outbox:
+class SealedOutbox:
     """Seals the messages of one sender, and numbers them on each of its lanes."""
 
     def __init__(self, signer: Signer, *, audience: str, tenant: str, epoch: str) -> None:
@@ -158,7 +158,7 @@ class _Lane(NamedTuple):
     subject: str
 
 
-class MessageOpener:
+class SealedInbox:
     """Opens the messages of one receiver, each once. It remembers no more than a fixed number of each sender."""
 
     def __init__(self, trusted: TrustedSenders, *, tenant: str, remembered_max: int = REMEMBERED_MAX) -> None:

@@ -24,8 +24,8 @@ from remit.wire.envelopes import (
     SEAL_BYTES_MAX,
     SKEW_MS_MAX,
     VALID_MS_MAX,
-    MessageOpener,
-    Outbox,
+    SealedInbox,
+    SealedOutbox,
     read_seal,
     written_seal,
 )
@@ -50,15 +50,15 @@ def trusted(**changes: Any) -> TrustedSenders:
     return TrustedSenders(**said | changes)
 
 
-def outbox(signer: Signer = WORKER, epoch: str = "e1", **changes: Any) -> Outbox:
-    return Outbox(signer, **{"audience": ROOT.did, "tenant": "acme", "epoch": epoch} | changes)
+def outbox(signer: Signer = WORKER, epoch: str = "e1", **changes: Any) -> SealedOutbox:
+    return SealedOutbox(signer, **{"audience": ROOT.did, "tenant": "acme", "epoch": epoch} | changes)
 
 
-def inbox(**changes: Any) -> MessageOpener:
-    return MessageOpener(trusted(**changes), tenant="acme")
+def inbox(**changes: Any) -> SealedInbox:
+    return SealedInbox(trusted(**changes), tenant="acme")
 
 
-def refused(at: MessageOpener, header: str, body: bytes = BODY, **changes: Any) -> str:
+def refused(at: SealedInbox, header: str, body: bytes = BODY, **changes: Any) -> str:
     said: dict[str, Any] = {"subject": SUBJECT, "at_ms": NOW} | changes
     with pytest.raises(RequestRejected) as rejected:
         at.open(header, body, **said)
@@ -217,7 +217,7 @@ def test_a_seal_with_a_key_twice_an_unknown_key_or_senseless_figures_is_malforme
 
 
 def test_no_sender_fills_the_memory_of_a_receiver_beyond_its_share() -> None:
-    at, sender = MessageOpener(trusted(), tenant="acme", remembered_max=2), outbox()
+    at, sender = SealedInbox(trusted(), tenant="acme", remembered_max=2), outbox()
     for _ in range(2):
         at.open(sender.sealed(SUBJECT, BODY, at_ms=NOW, valid_ms=1_000), BODY, subject=SUBJECT, at_ms=NOW)
     assert refused(at, sender.sealed(SUBJECT, BODY, at_ms=NOW)) == ENVELOPE_CROWDED

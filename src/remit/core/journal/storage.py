@@ -145,6 +145,8 @@ class Losses(Record):
     is_log_lost: bool = False
     # Whether lines of the log cannot be read that no crash cut.
     is_log_damaged: bool = False
+    # Runs that were signed for, are kept and are not listed.
+    unlisted: tuple[str, ...] = ()
 
 
 class Snapshot(Record):

@@ -390,11 +390,23 @@ def checks_left(tool: ToolDefinition, manifest: Manifest) -> tuple[Check, ...]:
 
 def authorize(call: ProposedCall, tally: Tally, checks: tuple[Check, ...] | None = None) -> Verdict:
     """Judge a call. Pass FIRM_CHECKS for one a person has approved."""
-    for check in tally.state.derived.checks.get(call.tool, CHECKS) if checks is None else checks:
+    for check in _checks_for(call.tool, tally) if checks is None else checks:
         verdict = check(call, tally)
         if verdict is not ALLOWED and not _is_only_noted(check, call, tally, verdict):
             return verdict
     return ALLOWED
+
+
+def _checks_for(tool_name: str, tally: Tally) -> tuple[Check, ...]:
+    """The checks that are left for a tool, found out with its first call: most tools of a run are never called."""
+    derived = tally.state.derived
+    known = derived.checks.get(tool_name)
+    if known is None:
+        tool = derived.tools.get(tool_name)
+        if tool is None:
+            return CHECKS
+        known = derived.checks[tool_name] = checks_left(tool, tally.manifest)
+    return known
 
 
 def _is_only_noted(check: Check, call: ProposedCall, tally: Tally, verdict: Verdict) -> bool:

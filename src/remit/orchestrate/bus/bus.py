@@ -170,6 +170,11 @@ class Bus:
             if ear.subject.run_id == run_id:
                 ear.wake()
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether there is anyone at all who may want to hear what a model is saying."""
+        return bool(self._listeners or self._ears or self._bell.is_heard(Topic.CHUNKS))
+
     def answer(self, run_id: str, seq: int) -> "AnswerRelay | None":
         """What passes an answer on that a model begins after a turn; None without a listener."""
         whose = self._known.get(run_id, RunBelonging(run_id))
@@ -307,7 +312,8 @@ class Bus:
             self._wake_all()
             while self._ears and not self.is_closed:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), bell.look_ms / 1000)
+                    async with asyncio.timeout(bell.look_ms / 1000):
+                        await self._news.wait()
                 self._news.clear()
                 self._is_looking = True
                 try:

@@ -52,7 +52,7 @@ Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
 class ErrandTerms:
     """What all errands of a run have in common: their sender, the terms of a model call, and the models."""
 
-    __slots__ = ("models", "sender", "terms")
+    __slots__ = ("checked", "models", "sender", "terms")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         manifest = pinned(state)
@@ -81,6 +81,8 @@ class ErrandTerms:
         )
         # Engines are written in the order of their models, as far as they can be.
         specs = chain(manifest.engines, repeat(""))
+        # Whether an answer is checked next, by the node that asks for it.
+        self.checked: dict[int, bool] = {}
         self.models = {info.name: (info, spec) for info, spec in zip(manifest.models, specs, strict=False)}
 
 
@@ -117,6 +119,9 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
     request, ask = shaped_request(whole, state)
     began = began_at(state)
     info, engine = common.models.get(command.model, (None, ""))
+    node = state.place.node
+    if (is_checked_next := common.checked.get(node)) is None:
+        is_checked_next = common.checked[node] = is_checked(state)
     return ModelErrand(
         sender=common.sender,
         command=command,
@@ -125,17 +130,17 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
         began=began,
         occasion=None if ask is None else occasion_of(request, messages, began, ask),
         routing=pinned(state).router,
-        is_checked=is_checked(state),
+        is_checked=is_checked_next,
         engine=engine,
     )
 
 
 async def _tool(live: Live, command: CallTool, _: Fetch) -> Errand:
     state, sender = live.state, common_of(live).sender
-    filters = pinned(state).filters
+    filters, metadata = pinned(state).filters, pinned(state).request.metadata
     if filters and (unseen := unseen_because(state, command)):
-        return ToolErrand(sender, command, standing_at(state).name, tuple(filters), unseen)
-    return ToolErrand(sender, command)
+        return ToolErrand(sender, command, standing_at(state).name, tuple(filters), unseen, metadata)
+    return ToolErrand(sender, command, metadata=metadata) if metadata else ToolErrand(sender, command)
 
 
 async def _inquiry(live: Live, command: ReconcileTool, _: Fetch) -> Errand:
@@ -154,7 +159,7 @@ async def _code(live: Live, command: CallCode, fetch: Fetch) -> Errand:
         to_come = node.ballot.replicas - len(replicas)
         return VoteErrand(sender, command, tuple([child.text for child in answers]), places, to_come)
     if command.name.startswith(FILTER_MARK):
-        return SiftErrand(sender, command, node.name, tuple(state.calls.proposed))
+        return SiftErrand(sender, command, node.name, tuple(state.calls.proposed), pinned(state).request.metadata)
     if command.name == LOOK_UP:
         return await _look_ups(live, command, node.name, fetch)
     if command.name == LIST:

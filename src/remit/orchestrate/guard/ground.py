@@ -206,7 +206,7 @@ async def reopened_run(ground: Ground, manifest: Manifest, moment_ms: int | None
         warrant = await ground.holdings.hold(run_id)
     except RunHeld as error:
         message = f"run {host.name!r} is open as {run_id} in another process; use another name, or end that one"
-        raise RequestRejected(GUARD_RUN_OPEN, message, {"run_id": run_id}) from error
+        raise RunHeld(run_id, message=message) from error
     try:
         live = await ground.runner.load(run_id)
         live.warrant, live.moment_ms = warrant, moment_ms

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from remit.observe.logs import run_fields
+from remit.orchestrate.loop.deadlines import resumed
 from remit.orchestrate.loop.live import Live
 
 T = TypeVar("T")
@@ -46,7 +47,22 @@ class Steps:
 
     async def finish(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
         """Do a step of a run to its end, after those before it."""
-        task = asyncio.create_task(self._in_turn(run_id, step))
+        return await self._shielded(run_id, step, self._in_turn(run_id, step))
+
+    async def begin(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
+        """The same for a step that asks for no task of its own: one that never waits cannot be left, and needs none."""
+        in_turn = self._in_turn(run_id, step)
+        begun = in_turn.__await__()
+        try:
+            waits_for = next(begun)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        return await self._shielded(run_id, step, resumed(waits_for, begun))
+
+    async def _shielded(self, run_id: str, step: Coroutine[Any, Any, T], rest: Coroutine[Any, Any, T]) -> T:
+        """Finish a step in a task of its own, whoever stops waiting."""
+        task = asyncio.create_task(rest)
         self._tasks[task] = run_id
         task.add_done_callback(partial(self._is_over, step))
         return await asyncio.shield(task)

@@ -26,6 +26,10 @@ class Performed(Record):
     printed: str = ""
 
 
+class Killed(Exception):
+    """The process was killed at our wish before it told a result, so what it did is unknown."""
+
+
 class Stop(Record):
     """Returned by a tool that wants the loop to stop: the text becomes the answer, if the tool `may_stop_loop`."""
 

@@ -12,20 +12,22 @@ Rule 6: secrets are fetched just before the call; one that is missing or expires
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, replace
 from remit.tool.call.arguments import NO_SECRETS_LENT, call_function, prepared, result_text
+from remit.tool.call.call_metadata import NO_METADATA
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import check_available, raise_if_ours, verdict
-from remit.tool.call.outcomes import Performed, ToolFault, fault_of
+from remit.tool.call.outcomes import Killed, Performed, ToolFault, fault_of
 from remit.tool.call.threads import threads
 from remit.tool.declare.decorator import Tool
-from remit.tool.process.isolated_call import Killed, Leash, Lent, call_isolated
-from remit.tool.process.sandbox import WAY_OUT, sandbox_problem
 from remit.tool.secrets.secret import Secret
 from remit.tool.secrets.vault import NO_SECRETS, Vault
+
+if TYPE_CHECKING:
+    from remit.tool.process.isolated_call import Leash
 
 # A tool that looks at its token between two steps looks every few dozen milliseconds; a caller that cancels waits no longer.
 CANCEL_GRACE_MS = 100
@@ -43,7 +45,20 @@ Gate: TypeAlias = Callable[[bool], Awaitable[None]]
 class Attempt:
     """One call: whether it has begun, how it is told to stop, and what is left of it when it is not awaited any more."""
 
-    __slots__ = ("arguments", "gate", "has_begun", "key", "late", "leash", "secrets", "token", "tool", "vault")
+    __slots__ = (
+        "arguments",
+        "canonical",
+        "gate",
+        "has_begun",
+        "key",
+        "late",
+        "leash",
+        "metadata",
+        "secrets",
+        "token",
+        "tool",
+        "vault",
+    )
 
     def __init__(
         self,
@@ -52,16 +67,21 @@ class Attempt:
         key: str,
         vault: Vault = NO_SECRETS,
         gate: Gate | None = None,
+        canonical: str = "",
+        metadata: Mapping[str, Any] = NO_METADATA,
     ) -> None:
         self.tool = tool
+        # The arguments as they were judged, where that text is at hand; else it is made of them again.
+        self.canonical = canonical
         self.gate = gate
         self.vault = vault
         self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
         self.arguments = arguments
         self.key = key
+        self.metadata = metadata
         # Only a function that takes a token can be told by it, only a process is held by a leash; both hold a lock.
         self.token = CancelToken() if tool.signature.token_names else None
-        self.leash = Leash() if tool.isolate else None
+        self.leash = _leash() if tool.isolate else None
         self.has_begun = False
         # Of a call that was cancelled after it had begun: what has its outcome, or will.
         self.late: Late | None = None
@@ -83,9 +103,8 @@ async def perform(attempt: Attempt) -> Performed:
     tool = attempt.tool
     if tool.available is not None:
         await check_available(tool)
-    if tool.sandbox and (problem := await asyncio.to_thread(sandbox_problem)):
-        message = f"it demands a sandbox, and {problem}; {WAY_OUT}"
-        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message)
+    if tool.sandbox:
+        await _check_sandbox()
     if tool.definition.secrets:
         wanted, timeout_ms = tool.definition.secrets, tool.definition.timeout_ms
         attempt.secrets = await attempt.vault.fill(tool.name, wanted, timeout_ms=timeout_ms)
@@ -93,17 +112,39 @@ async def perform(attempt: Attempt) -> Performed:
         await attempt.gate(bool(tool.available is not None or tool.definition.secrets))
     attempt.has_begun = True
     if attempt.leash is not None:
-        lent = Lent(attempt.secrets, attempt.vault)
-        work = partial(call_isolated, tool, attempt.arguments, attempt.key, attempt.leash, lent)
-        return await _in_thread(attempt, work)
+        return await _in_process(attempt, attempt.leash)
     if tool.is_async:
         return await _on_loop(attempt)
     return await _in_thread(attempt, partial(_blocking, attempt))
 
 
+# Only calls in processes of their own pay for what runs those.
+
+
+def _leash() -> "Leash":
+    from remit.tool.process.isolated_call import Leash
+
+    return Leash()
+
+
+async def _check_sandbox() -> None:
+    from remit.tool.process.sandbox import WAY_OUT, sandbox_problem
+
+    if problem := await asyncio.to_thread(sandbox_problem):
+        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, f"it demands a sandbox, and {problem}; {WAY_OUT}")
+
+
+async def _in_process(attempt: Attempt, leash: "Leash") -> Performed:
+    from remit.tool.process.isolated_call import Lent, call_isolated
+
+    lent = Lent(attempt.secrets, attempt.vault)
+    work = partial(call_isolated, attempt.tool, attempt.arguments, attempt.key, leash, lent, attempt.metadata)
+    return await _in_thread(attempt, work)
+
+
 async def _on_loop(attempt: Attempt) -> Performed:
     tool, arguments = attempt.tool, attempt.arguments
-    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets)
+    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets, attempt.canonical, attempt.metadata)
     try:
         value = await tool.function(**values)
     except BaseException as error:
@@ -126,7 +167,9 @@ def _keep_last_word(attempt: Attempt, said: Performed | ToolFault) -> None:
 
 
 def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
-    value = call_function(attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets)
+    value = call_function(
+        attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets, attempt.metadata
+    )
     return value, result_text(attempt.tool, value)
 
 
