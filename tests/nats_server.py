@@ -12,15 +12,15 @@ from remit.backend.clock import wall_clock_ms
 from remit.backend.cluster.connection import asked, connect
 from remit.backend.cluster.layout import ALIVE, STREAM, TEXTS
 from remit.backend.cluster.link import LEASE_MS
-from remit.backend.cluster.server import Server
+from remit.backend.cluster.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 
 
 @cache
-def server() -> Server:
+def server() -> NatsServer:
     """The server, started by the first who needs it; nothing is synced, since nothing is kept."""
     folder = Path(tempfile.mkdtemp(prefix="remit-nats-"))
-    started = Server(folder, sync="1m")
+    started = NatsServer(folder, sync="1m")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(started.stop)
     return started

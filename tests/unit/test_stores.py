@@ -55,7 +55,7 @@ def test_without_the_client_of_nats_its_extra_is_named(monkeypatch: pytest.Monke
     for name in [name for name in sys.modules if name.startswith(("nats", "remit.backend.cluster"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "nats", None)
-    with pytest.raises(RequestRejected, match=r"EXTRA_MISSING.*pip install 'remit\[nats\]'"):
+    with pytest.raises(RequestRejected, match=r"STORE_EXTRA_MISSING.*pip install 'remit\[nats\]'"):
         stores.open_to_read("nats://h", tmp_path)
 
 

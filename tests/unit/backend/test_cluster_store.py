@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from remit.backend.cluster.checkup import AddressCheckup
-from remit.backend.cluster.jetstream import JetStream, Message, Overtaken
+from remit.backend.cluster.jetstream import JetMessage, JetStream, Overtaken
 from remit.backend.cluster.layout import CHUNK_BYTES, STREAM
 from remit.backend.cluster.link import entry
-from remit.backend.cluster.server import Server
+from remit.backend.cluster.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import sign_head
@@ -197,7 +197,7 @@ class Lossy:
         self._meanwhile = meanwhile
         jet._last_word = self  # type: ignore[method-assign]
 
-    async def __call__(self, message: Message, headers: dict[str, str]) -> dict[str, Any]:
+    async def __call__(self, message: JetMessage, headers: dict[str, str]) -> dict[str, Any]:
         answer = await self._send(message, headers)
         if self._lost:
             self._lost -= 1
@@ -247,7 +247,7 @@ def test_a_batch_of_which_one_part_is_stale_leaves_nothing(tmp_path: Path) -> No
         async with stores(tmp_path) as (store,):
             jet = store.link.jet
             first = await store.link.write(entry("run:a", b"", after=START))
-            parts = [Message("agent.log.run.a", b"", {}, first), Message("agent.log.run.b", b"", {}, 9)]
+            parts = [JetMessage("agent.log.run.a", b"", {}, first), JetMessage("agent.log.run.b", b"", {}, 9)]
             with pytest.raises(Overtaken) as stale:
                 await store.link.call(jet.write(*parts))
             assert stale.value.subject == "agent.log.run.b"
@@ -290,7 +290,7 @@ def test_what_a_turn_orders_goes_in_its_batch(tmp_path: Path) -> None:
     async def scene() -> None:
         async with stores(tmp_path) as (store,):
             orders = (CancelCommand("run/1", about="run/0"),)
-            store.journal.errands = lambda run_id, some: [Message(f"agent.request.{run_id}", b"%d" % len(some))]
+            store.journal.errands = lambda run_id, some: [JetMessage(f"agent.request.{run_id}", b"%d" % len(some))]
             place = await store.journal.append("run", b"0", START, listing=RunListing(1), orders=orders)
             found = await store.link.call(store.link.jet.last("agent.request.run"))
             assert found is not None
@@ -303,7 +303,7 @@ def test_what_a_turn_orders_goes_in_its_batch(tmp_path: Path) -> None:
 
 
 def test_a_store_goes_on_when_its_server_was_restarted(tmp_path: Path) -> None:
-    async def scene(server: Server) -> None:
+    async def scene(server: NatsServer) -> None:
         store = ClusterStore.open(server.address, tmp_path / "home")
         try:
             place = await store.journal.append("run", b"0", START, listing=RunListing(1))
@@ -315,10 +315,10 @@ def test_a_store_goes_on_when_its_server_was_restarted(tmp_path: Path) -> None:
         finally:
             await store.close()
 
-    with Server(tmp_path / "server") as found:
+    with NatsServer(tmp_path / "server") as found:
         port = int(found.address.rpartition(":")[2])
         found.stop()
-        again = Server(tmp_path / "server", port=port)
+        again = NatsServer(tmp_path / "server", port=port)
         try:
             asyncio.run(scene(again))
         finally:

@@ -21,7 +21,7 @@ class Looked(Protocol):
     key: FileKey
 
 
-class Opened(Looked, Protocol):
+class OpenedStore(Looked, Protocol):
     """A store that was opened to be looked at."""
 
     async def close(self) -> None:
@@ -31,7 +31,7 @@ class Opened(Looked, Protocol):
 class AddressCheckup:
     """Looks at the store at an address, also where none can be opened."""
 
-    def __init__(self, opened: Callable[[], Opened]) -> None:
+    def __init__(self, opened: Callable[[], OpenedStore]) -> None:
         self._opened = opened
 
     async def look(self) -> Sequence[Check]:

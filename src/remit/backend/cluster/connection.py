@@ -15,6 +15,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from remit.backend.cluster.layout import API_LEVEL_MIN, LIMITS, NEEDED, STREAM, VERSION_MIN, streams
+from remit.core.journal.codec import read_json
 from remit.core.journal.storage import StoreUnusable
 
 STORE_UNREACHABLE = "STORE_UNREACHABLE"
@@ -79,7 +80,7 @@ async def asked(client: Client, subject: str, question: Mapping[str, Any] | None
     """What the server answers to a question of its API; errors are in it."""
     data = b"" if question is None else json.dumps(question).encode()
     answer = await client.request(subject, data, timeout=ANSWER_S_MAX)
-    found: dict[str, Any] = json.loads(answer.data)
+    found: dict[str, Any] = read_json(answer.data)
     return found
 
 

@@ -20,6 +20,7 @@ from nats.errors import Error as NatsError
 
 from remit.backend.cluster.connection import ANSWER_S_MAX, asked, unreachable
 from remit.backend.cluster.layout import NONCE, STREAM
+from remit.core.journal.codec import read_json
 from remit.core.journal.storage import StoreUnusable
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
@@ -49,7 +50,7 @@ class Overtaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class JetMessage:
     """One message of a write. `after` is the last message of its subject, 0 for none; None where any may be."""
 
     subject: str
@@ -76,7 +77,7 @@ class JetStream:
         self.address = address
         self._batches = asyncio.Lock()
 
-    async def write(self, *messages: Message) -> int:
+    async def write(self, *messages: JetMessage) -> int:
         """Write messages together or not at all; gives the sequence of the first, the others follow it.
 
         Raises Overtaken where one of them does not follow what it was to follow.
@@ -106,7 +107,7 @@ class JetStream:
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, PAUSE_S_MAX)
 
-    async def _send(self, messages: Sequence[Message], nonce: str) -> dict[str, Any]:
+    async def _send(self, messages: Sequence[JetMessage], nonce: str) -> dict[str, Any]:
         if len(messages) == 1:
             (only,) = messages
             # A write that may follow anything is told apart by the server, for two minutes.
@@ -123,12 +124,12 @@ class JetStream:
                 await self.client.publish(message.subject, message.data, headers=headers)
             return await self._last_word(last[0], last[1] | {BATCH_COMMIT: "1"})
 
-    async def _last_word(self, message: Message, headers: dict[str, str]) -> dict[str, Any]:
+    async def _last_word(self, message: JetMessage, headers: dict[str, str]) -> dict[str, Any]:
         answer = await self.client.request(message.subject, message.data, timeout=ANSWER_S_MAX, headers=headers)
-        found: dict[str, Any] = json.loads(answer.data)
+        found: dict[str, Any] = read_json(answer.data)
         return found
 
-    async def _settled(self, messages: Sequence[Message], nonce: str) -> int | None:
+    async def _settled(self, messages: Sequence[JetMessage], nonce: str) -> int | None:
         """Where the first message stands if the write is there, None if not; raises Overtaken where it cannot be any more."""
         for number, message in enumerate(messages):
             if message.after is None:
@@ -141,7 +142,7 @@ class JetStream:
             return following.seq - number
         return None
 
-    async def _astray(self, messages: Sequence[Message]) -> str:
+    async def _astray(self, messages: Sequence[JetMessage]) -> str:
         """The subject of a message that was to follow one that is not there."""
         for message in messages:
             if message.after and ((last := await self.last(message.subject)) is None or last.seq != message.after):
@@ -245,7 +246,7 @@ class JetStream:
         await self.asked(f"$JS.API.STREAM.PURGE.{stream}", question)
 
 
-def _headers(message: Message, nonce: str) -> dict[str, str]:
+def _headers(message: JetMessage, nonce: str) -> dict[str, str]:
     expected = {} if message.after is None else {EXPECTED: str(message.after)}
     return {**message.headers, NONCE: nonce, **expected}
 

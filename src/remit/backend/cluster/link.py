@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from remit.backend.cluster.connection import connect, prepare, shown
-from remit.backend.cluster.jetstream import JetStream, Message, Overtaken
+from remit.backend.cluster.jetstream import JetMessage, JetStream, Overtaken
 from remit.backend.cluster.layout import ALIVE, ENTRY, HEARTBEAT, log_subject
 from remit.backend.cluster.tail import Tail, in_header
 from remit.backend.folded.log import LogEntry
@@ -103,7 +103,7 @@ class Link:
         """Write the next entry of a log that stands at `after`, or raise AppendConflict when another was faster."""
         return await self.write(entry(name, data, after=after))
 
-    async def write(self, *messages: Message) -> Place:
+    async def write(self, *messages: JetMessage) -> Place:
         """Write entries together or not at all; gives the place of the first. AppendConflict says that another was faster."""
         try:
             return await self.finish(self.jet.write(*messages))
@@ -125,7 +125,7 @@ class Link:
 
     async def _beat(self) -> None:
         ttl = {TTL: f"{max(1, round(self.lease_ms / 1000))}s"}
-        await self.jet.write(Message(HEARTBEAT + self.worker, headers=ttl))
+        await self.jet.write(JetMessage(HEARTBEAT + self.worker, headers=ttl))
 
     async def _keep_beating(self) -> None:
         while True:
@@ -168,7 +168,7 @@ class Link:
         self._loop.close()
 
 
-def entry(name: str, data: bytes, *, after: Place | None, bulk: bytes = b"") -> Message:
+def entry(name: str, data: bytes, *, after: Place | None, bulk: bytes = b"") -> JetMessage:
     """An entry of a log as it is sent; `bulk` is what is too long to be heard by everybody."""
     expected = None if after is None else 0 if after == START else after
-    return Message(log_subject(name), bulk, {ENTRY: in_header(name, data)}, expected)
+    return JetMessage(log_subject(name), bulk, {ENTRY: in_header(name, data)}, expected)

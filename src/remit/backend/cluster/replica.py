@@ -31,9 +31,10 @@ from remit.core.record import Record, replace
 
 # A turn as the index knows it: the place of the message with its bytes, or the digest of the text that they are kept as.
 _AT, _AS = b"@", b"#"
+_REWRITTEN = Rewritten.__name__.encode()
 
 
-class Where(Record):
+class TurnBytes(Record):
     """Where the bytes of a turn are: at a place of the stream, or kept as a text."""
 
     place: Place = 0
@@ -44,14 +45,14 @@ def _reference(place: Place, turned: Turned) -> bytes:
     return _AS + turned.kept_as if turned.kept_as else _AT + b"%d" % place
 
 
-def where(reference: bytes) -> Where:
+def where(reference: bytes) -> TurnBytes:
     """What a reference in the index says."""
     if reference[:1] == _AS:
-        return Where(digest=reference[1:])
-    return Where(place=int(reference[1:]))
+        return TurnBytes(digest=reference[1:])
+    return TurnBytes(place=int(reference[1:]))
 
 
-class Waiting:
+class WaitingLetter:
     """An entry of an inbox: whose it is, where its bytes are, and what its sender is told."""
 
     __slots__ = ("kept_as", "outcome", "run_id", "settled_at_ms")
@@ -76,7 +77,7 @@ class ClusterReplica:
         self._seen: Place = START
         # Under which token which process holds a run.
         self.holders: dict[str, tuple[str, int]] = {}
-        self.inbox: dict[int, Waiting] = {}
+        self.inbox: dict[int, WaitingLetter] = {}
         # The texts that a run refers to, and those of its turns that refer to more than is known here.
         self.texts: dict[str, set[bytes]] = {}
         self.unread: dict[str, set[bytes]] = {}
@@ -181,7 +182,7 @@ class ClusterReplica:
     async def _fold_inbox(self, run_id: str, entry: LogEntry, stands: Place) -> None:
         said = decode_record(entry.data, OfInbox)
         if isinstance(said, Left):
-            self.inbox[entry.place] = Waiting(run_id, said)
+            self.inbox[entry.place] = WaitingLetter(run_id, said)
         elif isinstance(said, Cleared):
             for number in said.numbers:
                 self.inbox.pop(number, None)
@@ -233,7 +234,9 @@ def _in_their_order(news: Sequence[LogEntry]) -> list[tuple[LogEntry, Place]]:
     anew: dict[Place, tuple[LogEntry, Place]] = {}
     others: list[tuple[LogEntry, Place]] = []
     for entry in news:
-        said = decode_record(entry.data, OfRun) if entry.name.startswith(RUN) else None
+        # Few are, so only what has the word in it is read twice.
+        may_be = _REWRITTEN in entry.data and entry.name.startswith(RUN)
+        said = decode_record(entry.data, OfRun) if may_be else None
         if isinstance(said, Rewritten):
             anew[said.place] = LogEntry(said.place, entry.name, encode_record(said.turned)), entry.place
             entry = LogEntry(entry.place, entry.name, b"")

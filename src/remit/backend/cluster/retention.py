@@ -9,15 +9,15 @@ Rule 3: a run is held while anything of it is removed, so its holder before can 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
+from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
 from remit.backend.cluster.journal import ClusterJournal
 from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY, log_subject
 from remit.backend.cluster.leases import ClusterLeases
+from remit.backend.cluster.letters import ClusterInbox
 from remit.backend.cluster.link import Link, entry
-from remit.backend.cluster.post import ClusterInbox
 from remit.backend.cluster.replica import ClusterReplica, where
 from remit.backend.cluster.tail import from_header
-from remit.backend.cluster.texts import ClusterBlobs, ClusterSnapshots
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN

@@ -33,7 +33,7 @@ _NS_PER_S = 1_000_000_000
 _OF_STREAM, _OF_CONSUMER = -4, -3
 
 
-class Named(Record):
+class NamedEntry(Record):
     """An entry as it stands in a header: the log that it is of, and its bytes."""
 
     name: str
@@ -42,12 +42,12 @@ class Named(Record):
 
 def in_header(name: str, data: bytes) -> str:
     """An entry as it is written into a header."""
-    return b64encode(encode_record(Named(name, data))).decode()
+    return b64encode(encode_record(NamedEntry(name, data))).decode()
 
 
 def from_header(place: int, text: str) -> LogEntry:
     """The entry in a header."""
-    named: Named = decode_record(b64decode(text), Named)
+    named: NamedEntry = decode_record(b64decode(text), NamedEntry)
     return LogEntry(place, named.name, named.data)
 
 
