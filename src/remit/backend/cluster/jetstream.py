@@ -18,7 +18,14 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from remit.backend.cluster.connection import ANSWER_S_MAX, asked, unreachable
+from remit.backend.cluster.connection import (
+    ANSWER_S_MAX,
+    PAUSE_S_MAX,
+    PAUSE_S_MIN,
+    WRITE_S_MAX,
+    asked_patiently,
+    unreachable,
+)
 from remit.backend.cluster.layout import NONCE, STREAM
 from remit.core.journal.codec import read_json
 from remit.core.journal.storage import StoreUnusable
@@ -27,9 +34,6 @@ EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID = "Nats-Msg-Id"
 BATCH, BATCH_SEQUENCE, BATCH_COMMIT = "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"
 
-# How long a write is tried: a leader that is killed is followed by another within eight seconds.
-WRITE_S_MAX = 30.0
-PAUSE_S_MIN, PAUSE_S_MAX = 0.02, 1.0
 # How many messages one question asks for; a batch of answers is held in memory.
 PIECE = 500
 # A server takes at most so many messages in one batch.
@@ -174,20 +178,7 @@ class JetStream:
 
     async def asked(self, subject: str, question: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What the API answers; it is asked again while there is no leader."""
-        loop = asyncio.get_running_loop()
-        deadline_s, pause_s = loop.time() + WRITE_S_MAX, PAUSE_S_MIN
-        while True:
-            try:
-                found = await asked(self.client, subject, question)
-                if found.get("error", {}).get("code") != 503:  # no leader, for now
-                    return found
-                why = str(found["error"].get("description"))
-            except _UNDECIDED as error:
-                why = str(error) or type(error).__name__
-            if loop.time() > deadline_s:
-                raise unreachable(self.address, why)
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, PAUSE_S_MAX)
+        return await asked_patiently(self.client, self.address, subject, question)
 
     async def newest(self, subject: str, stream: str) -> Stored | None:
         """The last message of a subject as any node knows it; the leader is asked where that node has none."""
