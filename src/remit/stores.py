@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from remit.core.run.halt import HaltStanding
     from remit.orchestrate.ports import Clock
 
+# Where a server of this machine keeps its streams, in the folder.
+SERVER_FOLDER = "nats"
 _SCHEMES = ("nats", "tls")
 
 
@@ -103,3 +105,12 @@ def checkup_of(address: str, home: Path, trusted: "TrustList", webhooks: Callabl
     from remit.backend.embedded.checkup import FolderCheckup
 
     return FolderCheckup(home, trusted, webhooks)
+
+
+@contextmanager
+def local_server(home: Path, port: int) -> Iterator[str]:
+    """A NATS server of this machine that keeps its streams in the folder; gives its address, and ends it at last."""
+    from remit.backend.cluster.nats_server import NatsServer
+
+    with NatsServer(home / SERVER_FOLDER, port=port) as server:
+        yield server.address

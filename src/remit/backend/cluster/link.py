@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from nats.errors import Error as NatsError
+
 from remit.backend.cluster.connection import connect, prepare, shown
 from remit.backend.cluster.jetstream import JetMessage, JetStream, Overtaken
 from remit.backend.cluster.layout import ALIVE, ENTRY, HEARTBEAT, log_subject
@@ -88,7 +90,7 @@ class Link:
             self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._publish(subject, word)))
 
     async def _publish(self, subject: str, word: bytes) -> None:
-        with contextlib.suppress(Exception):  # A ring may be lost.
+        with contextlib.suppress(NatsError):  # A ring may be lost.
             await self.jet.client.publish(subject, word)
 
     def _begun(self, work: Coroutine[Any, Any, T]) -> "Future[T]":

