@@ -4,7 +4,6 @@ Rule 1: settings are one typed record, read once.
 Rule 2: nothing is opened before it is needed, and the caller that opens a system closes it.
 """
 
-import getpass
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -252,6 +251,8 @@ def graph_in(path: Path) -> Graph:
 def os_user() -> str:
     """Who uses this process, as far as the operating system knows."""
     try:
+        import getpass
+
         return getpass.getuser()
     except (KeyError, OSError):
         # A container may run under a number that has no name.
@@ -304,7 +305,7 @@ def open_store(settings: Settings, *, mends: bool = False) -> Store:
 
 
 def signer_of(store: Store) -> Callable[[], Signer] | None:
-    """Gives who signs for a store, whose key is made on first use; None where it has no key."""
+    """The signer of a store, whose key is made on first use; None where it has no key."""
     key = store.key
     return None if key is None else lambda: key.signer
 
@@ -448,7 +449,7 @@ def _reading(settings: Settings) -> System:
     store = stores.open_to_read(settings.store, settings.home)
     # Reading makes no key where there is none.
     signer = signer_of(store) if store.key is not None and store.key.is_made else None
-    # Nothing is loaded by a process that only reads, whichever key signed it.
+    # Nothing is loaded by a process that only reads, no matter which key signed it.
     return system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
 
 

@@ -152,7 +152,7 @@ class RunTeller:
         self._work, self._calls = work, CallTeller()
 
     def lines(self, turn: Turn) -> Iterator[Line]:
-        """What a turn says to whoever watches."""
+        """The lines of a turn, for a person who watches the run."""
         steps, calls = list(self._work.lines(turn)), list(self._calls.lines(turn))
         yield from steps if self._work.has_work else calls
 
