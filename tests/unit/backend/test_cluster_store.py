@@ -284,6 +284,38 @@ def test_rivals_for_a_session_and_for_an_entry_of_the_inbox_are_told_what_was_ta
     asyncio.run(scene())
 
 
+def test_turns_of_many_runs_go_in_one_batch_and_a_stale_one_takes_no_other_along(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with stores(tmp_path) as (store,):
+            jet, sent = store.link.jet, []
+            send = jet._sent
+
+            async def counted(parts: Any) -> dict[str, Any]:
+                sent.append(len(parts))
+                return await send(parts)
+
+            jet._sent = counted  # type: ignore[method-assign]
+            listings = [RunListing(1, session_id=f"s{number}") for number in range(20)]
+            writes = [store.journal.append(f"run{n}", b"%d" % n, START, listing=one) for n, one in enumerate(listings)]
+            places = await asyncio.gather(*writes)
+            assert len(set(places)) == 20
+            assert sum(sent) == 40
+            assert len(sent) < 20, f"twenty runs that began at once took {len(sent)} batches"
+            for number, place in enumerate(places):
+                found = await store.journal.read(f"run{number}")
+                assert (list(found), found.place) == ([b"%d" % number], place)
+            # Three writes that would go together, and the second follows what is not there.
+            parts = [
+                (entry(f"run:{name}", b"", after=after), entry(f"session:{name}", b"", after=START))
+                for name, after in (("a", START), ("b", 1), ("c", START))
+            ]
+            told = await asyncio.gather(*(store.link.call(jet.write(*part)) for part in parts), return_exceptions=True)
+            assert [isinstance(one, Overtaken) for one in told] == [False, True, False]
+            assert await store.link.call(jet.last("agent.log.session.b")) is None
+
+    asyncio.run(scene())
+
+
 def test_what_a_turn_orders_goes_in_its_batch(tmp_path: Path) -> None:
     from remit.core.journal.commands import CancelCommand
 

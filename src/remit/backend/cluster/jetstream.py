@@ -2,7 +2,8 @@
 
 Rule 1: a write is told as written, as refused, or not at all: where the answer is lost or says something else, the leader
         is asked what follows the entry that the write was to follow, and the nonce there says whose it is.
-Rule 2: a batch is sent in one piece and never left open; a process has one open at a time.
+Rule 2: a batch is sent in one piece and never left open; a process has one open at a time. Writes that wait for it go together in
+        the next: one node stages every batch on its disk, so one batch for many runs costs what a batch for one does.
 Rule 3: what must be the newest is read from the leader; what is known to be there from any node.
 """
 
@@ -73,6 +74,17 @@ class Stored:
     headers: Mapping[str, str]
 
 
+class _Batch:
+    """A write of several messages that waits for its turn, and the answer to it."""
+
+    __slots__ = ("answer", "messages", "nonce")
+
+    def __init__(self, messages: Sequence[JetMessage], nonce: str) -> None:
+        self.messages = messages
+        self.nonce = nonce
+        self.answer: dict[str, Any] | None = None
+
+
 class JetStream:
     """Reads and writes of one connection."""
 
@@ -80,6 +92,7 @@ class JetStream:
         self.client = client
         self.address = address
         self._batches = asyncio.Lock()
+        self._waiting: list[_Batch] = []
 
     async def write(self, *messages: JetMessage) -> int:
         """Write messages together or not at all; gives the sequence of the first, the others follow it.
@@ -117,16 +130,59 @@ class JetStream:
             # A write that may follow anything is told apart by the server, for two minutes.
             headers = _headers(only, nonce) | ({MESSAGE_ID: nonce} if only.after is None else {})
             return await self._last_word(only, headers)
-        async with self._batches:
-            # A batch whose commit was lost is begun again under another name; the server forgets the first.
-            batch = {BATCH: secrets.token_hex(8)}
-            *others, last = [
-                (message, _headers(message, nonce) | batch | {BATCH_SEQUENCE: str(number)})
-                for number, message in enumerate(messages, 1)
-            ]
-            for message, headers in others:
-                await self.client.publish(message.subject, message.data, headers=headers)
-            return await self._last_word(last[0], last[1] | {BATCH_COMMIT: "1"})
+        mine = _Batch(messages, nonce)
+        self._waiting.append(mine)
+        try:
+            async with self._batches:
+                if mine.answer is None:
+                    await self._commit(self._group_with(mine))
+        finally:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+        assert mine.answer is not None, "whoever has the turn sends what waits"
+        return mine.answer
+
+    def _group_with(self, first: "_Batch") -> list["_Batch"]:
+        """The writes that go together with one: those that wait, as far as none has a subject that another has."""
+        group, subjects, count = [], set[str](), 0
+        for one in (first, *(other for other in self._waiting if other is not first)):
+            own = {message.subject for message in one.messages}
+            if subjects.isdisjoint(own) and count + len(one.messages) <= BATCH_MAX:
+                group.append(one)
+                subjects |= own
+                count += len(one.messages)
+        for one in group:
+            self._waiting.remove(one)
+        return group
+
+    async def _commit(self, group: Sequence["_Batch"]) -> None:
+        """Send writes in one batch; where one of them is refused, each alone."""
+        try:
+            answer = await self._sent([(message, one.nonce) for one in group for message in one.messages])
+        except _UNDECIDED as error:
+            # Each of them asks what became of it.
+            for one in group:
+                one.answer = {"error": {"description": str(error) or type(error).__name__}}
+            return
+        if "error" in answer and len(group) > 1:
+            for one in group:
+                await self._commit([one])
+            return
+        seq = int(answer.get("seq", 0)) - sum(len(one.messages) for one in group)
+        for one in group:
+            seq += len(one.messages)
+            one.answer = answer if "error" in answer else {"seq": seq, "count": len(one.messages)}
+
+    async def _sent(self, parts: Sequence[tuple[JetMessage, str]]) -> dict[str, Any]:
+        # A batch whose commit was lost is begun again under another name; the server forgets the first.
+        batch = {BATCH: secrets.token_hex(8)}
+        *others, (last, last_headers) = [
+            (message, _headers(message, nonce) | batch | {BATCH_SEQUENCE: str(number)})
+            for number, (message, nonce) in enumerate(parts, 1)
+        ]
+        for message, headers in others:
+            await self.client.publish(message.subject, message.data, headers=headers)
+        return await self._last_word(last, last_headers | {BATCH_COMMIT: "1"})
 
     async def _last_word(self, message: JetMessage, headers: dict[str, str]) -> dict[str, Any]:
         answer = await self.client.request(message.subject, message.data, timeout=ANSWER_S_MAX, headers=headers)
