@@ -14,6 +14,7 @@ from remit.backend.cluster.layout import CHUNK_BYTES, STREAM
 from remit.backend.cluster.link import entry
 from remit.backend.cluster.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
+from remit.backend.cluster.tail import in_header
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import sign_head
 from remit.core.journal.storage import (
@@ -399,7 +400,7 @@ def test_a_store_that_cannot_be_reached_is_looked_at_too(tmp_path: Path) -> None
         assert [(check.state, check.code) for check in checks] == [(CheckState.PROBLEM, "STORE_UNREACHABLE")]
         assert checks[0].way_out
         found = await AddressCheckup(lambda: opened(tmp_path)).look()
-        assert [check.name for check in found] == ["store", "store.log", "store.key", "store.nodes"]
+        assert [check.name for check in found] == ["store", "store.log", "store.key", "store.nodes", "store.entries"]
 
     asyncio.run(scene())
 
@@ -495,5 +496,33 @@ def test_what_any_node_lacks_is_read_from_the_leader(tmp_path: Path) -> None:
             assert await store.link.call(jet.many([place, place + 9], "agent.log.>")) == {
                 place: await store.link.call(jet.at(place))
             }
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Remit-Entry": "?"},
+        {"Remit-Entry": "gg=="},
+        {"Remit-Entry": in_header("run:foreign", b"no record")},
+        {"Remit-Entry": in_header("run:before", b"")},
+    ],
+    ids=["none", "no base64", "no entry", "no record", "another log"],
+)
+def test_an_entry_of_another_writer_is_left_out_and_told_by_a_checkup(headers: dict[str, str], tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with stores(tmp_path) as (store,):
+            await store.journal.append("before", b"0", START, listing=RunListing(1))
+            await store.link.call(store.link.jet.write(JetMessage("agent.log.run.foreign", b"", headers)))
+            await store.journal.append("after", b"0", START, listing=RunListing(1))
+            # Whatever stands in its subject, the run goes on behind it.
+            await store.journal.append("foreign", b"0", START)
+            async with stores(tmp_path) as (later,):
+                for one in (store, later):
+                    assert [entry.run_id for entry in await one.catalogue.entries()] == ["after", "before"]
+                    (problem,) = [check for check in await one.checkup.look() if check.state is CheckState.PROBLEM]
+                    assert problem.code == "STORE_ENTRIES_UNREADABLE"
 
     asyncio.run(scene())

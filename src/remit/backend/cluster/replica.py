@@ -4,6 +4,7 @@ Rule 1: it is a cache of the logs. A process that has none folds them from the f
 Rule 2: a turn that was written anew stands where it stood before, also for a process that never saw the first.
 """
 
+import logging
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 
@@ -18,11 +19,14 @@ from remit.backend.cluster.entries import (
     Rewritten,
     Turned,
 )
+from remit.backend.cluster.layout import log_subject
 from remit.backend.cluster.link import Link
 from remit.backend.cluster.link import entry as entry_of
+from remit.backend.cluster.tail import UNREADABLE
 from remit.backend.folded.log import HALT_LOG, INBOX, RECEIPTS, RUN, SESSION, TENANT, Charged, LogEntry, Written
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
+from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.journal.storage import START, Place, Warrant
 from remit.core.limits.queue import Receipt
@@ -31,6 +35,7 @@ from remit.core.record import Record, replace
 
 # A turn as the index knows it: the place of the message with its bytes, or the digest of the text that they are kept as.
 _AT, _AS = b"@", b"#"
+_log = logging.getLogger(__name__)
 _REWRITTEN = Rewritten.__name__.encode()
 
 
@@ -74,6 +79,7 @@ class ClusterReplica:
         self.receipts = MemoryReceipts()
         self.halts = MemoryHalts()
         self._stands: dict[str, Place] = {}
+        self._foreign: dict[str, Place] = {}
         self._seen: Place = START
         # Under which token which process holds a run.
         self.holders: dict[str, tuple[str, int]] = {}
@@ -81,6 +87,8 @@ class ClusterReplica:
         # The texts that a run refers to, and those of its turns that refer to more than is known here.
         self.texts: dict[str, set[bytes]] = {}
         self.unread: dict[str, set[bytes]] = {}
+        # The places of entries that could not be read.
+        self.unreadable: list[Place] = []
         # Where each turn of a run was written first, and where those stand that were written anew.
         self.places: dict[str, list[Place]] = {}
         self._anew: dict[tuple[str, int], Place] = {}
@@ -100,7 +108,9 @@ class ClusterReplica:
 
     def place(self, name: str) -> Place:
         """Where a log stands, as far as it was folded."""
-        return self._stands.get(name, START)
+        return max(
+            self._stands.get(name, START), self._foreign.get(log_subject(name), START) if self._foreign else START
+        )
 
     async def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
         """Count a run so for its tenant from here on, whatever else is written of that."""
@@ -112,10 +122,21 @@ class ClusterReplica:
         news = await self.log.news(max(self._seen, 0), up_to)
         for entry, stands in _in_their_order(news) if self._seen == START else ((one, one.place) for one in news):
             if entry.place > self._seen:
-                await self._fold_one(entry, stands)
+                self._seen = entry.place
+                try:
+                    await self._fold_one(entry, stands)
+                except (RemitError, KeyError) as error:
+                    # One that another program wrote, or a later version, must not keep all others from being known.
+                    self.unreadable.append(entry.place)
+                    _log.warning(
+                        "entry %d of %s cannot be read and is left out: %s", entry.place, entry.name[:80], error
+                    )
 
     async def _fold_one(self, entry: LogEntry, stands: Place) -> None:
-        self._seen = entry.place
+        if entry.name.startswith(UNREADABLE):
+            # It stands in the way of the next entry of its subject all the same.
+            self._foreign[entry.name.removeprefix(UNREADABLE)] = entry.place
+            raise InvariantBroken("ENTRY_UNREADABLE", "it is no entry of a log")
         self._stands[entry.name] = entry.place
         kind, colon, name = entry.name.partition(":")
         if entry.name == RECEIPTS:

@@ -333,7 +333,7 @@ class ClusterRedactions:
         place = kept.replica.stands_at(run_id, number)
         stored = await kept.link.call(kept.link.jet.at(place))
         assert stored is not None, f"turn {number} of run {run_id} is in the index and not in the stream"
-        said = decode_record(from_header(place, stored.headers[ENTRY]).data, OfRun)
+        said = decode_record(from_header(place, stored.subject, stored.headers[ENTRY]).data, OfRun)
         return place, said.turned if isinstance(said, Rewritten) else said
 
     async def _texts_of(self, data: bytes) -> AsyncIterator[tuple[bytes, bytes]]:

@@ -18,9 +18,9 @@ from nats.errors import Error as NatsError
 
 from remit.backend.cluster.connection import unreachable
 from remit.backend.cluster.jetstream import JetStream
-from remit.backend.cluster.layout import ENTRY, EVERY_LOG, STREAM
+from remit.backend.cluster.layout import ENTRY, EVERY_LOG, STREAM, log_subject
 from remit.backend.folded.log import LogEntry
-from remit.core.failure import RemitError
+from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.record import Record
 
@@ -34,6 +34,9 @@ _LEFT_NS = 30_000_000_000
 _NS_PER_S = 1_000_000_000
 # Where the numbers stand in the subject that a delivered message would be acknowledged at.
 _OF_STREAM, _OF_CONSUMER = -4, -3
+
+# How the name begins of the log of an entry that some other program wrote; its subject follows.
+UNREADABLE = "?"
 
 _log = logging.getLogger(__name__)
 
@@ -50,9 +53,14 @@ def in_header(name: str, data: bytes) -> str:
     return b64encode(encode_record(NamedEntry(name, data))).decode()
 
 
-def from_header(place: int, text: str) -> LogEntry:
-    """The entry in a header."""
-    named: NamedEntry = decode_record(b64decode(text), NamedEntry)
+def from_header(place: int, subject: str, text: str) -> LogEntry:
+    """The entry in a header; one that cannot be read, or belongs to another subject, is of no log but the subject."""
+    try:
+        named: NamedEntry = decode_record(b64decode(text), NamedEntry)
+    except (InvariantBroken, ValueError):
+        return LogEntry(place, UNREADABLE + subject, b"")
+    if log_subject(named.name) != subject:
+        return LogEntry(place, UNREADABLE + subject, b"")
     return LogEntry(place, named.name, named.data)
 
 
@@ -189,8 +197,7 @@ class Tail:
         self._expected += 1
         if place > self._seen:
             self._seen = place
-            if ENTRY in headers:
-                entry = from_header(place, headers[ENTRY])
-                self._entries.append(entry)
-                self._on_entry(entry)
+            entry = from_header(place, message.subject, headers.get(ENTRY, ""))
+            self._entries.append(entry)
+            self._on_entry(entry)
             self._heard.set()
