@@ -55,6 +55,7 @@ async def connect(address: str, *, name: str, on_reconnected: Callable[[], None]
             name=name,
             connect_timeout=CONNECT_S_MAX,
             max_reconnect_attempts=1,
+            reconnect_time_wait=0,
             error_cb=failed,
             reconnected_cb=reconnected,
         )

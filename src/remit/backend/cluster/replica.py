@@ -92,6 +92,8 @@ class ClusterReplica:
         # Where each turn of a run was written first, and where those stand that were written anew.
         self.places: dict[str, list[Place]] = {}
         self._anew: dict[tuple[str, int], Place] = {}
+        # The places of entries that another one stands for, which may still be there.
+        self.replaced: set[Place] = set()
         # The places of the turns of listed runs, and whose turn each is.
         self.order: list[Place] = []
         self.told: dict[Place, tuple[str, int]] = {}
@@ -159,6 +161,7 @@ class ClusterReplica:
             else:
                 self.holders.pop(run_id, None)
         elif isinstance(said, Rewritten):
+            self.replaced |= {said.place, self.stands_at(run_id, said.number)}
             self._anew[run_id, said.number] = entry.place
             self._know_texts(run_id, said.turned, entry.place)
             self.journal.rewrite(run_id, said.number, _reference(entry.place, said.turned))
@@ -175,6 +178,7 @@ class ClusterReplica:
             listing = replace(listing, reserves=None)
         number = len(self.journal.turns_of(run_id))
         if stands != place:
+            self.replaced.add(place)
             self._anew[run_id, number] = stands
         reference = _reference(stands, turned)
         await self.journal.append(run_id, reference, number - 1, barrier, listing, Warrant(head=turned.head))

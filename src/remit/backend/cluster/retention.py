@@ -1,7 +1,7 @@
 """Removing runs from JetStream, and taking words out of them.
 
 Rule 1: a run is gone with one entry, which keeps what was signed of it and what it counts; only then are its messages purged.
-        Where that was cut off, the entry stands, and the next collection purges what is left.
+        Where that was cut off, the entry stands, and the next collection purges what is left; so with a turn written anew.
 Rule 2: a turn that is written anew is a message of its run that stands for the first, which is removed and overwritten.
 Rule 3: a run is held while anything of it is removed, so its holder before can write nothing more.
 """
@@ -223,9 +223,12 @@ class ClusterRetention:
         await kept.snapshots.forget(run_id)
 
     async def _purge_leftovers(self) -> None:
-        """Purge what a process that was cut off left of runs that are gone."""
-        for run_id, place in self._kept.replica.gone.items():
+        """Purge what a process that was cut off left of runs that are gone, and of turns that were written anew."""
+        kept = self._kept
+        for run_id, place in kept.replica.gone.items():
             await self._purge(run_id, place)
+        for place in kept.replica.replaced:
+            await kept.link.finish(kept.link.jet.remove(place))
 
     async def _counted(self, runs: Sequence[str]) -> Removed:
         """What a collection would remove."""
