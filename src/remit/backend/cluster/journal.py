@@ -67,16 +67,15 @@ class ClusterJournal:
             claims, answers = self._claims(run_id, listing), self._answer(run_id, barrier)
             turn = entry(RUN + run_id, encode_record(turned), after=expected, bulk=bulk)
             try:
-                place = await self._link.write(*claims, turn, *answers, *errands) + len(claims)
+                # Whatever was written before is known before this turn is acted on: halts among it.
+                written = await self._replica.write(*claims, turn, *answers, *errands, unheard=len(errands))
             except AppendConflict as error:
                 await self._replica.refresh()
                 if error.details["run_id"] == turn.subject:
                     raise AppendConflict(run_id) from None
                 # Another wrote to a session, a tenant or an inbox: whether that was in the way is asked again.
                 continue
-            # Whatever was written before is known before this turn is acted on: halts among it.
-            await self._replica.refresh(place + len(answers))
-            return place
+            return written + len(claims)
         raise AppendConflict(run_id)
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:

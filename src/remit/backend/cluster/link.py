@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -111,6 +111,21 @@ class Link:
             return await self.finish(self.jet.write(*messages))
         except Overtaken as error:
             raise AppendConflict(error.subject) from None
+
+    async def write_and_hear(
+        self, after: Place, *messages: JetMessage, unheard: int = 0
+    ) -> tuple[Place, list[LogEntry]]:
+        """The same, with the entries of all logs after a place up to the last of these; `unheard` of them are of no log."""
+        try:
+            return await self.finish(self._write_and_hear(after, messages, unheard))
+        except Overtaken as error:
+            raise AppendConflict(error.subject) from None
+
+    async def _write_and_hear(
+        self, after: Place, messages: Sequence[JetMessage], unheard: int
+    ) -> tuple[Place, list[LogEntry]]:
+        place = await self.jet.write(*messages)
+        return place, await self._tail.news(after, place + len(messages) - unheard - 1)
 
     async def news(self, after: Place, up_to: Place = 0) -> list[LogEntry]:
         """The entries of all logs after a place, oldest first."""

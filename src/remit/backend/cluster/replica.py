@@ -19,6 +19,7 @@ from remit.backend.cluster.entries import (
     Rewritten,
     Turned,
 )
+from remit.backend.cluster.jetstream import JetMessage
 from remit.backend.cluster.layout import log_subject
 from remit.backend.cluster.link import Link
 from remit.backend.cluster.link import entry as entry_of
@@ -121,7 +122,18 @@ class ClusterReplica:
 
     async def refresh(self, up_to: Place = 0) -> None:
         """Fold everything that was written by now, or up to a place."""
-        news = await self.log.news(max(self._seen, 0), up_to)
+        await self._fold(await self.log.news(max(self._seen, 0), up_to))
+
+    async def write(self, *messages: JetMessage, unheard: int = 0) -> Place:
+        """Write entries together, and fold everything up to the last of them; gives the place of the first.
+
+        `unheard` of them, the last ones, are of no log.
+        """
+        place, news = await self.log.write_and_hear(max(self._seen, 0), *messages, unheard=unheard)
+        await self._fold(news)
+        return place
+
+    async def _fold(self, news: Sequence[LogEntry]) -> None:
         for entry, stands in _in_their_order(news) if self._seen == START else ((one, one.place) for one in news):
             if entry.place > self._seen:
                 self._seen = entry.place

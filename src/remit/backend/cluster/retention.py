@@ -207,10 +207,8 @@ class ClusterRetention:
         )
         long = {where(reference).digest for reference in references}
         long |= {letter.kept_as for letter in replica.inbox.values() if letter.run_id == run_id}
-        place = await kept.link.write(
-            entry(GONE + run_id, encode_record(gone), after=None, bulk=encode_record(Heads(heads)))
-        )
-        await kept.replica.refresh(place)
+        word = entry(GONE + run_id, encode_record(gone), after=None, bulk=encode_record(Heads(heads)))
+        place = await kept.replica.write(word)
         await self._purge(run_id, place)
         await self.drop(long)
         kept.seals.forget(run_id)
@@ -324,8 +322,7 @@ class ClusterRedactions:
             await kept.blobs.put(turned.kept_as, data)
             data = b""
         anew = Rewritten(number, original, turned)
-        place = await kept.link.write(entry(name, encode_record(anew), after=kept.replica.place(name), bulk=data))
-        await kept.replica.refresh(place)
+        await kept.replica.write(entry(name, encode_record(anew), after=kept.replica.place(name), bulk=data))
         await kept.link.finish(kept.link.jet.remove(message[0]))
         kept.replica.texts[run_id].discard(before.digest)
         await self._retention.drop({before.digest})
