@@ -300,7 +300,7 @@ ARCHIVE: Table = {
     ],
     "packet": [lambda s, run: s.archive.packet(run), lambda s, run: s.archive.packet(f"{run}+")],
     "changed_sources": lambda s, run: s.archive.changed_sources(run),
-    "loop_of": lambda s, run: s.archive.loop_of(entry(run)),
+    "glimpse": lambda s, run: s.archive.glimpse(entry(run)),
     "verify": lambda s, run: s.archive.verify(run),
     "verify_halts": lambda s, run: s.archive.verify_halts(),
     "has_met": [

@@ -258,7 +258,7 @@ class DocumentIndex:
             raise RequestRejected(INDEX_UNREADABLE, f"index {self._name[:200]!r}: {reason}")
 
     def _add(self, document: Document) -> int:
-        metadata = _metadata_of(document)
+        metadata = checked_metadata(document)
         document_id = _clean(document.id)
         self._remove(document_id)
         cursor = self._connection.execute(
@@ -329,7 +329,7 @@ class DocumentIndex:
             raise RequestRejected(INDEX_UNREADABLE, message) from error
 
 
-def _metadata_of(document: Document) -> str:
+def checked_metadata(document: Document) -> str:
     """The metadata as text; refuses a document that could not be shown or found again."""
     shown = repr(document.id[:80])
     if not document.id.strip() or len(document.id) > DOCUMENT_ID_CHARS_MAX:

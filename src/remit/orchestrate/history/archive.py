@@ -7,7 +7,7 @@ Rule 3: what a person is asked to approve is shown in full: arguments that were 
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
 from remit.core.journal.arrivals import RunStarted
@@ -51,6 +51,14 @@ SHOWN_MAX = 4
 _NAME_CHARS_MAX = 80
 # From which rules on a run is listed under the gravest code that it waits under.
 LISTED_BY_STAKES_SINCE = 3
+
+
+class Glimpse(NamedTuple):
+    """The role of a run, the loop state it stands in, and what was asked; all empty where it cannot be read."""
+
+    role: str = ""
+    loop: str = ""
+    asked: Text = ""
 
 
 class ArchivePorts(Protocol):
@@ -333,21 +341,22 @@ class Archive:
             await self._custody.expect_vouched(run_id)
         return changed_sources(fold(await self.history(run_id)))
 
-    async def loop_of(self, entry: RunEntry) -> tuple[str, str]:
-        """The role of a run and the loop state it stands in; nothing of one that cannot be read."""
+    async def glimpse(self, entry: RunEntry) -> Glimpse:
+        """What a list tells of a run besides its entry; nothing of one that cannot be read."""
         try:
             history = await self.history(entry.run_id)
             began = history.turns[0].arrival
             assert isinstance(began, RunStarted), "a run that can be read begins with its start"
             ending = Ending(entry.ending) if entry.ending in set(Ending) else None
+            role, said = began.manifest.role.value, began.manifest.request.messages[-1].content
             if ending is not None:
-                return began.manifest.role.value, ENDINGS[ending].loop_state.value
+                return Glimpse(role, ENDINGS[ending].loop_state.value, said)
             state = await self._stands(history)
         except RemitError:
-            return "", ""
+            return Glimpse()
         # One that is listed as open although its turns end it is not shown as what it is not.
         is_misled = state.end.ending is not None and not entry.ending
-        return began.manifest.role.value, "" if is_misled else loop_state(state).value
+        return Glimpse(role, "" if is_misled else loop_state(state).value, said)
 
     async def verify(self, run_id: str, signer: str | None = None) -> Verification:
         """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""

@@ -16,8 +16,8 @@ from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_lines
 from remit.adapters.cli.screen.cost_table import report_lines, report_values
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.durations import DAY_MS, duration_ms
 from remit.core.failure import EXIT_FAILED, EXIT_OK
-from remit.core.regex import regex
 from remit.observe.cost.cost_report import NO_PRICES, CostReport, Prices, parse_prices
 from remit.observe.plain import printable_line
 
@@ -28,8 +28,6 @@ By: TypeAlias = Literal["tenant", "day", "run", "each-run", "node", "tool", "mod
 # A screenful; what is beyond it stands in one row.
 ROWS_SHOWN = 20
 _NAME_CHARS_MAX = 80
-_AGE = regex(r"(?P<count>[0-9]{1,6})(?P<unit>min|h|d|w)")
-_UNITS_MS = {"min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 
 
 def cost(
@@ -71,10 +69,10 @@ def cost(
 
 def since_ms_from(text: str, now_ms: int) -> int:
     """The moment that `--since` names: so long ago, or a date, which is one in UTC unless it says otherwise."""
-    age = _AGE.fullmatch(text)
-    age_ms = int(age["count"]) * _UNITS_MS[age["unit"]] if age is not None else 0
-    found = _date_ms(text) if age is None else now_ms - age_ms
-    if found is not None and age_ms <= DAYS_MAX * _UNITS_MS["d"]:
+    age_ms = duration_ms(text)
+    if age_ms is not None and age_ms <= DAYS_MAX * DAY_MS:
+        return now_ms - age_ms
+    if age_ms is None and (found := _date_ms(text)) is not None:
         return found
     shown = printable_line(text, _NAME_CHARS_MAX)
     raise wrong_usage(

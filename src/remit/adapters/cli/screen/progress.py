@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 from time import monotonic
 
-from remit.adapters.cli.screen.amounts import duration
 from remit.adapters.cli.screen.live_lines import BelowText
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.widths import cells
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.record import replace
+from remit.observe.figures import duration
 from remit.observe.views.explain import Spent
 from remit.observe.watcher import Meter
 
