@@ -1,6 +1,7 @@
 """The installed command is killed while its model is being asked; `remit resume` asks again, and nothing counts twice."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,10 @@ def look() -> Literal["seen"]:
 '''
 # Long enough to be killed in, short enough to be waited for.
 DELAY_MS = 1_500
-REPLIES = [{"tool_calls": [{"name": "look", "arguments": {}}]}, {"text": "It is there.", "delay_ms": DELAY_MS}]
+REPLIES: list[dict[str, Any]] = [
+    {"tool_calls": [{"name": "look", "arguments": {}}]},
+    {"text": "It is there.", "delay_ms": DELAY_MS},
+]
 
 
 def _looked(remit: Remit) -> int:
