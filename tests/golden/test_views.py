@@ -21,6 +21,10 @@ CORRECTED = (
     ("show", r'(?<=\]), "name": ""(?=\})', ""),
     ("queues", r', "tenant_id": "[^"]*"', ""),
     ("approvals", r', "tenant_id": "[^"]*"', ""),
+    # Usage tells its sums and its rate, moments are dates, and limits of time are told with what people read.
+    ("", r', "completion_tokens": \d+, "total_tokens": \d+, "tokens_per_second": [\d.]+(?=\})', ""),
+    ("", r"\bat (\d{12,14} ms|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC) has passed", "has passed"),
+    ("", r"(_(?:ms|microusd)(?:_max|_min)?=\d+) \([^)]*\)", r"\1"),
 )
 # Views told different figures of a gauge, or none; they are compared with each other instead (`test_gauges.py`).
 _GAUGE = r"(?:context_tokens|retries|depth|context_now)"

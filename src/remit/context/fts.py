@@ -193,7 +193,9 @@ class DocumentIndex:
     ) -> None:
         check_chunking(chunk_chars_max, overlap_chars)
         if path is not None and not isinstance(path, str | PathLike):
-            message = f"path is a {type(path).__name__}; pass the path of a file, or nothing, and give documents to add()"
+            message = (
+                f"path is a {type(path).__name__}; pass the path of a file, or nothing, and give documents to add()"
+            )
             raise RequestRejected(INDEX_UNREADABLE, message)
         self._name = str(path) if path is not None else ":memory:"
         self._chunk_chars_max, self._overlap_chars = chunk_chars_max, overlap_chars
