@@ -4,14 +4,14 @@ Rule 1: settings are one typed record, read once.
 Rule 2: nothing is opened before it is needed, and the caller that opens a system closes it.
 """
 
-import getpass
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from remit import stores
 from remit.backend import clock
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
@@ -32,7 +32,7 @@ from remit.orchestrate.exchange.exchange import watcher_listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.custody import Signers
 from remit.orchestrate.loop.driver import made_beside_loop
-from remit.orchestrate.ports import Checkup, Store
+from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.reloaded_kit import equipped, kit_again
 from remit.orchestrate.tenants.policies import Policies, check_policies
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from remit.orchestrate.people.draining import Drain
 
 HOME_VARIABLE, HOME_DEFAULT = "REMIT_HOME", ".remit"
+# The address of the servers that keep runs, where the folder does not.
+STORE_VARIABLE = "REMIT_STORE"
 # Beside the runs, so that every process that begins some reads the same.
 QUOTAS = "quotas.yaml"
 # Models are large and the same for every store, so they have one folder for all of a user's.
@@ -65,20 +67,32 @@ URLS_VARIABLE = "REMIT_ENGINE_URLS"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept, what engines need to be opened, the secrets of the environment by their names; whose stores."""
+    """Where runs are kept, what engines need to be opened, the secrets of the environment by their names; whose stores.
+
+    `store` is the address of the servers that keep the runs, empty where the folder does; keys and limits are in the folder.
+    """
 
     home: Path
     engines: EngineSettings = NO_SETTINGS
     secrets: Mapping[str, Given] = field(default_factory=dict)
     trusted: "TrustList" = field(default_factory=lambda: _trust_in(os.environ))
+    store: str = ""
 
 
-def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
-    """The settings that the environment asks for; a home that the caller names wins over it."""
+def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None, store: str = "") -> Settings:
+    """The settings that the environment asks for; a home or a store that the caller names wins over it."""
     environment = os.environ if environment is None else environment
     where = home or Path(environment.get(HOME_VARIABLE) or HOME_DEFAULT)
     engines, secrets = _engine_settings(environment), _secrets_in(environment)
-    return Settings(where.absolute(), engines, secrets, _trust_in(environment))
+    address = store or ("" if home else environment.get(STORE_VARIABLE, ""))
+    return Settings(where.absolute(), engines, secrets, _trust_in(environment), address)
+
+
+def settings_of_place(place: Path | str | None) -> Settings:
+    """The settings for runs in a folder, at an address, or where the environment says."""
+    if stores.is_address(place):
+        return settings_of(store=str(place))
+    return settings_of(home=None if place is None else Path(place))
 
 
 def _trust_in(environment: Mapping[str, str]) -> "TrustList":
@@ -231,6 +245,8 @@ def graph_in(path: Path) -> Graph:
 def os_user() -> str:
     """Who uses this process, as far as the operating system knows."""
     try:
+        import getpass
+
         return getpass.getuser()
     except (KeyError, OSError):
         # A container may run under a number that has no name.
@@ -274,18 +290,18 @@ def system_in_memory(secrets: Mapping[str, Given] = NOTHING, *, policies: Polici
 def open_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder, made if it is not there; raises STORE_NOT_TRUSTED for one that is not ours."""
     from remit.backend.embedded.owner.trusted_keys import enter_new
-    from remit.backend.embedded.store import EmbeddedStore
 
     is_new = expect_ours(settings).is_new
-    store = EmbeddedStore.open(settings.home, mends=mends)
+    store = stores.open_store(settings.store, settings.home, mends=mends)
     if is_new:
         enter_new(settings.home, settings.trusted)
     return store
 
 
 def signer_of(store: Store) -> Callable[[], Signer] | None:
-    """Gives who signs for a store, whose key is made on first use; None where it has no key."""
-    return None if (key := store.key) is None else lambda: key.signer
+    """The signer of a store, whose key is made on first use; None where it has no key."""
+    key = store.key
+    return None if key is None else lambda: key.signer
 
 
 def expect_ours(settings: Settings) -> "Ownership":
@@ -396,32 +412,14 @@ async def drain_for(system: System, settings: Settings, queue: str, url: str, ke
     return Drain(system, queue, url, await webhook_key(vault_for(settings), key_file), clock=WallClock())
 
 
-@contextmanager
-def halts_of(settings: Settings) -> "Iterator[Callable[[], HaltStanding]]":
+def halts_of(settings: Settings) -> "AbstractContextManager[Callable[[], HaltStanding]]":
     """Says what is halted on the store of the settings, also on one that another process makes meanwhile."""
-    from remit.backend.embedded.disk.database import DATABASE
-    from remit.backend.embedded.store import EmbeddedStore
-    from remit.core.run.halt import NOTHING_HALTED
-    from remit.orchestrate.loop.halt_switch import Halts
-
-    found: list[Halts] = []
-    with ExitStack() as closing:
-
-        def standing() -> "HaltStanding":
-            if not found and (settings.home / DATABASE).exists():
-                store = EmbeddedStore.open_to_read(settings.home)
-                closing.callback(store.let_go)
-                found.append(Halts(store.halts, WallClock()))
-            return found[0].standing if found else NOTHING_HALTED
-
-        yield standing
+    return stores.standing_halts(settings.store, settings.home, WallClock())
 
 
 def reopened_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
-    from remit.backend.embedded.owner.losses import expect_there
-
-    expect_there(settings.home)
+    stores.expect_there(settings.store, settings.home)
     return open_store(settings, mends=mends)
 
 
@@ -443,23 +441,19 @@ def opened_to_read(settings: Settings | None = None) -> Opened:
 
 
 def _reading(settings: Settings) -> System:
-    from remit.backend.embedded.store import EmbeddedStore
-
-    store = EmbeddedStore.open_to_read(settings.home)
+    store = stores.open_to_read(settings.store, settings.home)
     # Reading makes no key where there is none.
-    signer = signer_of(store) if store.key.is_made else None
-    # Nothing is loaded by a process that only reads, whichever key signed it.
+    signer = signer_of(store) if store.key is not None and store.key.is_made else None
+    # Nothing is loaded by a process that only reads, no matter which key signed it.
     return system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
 
 
 async def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store, its disk, its secrets where it is ours, the models."""
-    from remit.backend.embedded.checkup import FolderCheckup
     from remit.observe.checkup import check_confinement, check_house, check_secrets
     from remit.orchestrate.setup.engine_checkup import check_models
 
-    # A store that cannot be opened is looked at, too.
-    checkup: Checkup = FolderCheckup(settings.home, settings.trusted, lambda: _webhooks(settings))
+    checkup = stores.checkup_of(settings.store, settings.home, settings.trusted, lambda: _webhooks(settings))
     return [
         *check_house(),
         *await checkup.look(),

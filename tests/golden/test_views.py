@@ -22,12 +22,25 @@ CORRECTED = (
     ("queues", r', "tenant_id": "[^"]*"', ""),
     ("approvals", r', "tenant_id": "[^"]*"', ""),
 )
+# Views told different figures of a gauge, or none; they are compared with each other instead (`test_gauges.py`).
+_GAUGE = r"(?:context_tokens|retries|depth|context_now)"
+GAUGES = (
+    (rf'(?:, )?{{"dimension": "{_GAUGE}"[^}}]*}}', ""),
+    (r"\[, ", "["),
+    (rf"\n  {_GAUGE} +[^\n]*", ""),
+    (r" and (?=\d+ of )", ", "),
+    (rf"\d+ of \d+ {_GAUGE}(?: \[[^]]*\])?, ", ""),
+    ("spent nothing, ", "spent "),
+)
 
 
 def as_before(asked: str, said: str) -> str:
     """A view in the words that it had before it was corrected."""
     for view, now, before in CORRECTED:
         said = re.sub(now, before, said) if asked.startswith(view) else said
+    if asked.startswith(("show", "explain", "trace", "told")):
+        for now, before in GAUGES:
+            said = re.sub(now, before, said)
     return said
 
 

@@ -5,8 +5,6 @@ Rule 2: an environment that uv made has no pip of its own; one without either is
 """
 
 import importlib.util
-import shlex
-import shutil
 import sys
 from pathlib import Path
 
@@ -16,6 +14,10 @@ _MADE_BY_UV = "\nuv = "
 
 def install_command(extra: str) -> str:
     """What to type so that the packages of an extra are here."""
+    # Who misses nothing does not pay for them.
+    import shlex
+    import shutil
+
     python, wanted = shlex.quote(sys.executable), f"'remit[{extra}]'"
     if has_pip():
         return f"{python} -m pip install {wanted}"
@@ -30,6 +32,6 @@ def has_pip() -> bool:
 
 
 def is_made_by_uv(environment: Path) -> bool:
-    """Whether uv made an environment, so that whoever uses it has uv."""
+    """Whether uv made an environment, so that its user has uv."""
     settings = environment / "pyvenv.cfg"
     return settings.is_file() and _MADE_BY_UV in f"\n{settings.read_text(encoding='utf-8')}"

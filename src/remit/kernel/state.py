@@ -104,9 +104,9 @@ class DerivedFacts:
 
     graph: CompiledGraph | None = None
     tools: dict[str, ToolDefinition] = field(default_factory=dict)
-    # What a call of a tool reserves, and the checks that may object to one.
+    # What a call of a tool reserves; and the checks that may object to one, a memo that its first call fills.
     charges: dict[str, Charges] = field(default_factory=dict)
-    checks: dict[str, tuple[Callable[..., Any], ...]] = field(default_factory=dict)
+    checks: dict[str, tuple[Callable[..., Any], ...]] = field(default_factory=dict, compare=False)
     # What verifies a result of it: the name of a check, of the mere observation for a read, or nothing.
     verifiers: dict[str, str] = field(default_factory=dict)
     # The names of rates that count calls of it, with how many moments are kept.
@@ -342,7 +342,7 @@ class End:
 
 @dataclass(slots=True)
 class RunState:
-    """Everything decide() may know about a run: who it is, how far its journal goes, and a dozen groups."""
+    """Everything decide() may know about a run: its id, the length of its journal, and a dozen groups."""
 
     run_id: str = ""
     seq: int = -1

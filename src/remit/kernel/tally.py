@@ -41,16 +41,16 @@ from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_bey
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
 
-# What most turns have to say of effects and failures. Who has more to say replaces it.
+# The effects and failures of most turns: none. A turn that has some replaces it.
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
-# What a run stands still for once it is spent, where a person may release more.
+# The dimensions for which a run stands still once they are spent, until a person releases more.
 FREEZING = frozenset({int(Dimension.STEPS), int(Dimension.WALL_CLOCK_MS)})
 
 
 def freezes(command: Command) -> bool:
-    """Whether this is a question for steps or time, while which is open a run goes nowhere."""
+    """Whether this question asks for more steps or time. While it is open, the run enters no node."""
     if not isinstance(command, AskHuman) or command.purpose is not AskPurpose.RELEASE:
         return False
     return any(dimension in FREEZING for dimension, _ in command.releases)
@@ -59,7 +59,7 @@ def freezes(command: Command) -> bool:
 def blocks(command: Command) -> bool:
     """Whether the node waits for this command. A question about a doubted call does not: the call itself does.
 
-    Nor does one for steps or time: the node may come to its end, and the run goes nowhere from there.
+    Nor does a question for steps or time: the node may finish, and the run enters no further node.
     """
     if type(command) in WAITED_FOR:
         return True

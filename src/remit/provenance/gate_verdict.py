@@ -12,7 +12,7 @@ from remit.core.record import JsonObject, Record
 from remit.provenance.labels import OriginPlace
 
 VALUE_SHOWN_CHARS_MAX = 200
-# Who said no where nobody answered in time; no person has this name.
+# The name under which silence says no; no person has it.
 SILENCE = ""
 
 

@@ -152,7 +152,7 @@ def route_of(request: SystemRequest) -> Route:
     try:
         return msgspec.convert(request.metadata.get(ROUTE_KEY, {}), Route)
     except msgspec.ValidationError:
-        # Somebody who called from Python uses the key for something else.
+        # A caller from Python uses the key for something else.
         return Route()
 
 

@@ -97,7 +97,7 @@ def loop_entity(
 
 
 def loop_created(manifest: Manifest, at_ms: int) -> LoopCreatedEvent:
-    """What is told when a run has begun."""
+    """The event of a run that has begun."""
     route = route_of(manifest.request)
     return LoopCreatedEvent(
         loop_id=manifest.run_id,
@@ -113,7 +113,7 @@ def loop_created(manifest: Manifest, at_ms: int) -> LoopCreatedEvent:
 
 
 def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) -> LoopEnded:
-    """What is told when a run has ended: that it completed, failed or was cancelled."""
+    """The event of a run that has ended: it completed, failed or was cancelled."""
     manifest, ending = pinned(state), state.end.ending
     assert ending is not None, "the run has ended"
     row, route, usage = ENDINGS[ending], route_of(manifest.request), run_usage(state)
@@ -332,7 +332,7 @@ def _result(run_id: str, trace: CallTrace, call_id: str, text: Texts) -> WireToo
 
 
 def _cancelled(state: RunState, reading: Reading) -> tuple[str, int]:
-    """Who cancelled a run, and when; a run that ran out of time was cancelled by nobody."""
+    """The person who cancelled a run, and when; no person did where the run ran out of time."""
     if state.end.ending is None or ENDINGS[state.end.ending].outcome is not Outcome.CANCELLED:
         return "", 0
     signals = [step for step in reading.steps.values() if step.kind is StepKind.SIGNAL and step.name == CANCEL]

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.unit.adapters.desk import Desk, calls
+from tests.unit.adapters.desk import HELPER, TOOLS, Desk, calls
 
 
 def test_a_cancelled_run_has_ended(desk: Desk) -> None:
@@ -75,3 +75,25 @@ def test_a_signal_that_is_not_wanted_is_refused_with_its_code(desk: Desk) -> Non
     desk.ended()
     said = desk.say("signal", "last", "retry", "--json")
     assert (said.code, said.error) == (1, "NOT_RETRYABLE")
+
+
+def test_whoever_cancels_a_child_is_told_how_its_parent_goes_on_and_nobody_lists_it_as_waiting(desk: Desk) -> None:
+    parent = desk.delegating()
+    child = next(row["run_id"] for row in desk.say("runs", "--children", "--json").rows if row["run_id"] != parent)
+    said = desk.say("signal", child, "cancel")
+    assert (said.code, said.err.rpartition("; ")[2]) == (0, f"go on with: remit resume {parent}\n")
+    assert desk.say("runs", "--waiting").out == ""
+    assert f"next        remit resume {parent}" in desk.say("show", parent).out
+    said = desk.say("resume", parent)
+    assert (said.code, "safe calls repeated 0" in said.err) == (0, True), "that its child has ended is no call"
+    assert desk.say("runs", "--open").out == ""
+
+
+def test_whoever_cancels_one_of_two_children_is_told_of_no_parent_that_still_waits(desk: Desk) -> None:
+    tools = desk.file("tools.py", TOOLS + HELPER)
+    both = {"tool_calls": calls("helper", task="write")["tool_calls"] * 2}
+    script = desk.script(*[{"when": '"task"', **calls("write", text="hello")}] * 2, both, "Done.")
+    desk.say("run", "Have it written", "--engine", script, "--tools", tools)
+    child = desk.say("runs", "--children", "--json").rows[0]["run_id"]
+    said = desk.say("signal", child, "cancel")
+    assert (said.code, said.err, len(desk.say("runs", "--waiting").out.splitlines())) == (0, "", 1)

@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
+from typing_extensions import override
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryBlobs
-from remit.core.journal.storage import AppendConflict, BlobMissing
+from remit.core.journal.storage import AppendConflict, BlobMissing, RunEntry, RunListing
 
 
 def test_runs_are_listed_in_the_order_they_started() -> None:
@@ -44,3 +45,32 @@ def test_a_missing_blob_is_named_by_its_digest() -> None:
     with pytest.raises(BlobMissing) as caught:
         asyncio.run(MemoryBlobs().get(b"\x0f\xf0"))
     assert caught.value.details == {"digest": "0ff0"}
+
+
+def test_the_runs_of_a_session_are_found_without_looking_at_any_other_run() -> None:
+    class Unread(MemoryJournal):
+        @override
+        async def entries(self, **_: object) -> list[RunEntry]:
+            raise AssertionError("every run of the store was looked at")
+
+    async def scene() -> None:
+        journal = Unread()
+        for number in (1, 0):
+            await journal.append(f"run {number}", b"turn", -1, None, RunListing(1, session_id="s", ordinal=number))
+        await journal.append("other", b"turn", -1, None, RunListing(1, session_id="t"))
+        assert [entry.run_id for entry in await journal.session("s")] == ["run 0", "run 1"]
+
+    asyncio.run(scene())
+
+
+def test_a_removed_run_leaves_its_place_in_its_session_and_the_last_one_the_session() -> None:
+    async def scene() -> None:
+        journal = MemoryJournal()
+        for number in (0, 1):
+            await journal.append(f"run {number}", b"turn", -1, None, RunListing(1, session_id="s", ordinal=number))
+        journal.remove("run 0")
+        assert [entry.run_id for entry in await journal.session("s")] == ["run 1"]
+        journal.remove("run 1")
+        assert list(await journal.session("s")) == []
+
+    asyncio.run(scene())

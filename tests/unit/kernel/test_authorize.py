@@ -283,6 +283,14 @@ def test_the_checks_that_are_left_for_a_tool_judge_like_all_of_them(tool: ToolDe
             assert authorize(call, tally) == authorize(call, tally, CHECKS)
 
 
+def test_which_checks_are_left_for_a_tool_is_found_out_with_its_first_call() -> None:
+    tally = Run().tally()
+    assert tally.state.derived.checks == {}
+    authorize(wants("look"), tally)
+    authorize(wants("unknown"), tally)
+    assert tally.state.derived.checks == {"look": checks_left(TOOLS[0], tally.manifest)}
+
+
 def test_a_check_that_lets_a_tool_pass_for_good_is_not_asked_about_its_calls() -> None:
     left = checks_left(TOOLS[0], manifest_of())
     assert TOOLS[0].name == "look"

@@ -50,7 +50,7 @@ def test_what_follows_from_the_manifest_is_made_anew() -> None:
     restored = kept(state)
     assert restored.derived == state.derived
     assert state.derived.tools
-    assert state.derived.checks
+    assert state.derived.charges
     assert restored.derived.graph is state.derived.graph
 
 

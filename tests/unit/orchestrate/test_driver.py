@@ -30,6 +30,46 @@ def test_a_step_is_finished_although_whoever_asked_for_it_stops_waiting() -> Non
     play(story())
 
 
+def test_a_beginning_that_never_waits_takes_no_task_and_what_it_raises_is_heard() -> None:
+    async def story() -> None:
+        steps, here = Steps(), asyncio.current_task()
+
+        async def step() -> bool:
+            return asyncio.current_task() is here
+
+        async def broken() -> None:
+            raise LookupError("no such run")
+
+        assert await steps.begin("run", step())
+        with pytest.raises(LookupError):
+            await steps.begin("run", broken())
+        assert steps.under_way() == []
+
+    play(story())
+
+
+def test_a_beginning_that_waits_is_finished_although_whoever_asked_for_it_stops_waiting() -> None:
+    async def story() -> None:
+        steps, done, gate = Steps(), list[str](), asyncio.Event()
+
+        async def step() -> None:
+            await gate.wait()
+            await asyncio.sleep(0)
+            done.append("step")
+
+        asking = asyncio.create_task(steps.begin("run", step()))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert [run_id for _, run_id in steps.under_way()] == ["run"]
+        gate.set()
+        await steps.wait()
+        assert (done, steps.under_way()) == (["step"], [])
+
+    play(story())
+
+
 def test_steps_of_one_run_wait_for_each_other_and_those_of_others_do_not() -> None:
     async def story() -> None:
         steps, order, gate = Steps(), list[str](), asyncio.Event()

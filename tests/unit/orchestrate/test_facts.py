@@ -595,6 +595,21 @@ class TestTheFirstArrival:
             started(manifest_of(request=request_), [])
         assert caught.value.code == REQUEST_MALFORMED
 
+    def test_runs_share_a_graph_and_a_boundary_that_are_read_back_as_they_were(self) -> None:
+        given = manifest_of()
+        pinned = started(given, []).manifest
+        assert pinned.graph is given.graph
+        assert pinned.boundary is given.boundary
+
+    def test_what_is_read_back_otherwise_than_it_was_given_is_pinned_as_it_was_read(self) -> None:
+        given = manifest_of()
+        listed: Any = list(given.graph.nodes)
+        boundary = Boundary("listed", permissions=["send"])  # type: ignore[arg-type]  # as a careless caller may
+        careless = replace(given, graph=replace(given.graph, nodes=listed), boundary=boundary)
+        pinned = started(careless, []).manifest
+        assert pinned.graph == given.graph
+        assert pinned.boundary.permissions == ("send",)
+
     def test_a_goal_that_cannot_be_written_is_rejected(self, facts: Facts) -> None:
         with pytest.raises(RequestRejected):
             started(manifest_of(goal=Goal(HALF)), [])

@@ -26,7 +26,8 @@ from remit.orchestrate.executors.reports import (
     ContextSaid,
     Report,
 )
-from remit.orchestrate.facts.gate_trace import Tracer, text_reader
+from remit.orchestrate.facts.gate_trace import Tracer
+from remit.orchestrate.facts.texts import text_reader
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from tests.unit.orchestrate.house import Said, in_memory

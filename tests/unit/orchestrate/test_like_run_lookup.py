@@ -248,6 +248,28 @@ def test_no_more_turns_are_read_than_a_beginning_may_wait_for(monkeypatch: pytes
     asyncio.run(play())
 
 
+def test_runs_that_are_known_stay_known_beside_newer_ones_that_take_all_the_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def play() -> None:
+        async with in_memory() as system:
+            (run_id, *_) = await succeed(system, RUNS_MIN)
+            entry = await system.store.catalogue.entry(run_id)
+            assert entry is not None
+            monkeypatch.setattr(like_run_lookup, "TURNS_MAX", entry.turns * (RUNS_MIN - 1))
+            looking, counted = lookup(system.store)
+            manifest = await manifest_of(system, run_id)
+            await looking.foreseen(manifest)
+            await succeed(system, RUNS_MIN - 1)
+            later = [await looking.foreseen(manifest) for _ in range(USES_MAX)]
+            assert len(counted.read_ids) == 2 * (RUNS_MIN - 1)
+            foresight = later[-1].foresight
+            assert foresight is not None
+            assert foresight.runs == 2 * (RUNS_MIN - 1)
+
+    asyncio.run(play())
+
+
 def test_a_journal_that_does_not_add_up_keeps_nobody_from_beginning() -> None:
     async def play() -> None:
         async with in_memory() as system:

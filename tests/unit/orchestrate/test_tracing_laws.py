@@ -16,7 +16,8 @@ from remit.core.record import JsonObject, replace
 from remit.core.run.inference import ModelResult
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Message
-from remit.orchestrate.facts.gate_trace import Tracer, text_reader, traced
+from remit.orchestrate.facts.gate_trace import Tracer, traced
+from remit.orchestrate.facts.texts import text_reader
 from remit.orchestrate.history.replay import AuditVerdict, audit
 from remit.testing.scripts import Breaks, says
 from remit.testing.trouble import WEATHER

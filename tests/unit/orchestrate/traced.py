@@ -21,7 +21,8 @@ from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.observe.history import references
 from remit.orchestrate.executors.reports import ChildSaid, Report
-from remit.orchestrate.facts.gate_trace import Tracer, text_reader, traced
+from remit.orchestrate.facts.gate_trace import Tracer, traced
+from remit.orchestrate.facts.texts import text_reader
 from remit.orchestrate.history.replay import Audit, AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop.in_process import Executor
 from remit.orchestrate.loop.live import Live

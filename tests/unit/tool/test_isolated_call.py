@@ -13,12 +13,12 @@ import pytest
 from remit.core.failure import ErrorCode
 from remit.core.record import replace
 from remit.observe.checkup import has_numbers
-from remit.tool.call.outcomes import Performed, ToolFault
+from remit.tool.call.outcomes import Killed, Performed, ToolFault
 from remit.tool.call.performing import Attempt, perform
 from remit.tool.declare.decorator import Tool
 from remit.tool.loader import load_tools
 from remit.tool.process.confinement import LIMITS
-from remit.tool.process.isolated_call import PRINTED_BYTES_MAX, Killed, Leash, call_isolated
+from remit.tool.process.isolated_call import PRINTED_BYTES_MAX, Leash, call_isolated
 from remit.tool.secrets.vault import Vault
 from tests.unit.tool.watching import SAMPLE_FILE, called, content, fault, running_in, sample, until
 

@@ -3,7 +3,7 @@
 Rule 1: an answer that was accepted goes to stdout, everything else that there is to say to stderr. What the model of a
         run said that failed may claim what never happened, and is not passed off as an answer.
 Rule 2: the exit code is that of the table of endings; a run that waits for a person, was paused or was halted
-        by one, exits with 3.
+        by one, or that no process drives, exits with 3.
 """
 
 from collections.abc import Collection
@@ -20,7 +20,20 @@ from remit.observe.plain import printable_line
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
 
-PAUSED = "paused"
+# How a run stands that rests although no person paused it, and that no process drives.
+PAUSED, OPEN, LEFT = "paused", "open", "left"
+# The same of conversations of agents elsewhere: a guard has them open, or none has.
+GUARDED, UNGUARDED = "guarded", "unguarded"
+_STANDS = {
+    PAUSED: "is paused; go on with: remit resume {run_id}",
+    LEFT: "is driven by no process; go on with: remit resume {run_id}",
+    OPEN: "goes on in another process",
+    GUARDED: "goes on when its agent, which another process guards, makes its next call",
+    UNGUARDED: (
+        "rests, and no `remit guard` has it open: it goes on when its agent starts the conversation there again; to end it without "
+        "its agent: remit signal {run_id} cancel"
+    ),
+}
 # Longer than any line that a person writes; more on one line is a text that was made to be long.
 LINE_CHARS_MAX = 4_096
 
@@ -55,7 +68,7 @@ def exit_code_of(response: SystemResponse, status: str = "") -> int:
     """What a script may conclude."""
     if response.terminal_code is not None:
         return ENDINGS[response.terminal_code].exit_code_when_ended
-    is_resting = response.waiting_for is not None or response.halted is not None or status == PAUSED
+    is_resting = response.waiting_for is not None or response.halted is not None or status in (PAUSED, LEFT, UNGUARDED)
     return EXIT_WAITING if is_resting else EXIT_OK
 
 
@@ -82,10 +95,17 @@ def time_text(at_ms: int) -> str:
 
 
 async def _status(system: "System", response: SystemResponse) -> str:
-    """How a run stands that has neither ended nor asks a person anything."""
+    """How a run stands that has neither ended nor asks a person anything: that it is paused, or who goes on with it."""
     if response.terminal_code is not None or response.waiting_for is not None or response.halted is not None:
         return ""
-    return (await system.archive.told(response.run_id)).explanation.standing.status
+    run_id = response.run_id
+    status = (await system.archive.told(run_id)).explanation.standing.status
+    if status != OPEN:
+        return status
+    is_left, is_guarded = await system.is_left(run_id, is_quiet=True), await system.is_guarded(run_id)
+    if is_guarded:
+        return UNGUARDED if is_left else GUARDED
+    return LEFT if is_left else OPEN
 
 
 def _failed_last(response: SystemResponse) -> str:
@@ -119,7 +139,5 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
             terminal.remark(f"{run} waits for a person: {waiting.ending}; all of it: remit approvals --full")
         for paused in waiting.paused:
             terminal.remark(f"{run} waits for run {paused}, which is paused; go on with: remit resume {paused}")
-    elif status == PAUSED:
-        terminal.remark(f"{run} is paused; go on with: remit resume {response.run_id}")
     elif status:
-        terminal.remark(f"{run} goes on in another process")
+        terminal.remark(f"{run} {_STANDS[status].format(run_id=response.run_id)}")

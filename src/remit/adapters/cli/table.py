@@ -170,6 +170,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
 
 OPTIONS = (
     ("--home DIR", "Where runs are kept: this folder, else $REMIT_HOME, else .remit."),
+    ("--store ADDRESS", "The NATS servers that keep runs, nats://HOST:PORT; else $REMIT_STORE, else the folder."),
     ("--json", "Print JSON, one object or one a line."),
     ("--log-level LEVEL", "debug, info, warning (the default), error or critical; logs go to stderr."),
     ("--log-format FORMAT", "text (the default) or json."),

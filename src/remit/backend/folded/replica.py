@@ -6,6 +6,7 @@ Rule 2: entries that could not have been decided so are no entries: a settlement
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 from urllib.parse import unquote
 
 from remit.backend.folded.log import (
@@ -33,6 +34,32 @@ from remit.core.journal.codec import decode_record
 from remit.core.journal.storage import START, InboxEntry, Place, Warrant
 from remit.core.limits.queue import Receipt
 from remit.core.record import replace
+
+
+class Folds(Protocol):
+    """What logs come to, for ports that are answered from it."""
+
+    @property
+    def log(self) -> Log:
+        """The logs."""
+
+    @property
+    def journal(self) -> MemoryJournal:
+        """Runs, as their entries tell them."""
+
+    @property
+    def receipts(self) -> MemoryReceipts:
+        """Receipts."""
+
+    @property
+    def halts(self) -> MemoryHalts:
+        """Halts."""
+
+    def place(self, name: str) -> Place:
+        """Where a log stands, as far as it was folded."""
+
+    async def refresh(self) -> None:
+        """Fold everything that was written by now."""
 
 
 class Letter:

@@ -46,6 +46,10 @@ class MemoryLedger:
         before = charge if is_anew else self._charges.get(charge.run_id, charge)
         self._charges[charge.run_id] = replace(charge, at_ms=before.at_ms)
 
+    def charge_of(self, run_id: str) -> Charge | None:
+        """What a run counts; None where it counts nothing."""
+        return self._charges.get(run_id)
+
     def open_charges(self, tenant_id: str) -> Sequence[Charge]:
         """What the open runs of a tenant have reserved."""
         return [charge for charge in self._charges.values() if charge.tenant_id == tenant_id and charge.is_open]
@@ -111,7 +115,8 @@ class MemoryJournal:
         # Every turn of a listed run in the order written: its place is its position here. Deleted ones leave a hole.
         self._order: list[tuple[str, int] | None] = []
         self._entries: dict[str, RunEntry] = {}
-        self._places: set[tuple[str, str, int]] = set()
+        # The runs of each session, by tenant and place there: two runs never share one.
+        self._sessions: dict[str, dict[tuple[str, int], str]] = {}
         self._heads: dict[str, list[SignedHead]] = {}
         self._alike: dict[str, list[str]] = {}
         self._now_ms = now_ms
@@ -193,7 +198,7 @@ class MemoryJournal:
             listing = replace(run.listing, likeness="")
             self._entries[run.run_id] = RunEntry(run.run_id, listing, 0, run.standing.ending, run.standing.waiting_for)
             if listing.session_id:
-                self._places.add(_place_of(listing))
+                self._sessions.setdefault(listing.session_id, {})[_place_of(listing)] = run.run_id
             alike = self._alike.setdefault(run.listing.likeness, []) if run.listing.likeness else []
             if run.listing.likeness and run.run_id not in alike:
                 alike.append(run.run_id)
@@ -235,8 +240,9 @@ class MemoryJournal:
 
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
         """The runs of a session, in order; None is of every tenant."""
-        found = [entry for entry in await self.entries(tenant_id=tenant_id) if entry.listing.session_id == session_id]
-        return sorted(found, key=lambda entry: (entry.listing.tenant_id, entry.listing.ordinal))
+        places = sorted(self._sessions.get(session_id, {}).items())
+        entries = [self._entries[run_id] for (tenant, _), run_id in places if tenant_id in (None, tenant)]
+        return [replace(entry, turns=len(self._runs[entry.run_id])) for entry in entries]
 
     async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:
         """The open runs of a tenant that agents elsewhere name so, newest first."""
@@ -275,6 +281,10 @@ class MemoryJournal:
         entry = self._entries.get(run_id)
         return "" if entry is None else entry.listing.parent_id
 
+    def is_place_taken(self, listing: RunListing) -> bool:
+        """Whether another run has this place in its session."""
+        return _place_of(listing) in self._sessions.get(listing.session_id, {})
+
     def children_of(self, run_id: str) -> Sequence[str]:
         """The runs that this one started, in the order they began."""
         return [entry.run_id for entry in self._entries.values() if entry.listing.parent_id == run_id]
@@ -283,8 +293,10 @@ class MemoryJournal:
         """Keep nothing of a run any more but what it counts and what was signed; gives the number of its turns."""
         self.ledger.close_deleted(run_id)
         entry = self._entries.pop(run_id, None)
-        if entry is not None:
-            self._places.discard(_place_of(entry.listing))
+        if entry is not None and (places := self._sessions.get(entry.listing.session_id)) is not None:
+            places.pop(_place_of(entry.listing), None)
+            if not places:
+                del self._sessions[entry.listing.session_id]
         for run_ids in self._alike.values():
             run_ids[:] = [name for name in run_ids if name != run_id]
         self._heads.pop(run_id, None)
@@ -314,9 +326,10 @@ class MemoryJournal:
         if reserves is not None:
             self.ledger.check_room(listing.tenant_id, reserves)
         if listing.session_id:
-            if _place_of(listing) in self._places:
+            places = self._sessions.setdefault(listing.session_id, {})
+            if self.is_place_taken(listing):
                 raise SessionConflict(listing.session_id, listing.ordinal)
-            self._places.add(_place_of(listing))
+            places[_place_of(listing)] = run_id
         if reserves is not None:
             self.ledger.keep(Charge(run_id, listing.tenant_id, reserves.at_ms, reserves.amounts, is_open=True))
             listing = replace(listing, reserves=None)
@@ -326,6 +339,6 @@ class MemoryJournal:
         self._entries[run_id] = RunEntry(run_id, listing, 0)
 
 
-def _place_of(listing: RunListing) -> tuple[str, str, int]:
-    """What two runs never share: a place in a session of a tenant."""
-    return listing.tenant_id, listing.session_id, listing.ordinal
+def _place_of(listing: RunListing) -> tuple[str, int]:
+    """What two runs of a session never share: a place in that of a tenant."""
+    return listing.tenant_id, listing.ordinal

@@ -67,7 +67,7 @@ class RunListing(Record):
 
 
 class Barrier(Record):
-    """Asks that a turn survive a power loss, its head signed, before anyone acts on it or is told of it.
+    """Asks that a turn survive a power loss, its head signed, before any component acts on it or hears of it.
 
     `ending` and `waiting_for` are how the run stands after the turn: ended, waiting for a person, or (both empty)
     going on. `heard` is the entry of the inbox that the turn answers; it is settled together with the turn,
@@ -145,6 +145,8 @@ class Losses(Record):
     is_log_lost: bool = False
     # Whether lines of the log cannot be read that no crash cut.
     is_log_damaged: bool = False
+    # Runs that were signed for, are kept and are not listed.
+    unlisted: tuple[str, ...] = ()
 
 
 class Snapshot(Record):

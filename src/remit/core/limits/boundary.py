@@ -8,6 +8,8 @@ Rule 4: a condition that cannot be decided objects, as if it held.
 
 from enum import StrEnum
 
+from msgspec.structs import astuple
+
 from remit.core.journal.versions import content_version
 from remit.core.limits.authority import Authority
 from remit.core.limits.budget import Budget, assign, budget_of
@@ -181,15 +183,15 @@ class Boundary(Record):
     demands: Demanding = Demanding.SHOW
 
 
-_DEFAULTS = dict(zip(Boundary.__struct_fields__, Boundary.__struct_defaults__, strict=True))
+_FIELDS, _DEFAULTS = Boundary.__struct_fields__, Boundary.__struct_defaults__
 
 
 def boundary_version(boundary: Boundary) -> str:
     """The content hash under which the manifest pins a boundary: of what it says, however that was put together."""
-    said = {name: getattr(boundary, name) for name in Boundary.__struct_fields__}
+    said = zip(_FIELDS, astuple(boundary), _DEFAULTS, strict=True)
     # What equals its default is written as the default itself, which records leave out by identity.
-    silent = {name: default for name, default in _DEFAULTS.items() if said[name] == default}
-    return content_version(replace(boundary, **silent))
+    silent = {name: default for name, value, default in said if value is not default and value == default}
+    return content_version(replace(boundary, **silent) if silent else boundary)
 
 
 def narrow(

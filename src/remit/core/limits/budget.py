@@ -122,13 +122,14 @@ STANDARD = Budget(
 )
 
 
+_UNCHARGED_NAMES = {FIELDS[dimension]: dimension for dimension in UNCHARGED}
 _amounts_of = attrgetter(*FIELDS)
 _STANDARD_AMOUNTS = _amounts_of(STANDARD)
 _SILENT = (None,) * len(FIELDS)
 
 
 def assign(boundary: Budget, *narrower: Budget) -> Caps:
-    """The caps of a run: the boundary's, the standard ones where it is silent, and less where anyone said less."""
+    """The caps of a run: the boundary's, the standard ones where it is silent, and less where a narrower budget says less."""
     said_or_standard = zip(_amounts_of(boundary), _STANDARD_AMOUNTS, strict=True)
     caps = tuple([standard if said is None else said for said, standard in said_or_standard])
     for budget in narrower:
@@ -167,8 +168,7 @@ def negative_caps(budget: Budget) -> tuple[str, ...]:
 
 def uncharged_caps(amounts: Iterable[tuple[str, int | None]]) -> tuple[Dimension, ...]:
     """The dimensions of these, by name, that have more than 0 and that nothing charges yet."""
-    found = [(Dimension[name.upper()], amount) for name, amount in amounts if name in FIELDS]
-    return tuple(dimension for dimension, amount in found if amount and dimension in UNCHARGED)
+    return tuple([_UNCHARGED_NAMES[name] for name, amount in amounts if amount and name in _UNCHARGED_NAMES])
 
 
 def uncharged(dimension: Dimension, whose: str) -> RequestRejected:

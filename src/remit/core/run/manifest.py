@@ -362,8 +362,9 @@ def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budge
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
         raise RequestRejected(MANIFEST_INVALID, f"tools {', '.join(repeated)} are registered twice; rename one of each")
+    known = {tool.name: tool for tool in tools}
     for tool in tools:
-        _check_other_tools(tool, {other.name: other for other in tools})
+        _check_other_tools(tool, known)
     for budget in budgets:
         if negative := negative_caps(budget):
             raise RequestRejected(MANIFEST_INVALID, f"caps of {', '.join(negative)} are below 0; 0 forbids")

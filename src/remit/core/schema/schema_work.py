@@ -43,6 +43,8 @@ class References:
         self._named: dict[str, list[Any]] = {}
         # Definitions are met through references only. At the root they cannot be mistaken for properties of that name.
         self._definitions: set[int] = set()
+        # Where each node leads that refers to something: every value that meets it asks anew.
+        self._led_to: dict[int, list[Any]] = {}
         for uri, resource in (("", schema), *registry.items()):
             self._name(uri.rstrip("#"), resource)
             self._index(uri, resource)
@@ -51,18 +53,22 @@ class References:
 
     def targets(self, node: JsonObject) -> list[Any]:
         """The schemas a node refers to."""
+        known = self._led_to.get(id(node))
+        if known is not None:
+            return known
         found: list[Any] = []
         for keyword in _REFERRING:
             reference = node.get(keyword)
             if isinstance(reference, str):
                 found += self._targets(*self._origins[id(node)], keyword, reference)
+        self._led_to[id(node)] = found
         return found
 
     def reached(self, root: Any) -> set[int]:
         """The identities of all schemas that a value may meet, by whatever way.
 
         A dynamic reference leads to schemas that were entered before, so its namesakes elsewhere are not reached by it.
-        A reference that leads to nothing is told by who follows it.
+        A reference that leads to nothing is reported by the code that follows it.
         """
         found: set[int] = set()
         waiting = [root]

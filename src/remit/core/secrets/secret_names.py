@@ -8,6 +8,7 @@ Rule 3: of a header only the credential is the secret: what stands behind the sc
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from remit.core.regex import regex
@@ -56,6 +57,7 @@ COOKIE_JARS = frozenset(["cookie", "cookies"])
 
 # Longer names are no names of fields.
 _NAME_CHARS_MAX = 100
+_NAMES_REMEMBERED_MAX = 1_024
 _PASSWORD_NAME = regex(rf"(?:{PASSWORDS}){BEHIND}$", re.IGNORECASE)
 _KEY_NAME = regex(rf"(?:(?:{KEY_OF})[_-]?key(?:[_-]?(?:base|id))?|secret|token|credentials?){BEHIND}$", re.IGNORECASE)
 _SHORT_NAME = regex(rf"(pass|pw|pin|otp|auth){BEHIND}$", re.IGNORECASE)
@@ -106,8 +108,12 @@ def is_short(before: str, word: str, value: str) -> bool:
 
 def means_a_secret(name: str) -> bool:
     """Whether a name is one of a secret."""
-    if len(name) > _NAME_CHARS_MAX:
-        return False
+    return len(name) <= _NAME_CHARS_MAX and _means_a_secret(name)
+
+
+# A pure memo: the parameters of a tool have the same names in every call.
+@lru_cache(maxsize=_NAMES_REMEMBERED_MAX)
+def _means_a_secret(name: str) -> bool:
     if any(names.search(name) for names in (_PASSWORD_NAME, _SESSION_NAME, _HEADER_NAME)):
         return True
     key = _KEY_NAME.search(name)

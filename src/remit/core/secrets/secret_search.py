@@ -20,7 +20,7 @@ from typing import NamedTuple
 from remit.core.regex import regex
 from remit.core.secrets.secret_shapes import BEFORE_CHARS_MAX, SHAPES, Shape, value_span
 
-# The kind of what is told by chance alone.
+# The kind of a secret that is recognised by its randomness alone.
 CHANCE = "chance"
 # Identifiers of calls, payments and documents have up to 29 letters by chance; keys that carry no mark have 32 and more.
 CHANCE_CHARS_MIN = 32
@@ -36,7 +36,7 @@ CHANCE_NUMBERS_MIN = 3
 # Encodings within encodings are read so deep: a token in an address in a document in base64.
 DEPTH_MAX = 2
 # Below this nothing is a secret: a name, a sign and the shortest value.
-_CHARS_MIN = 8
+CHARS_MIN = 8
 # Without a word so long, a text holds no key with a mark, and no encoding of one.
 _WORD_CHARS_MIN = 14
 # So much of what was decoded must be text for the whole to be one.
@@ -122,11 +122,9 @@ _LINE_BEHIND = regex(r"(?:\r?\n|\\n)[A-Za-z0-9+/]{2,}={0,2}(?:\s|\\n|\"|$)")
 _LITERALS = [(shape, literal) for shape in SHAPES for literal in shape.literals]
 _SHORT = [place for place, (_, literal) in enumerate(_LITERALS) if len(literal) < 3]
 _TRIPLES: dict[tuple[str, ...], list[int]] = {}
-_TRIPLES_FOLDED: dict[tuple[str, ...], list[int]] = {}
-for _place, (_shape, _literal) in enumerate(_LITERALS):
+for _place, (_, _literal) in enumerate(_LITERALS):
     if len(_literal) >= 3:
-        _index = _TRIPLES_FOLDED if _shape.is_folded else _TRIPLES
-        _index.setdefault(tuple(_literal[:3]), []).append(_place)
+        _TRIPLES.setdefault(tuple(_literal[:3].lower()), []).append(_place)
 # In longer texts it is cheaper to look for every literal.
 _TRIPLES_CHARS_MAX = 4096
 
@@ -146,12 +144,16 @@ def secrets_in(text: str) -> tuple[FoundSecret, ...]:
 
 def _may_hold_one(text: str) -> bool:
     """Whether a text is worth a search. Most short ones are words of people, without a long word or a telling name."""
-    if len(text) < _CHARS_MIN:
+    if len(text) < CHARS_MIN:
         return False
-    if any(len(word) >= _WORD_CHARS_MIN for word in text.split()):
+    if max(map(len, text.split()), default=0) >= _WORD_CHARS_MIN:
         return True
     folded = text.lower()
-    return any(name in folded for name in _NAMES)
+    # A loop, since every report comes by here and any() would ask a generator for each name.
+    for name in _NAMES:  # noqa: SIM110
+        if name in folded:
+            return True
+    return False
 
 
 def without_secrets(text: str, mark: Callable[[str, str], str]) -> str:
@@ -196,7 +198,7 @@ def _shaped(text: str) -> Iterator[FoundSecret]:
     if len(folded) != len(text):
         # A few letters grow when they are made small; nothing that is looked for is among them.
         folded = text.encode("ascii", "replace").decode().lower()
-    for shape, literal in _candidates(text, folded):
+    for shape, literal in _candidates(folded):
         where = folded if shape.is_folded else text
         at = where.find(literal)
         while at >= 0:
@@ -206,14 +208,13 @@ def _shaped(text: str) -> Iterator[FoundSecret]:
             at = where.find(literal, at + len(literal) if found is None else max(found.end, at + len(literal)))
 
 
-def _candidates(text: str, folded: str) -> list[tuple[Shape, str]]:
-    """The literals that a text may hold, in the order of their shapes: for a short one by the triples of letters in it."""
-    if len(text) > _TRIPLES_CHARS_MAX:
+def _candidates(folded: str) -> list[tuple[Shape, str]]:
+    """The literals that a text in small letters may hold, in the order of their shapes: of a short one by its triples."""
+    if len(folded) > _TRIPLES_CHARS_MAX:
         return _LITERALS
     places: set[int] = set(_SHORT)
-    for triples, where in ((_TRIPLES, text), (_TRIPLES_FOLDED, folded)):
-        for triple in triples.keys() & set(zip(where, where[1:], where[2:], strict=False)):
-            places.update(triples[triple])
+    for triple in _TRIPLES.keys() & set(zip(folded, folded[1:], folded[2:], strict=False)):
+        places.update(_TRIPLES[triple])
     return [_LITERALS[place] for place in sorted(places)]
 
 

@@ -11,7 +11,6 @@ from remit.core.limits.budget import Charges, lease_of
 from remit.core.limits.tools import ToolDefinition, may_leave_reading
 from remit.core.limits.verification import OBSERVED_ONLY, verifier_of
 from remit.core.run.manifest import Manifest
-from remit.kernel.authority.authorize import checks_left
 from remit.kernel.authority.conditions import looks_for_claims
 from remit.kernel.authority.policy import rates_of
 from remit.kernel.budget.early_stop import floors_of
@@ -53,7 +52,6 @@ def _derived(key: _Key) -> DerivedFacts:
         graph=graph,
         tools={tool.name: tool for tool in manifest.tools},
         charges={tool.name: _charges_of(tool) for tool in manifest.tools},
-        checks={tool.name: checks_left(tool, manifest) for tool in manifest.tools},
         verifiers={tool.name: _verifier(tool) for tool in manifest.tools},
         rated=_rated(manifest),
         floors=floors_of(graph, manifest),

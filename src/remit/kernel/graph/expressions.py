@@ -9,7 +9,6 @@ Rule 4: errors are codes and positions. The texts of the CEL library change betw
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -169,6 +168,9 @@ def _fault_of(source: str, text: str, line: int, column: int, view: View) -> tup
         return GuardFault.UNREADABLE, "does not parse"
     if _MACRO_CALL.search(source):
         return GuardFault.HAS_COMPREHENSION, "has a comprehension, which guards do not know; write it out with ||,"
+    # Only a mistake is compared with what there is.
+    from difflib import get_close_matches
+
     name = _name_at(source, line, column)
     near = get_close_matches(name, view, n=1)
     hint = f"; the nearest is {near[0]!r}" if near else ""

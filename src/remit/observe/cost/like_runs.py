@@ -105,12 +105,15 @@ def course_of(steps: Iterable[tuple[Turn, RunState]]) -> Course:
     for moment in moments:
         first.setdefault(moment.answers, moment)
         last[moment.answers] = moment
+    left, used = ended.spending.left, ended.used
     return tuple(
-        Milestone(
-            least=_positive((d, last[answers].left[d] - ended.spending.left[d]) for d in _COUNTED),
-            most=_positive((d, ended.used[d] - first[answers].used[d]) for d in _COUNTED),
-        )
-        for answers in range(min(len(last), MILESTONES_MAX))
+        [
+            Milestone(
+                least=_positive([(d, last[answers].left[d] - left[d]) for d in _COUNTED]),
+                most=_positive([(d, used[d] - first[answers].used[d]) for d in _COUNTED]),
+            )
+            for answers in range(min(len(last), MILESTONES_MAX))
+        ]
     )
 
 
@@ -188,7 +191,7 @@ def _moment(turn: Turn, state: RunState, place: int, call: CallModel) -> _Moment
 
 
 def _positive(amounts: Iterable[tuple[int, int]]) -> Charges:
-    return tuple((dimension, amount) for dimension, amount in amounts if amount > 0)
+    return tuple([(dimension, amount) for dimension, amount in amounts if amount > 0])
 
 
 def _together(milestones: Sequence[Milestone]) -> Milestone:

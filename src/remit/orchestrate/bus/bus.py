@@ -78,7 +78,7 @@ class Listener:
 
 
 class Bus:
-    """Who is told what, in one process."""
+    """The listeners of one process, and the events that each of them gets."""
 
     def __init__(self, store: Store) -> None:
         self._journal, self._feed, self._catalogue, self._bell = store.journal, store.feed, store.catalogue, store.bell
@@ -122,7 +122,7 @@ class Bus:
         expect: Expect | None = None,
         whose: str = "",
     ) -> "Subscription":
-        """What happens in runs from now on, or from a cursor on, whichever process drives them; raises CURSOR_INVALID.
+        """What happens in runs from now on, or from a cursor on, no matter which process drives them; raises CURSOR_INVALID.
 
         `whose` is the tenant that is told; its cursors tell nothing of others.
         """
@@ -169,6 +169,11 @@ class Bus:
         for ear in tuple(self._ears):
             if ear.subject.run_id == run_id:
                 ear.wake()
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether there is anyone at all who may want to hear what a model is saying."""
+        return bool(self._listeners or self._ears or self._bell.is_heard(Topic.CHUNKS))
 
     def answer(self, run_id: str, seq: int) -> "AnswerRelay | None":
         """What passes an answer on that a model begins after a turn; None without a listener."""
@@ -307,7 +312,8 @@ class Bus:
             self._wake_all()
             while self._ears and not self.is_closed:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), bell.look_ms / 1000)
+                    async with asyncio.timeout(bell.look_ms / 1000):
+                        await self._news.wait()
                 self._news.clear()
                 self._is_looking = True
                 try:

@@ -166,7 +166,9 @@ class ModelExecutor:
     def stream(self, errand: ModelErrand) -> AnswerRelay | None:
         """What passes the pieces of an answer on, if there is a listener; one that heard a part is told that it begins anew."""
         run_id, command, bus = errand.sender.run_id, errand.command, self.resources.bus
-        answer = None if bus is None else bus.answer(run_id, place_in_journal(command.id)[0])
+        if bus is None or not bus.is_heard:
+            return None
+        answer = bus.answer(run_id, place_in_journal(command.id)[0])
         if answer is None:
             return None
         # Taken out and put back, so that the run that streamed last is the last to be forgotten.
@@ -176,6 +178,10 @@ class ModelExecutor:
         if len(self._streamed) > STREAMS_REMEMBERED_MAX:
             del self._streamed[next(iter(self._streamed))]
         return answer
+
+
+# What was asked before anything was.
+_UNASKED = Shaped(ModelRequest(()))
 
 
 class _Unshaped(Exception):
@@ -198,7 +204,7 @@ class _Asking:
         self._engine = engine
         self._answer: AnswerRelay | None = None
         self.model = ""
-        self.shape = Shaped(ModelRequest(()))
+        self.shape = _UNASKED
 
     async def __call__(self, asked: Engine, ear: Ear) -> ModelResult:
         if isinstance(asked, ChainEngine):

@@ -50,9 +50,9 @@ Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
 
 
 class ErrandTerms:
-    """What all errands of a run have in common: who sends them, the terms of a model call, and the models."""
+    """What all errands of a run have in common: their sender, the terms of a model call, and the models."""
 
-    __slots__ = ("models", "sender", "terms")
+    __slots__ = ("checked", "models", "sender", "terms")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         manifest = pinned(state)
@@ -81,6 +81,8 @@ class ErrandTerms:
         )
         # Engines are written in the order of their models, as far as they can be.
         specs = chain(manifest.engines, repeat(""))
+        # Whether an answer is checked next, by the node that asks for it.
+        self.checked: dict[int, bool] = {}
         self.models = {info.name: (info, spec) for info, spec in zip(manifest.models, specs, strict=False)}
 
 
@@ -117,6 +119,9 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
     request, ask = shaped_request(whole, state)
     began = began_at(state)
     info, engine = common.models.get(command.model, (None, ""))
+    node = state.place.node
+    if (is_checked_next := common.checked.get(node)) is None:
+        is_checked_next = common.checked[node] = is_checked(state)
     return ModelErrand(
         sender=common.sender,
         command=command,
@@ -125,7 +130,7 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
         began=began,
         occasion=None if ask is None else occasion_of(request, messages, began, ask),
         routing=pinned(state).router,
-        is_checked=is_checked(state),
+        is_checked=is_checked_next,
         engine=engine,
     )
 

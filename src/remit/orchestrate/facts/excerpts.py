@@ -6,7 +6,7 @@ Rule 2: an excerpt is a fact like any other: the same text always gives the same
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.codec import read_json
@@ -21,9 +21,11 @@ from remit.core.work.goal import Goal
 from remit.kernel.authority.call_flags import infers_tests
 from remit.kernel.authority.conditions import looks_for_claims
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.facts.gate_trace import Tracer
 from remit.orchestrate.facts.texts import note
 from remit.validate.leaks import leaks_in
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facts.gate_trace import Tracer
 
 # Of a call whose arguments are too long for a turn, arguments of this length are kept where conditions look at them.
 ABRIDGED_BYTES_MAX = 256
@@ -113,7 +115,7 @@ def claims_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found[0].lower() for found in _CLAIM.finditer(text)))[:CLAIMS_MAX]
 
 
-def ungrounded_in(state: RunState, said: str, tracer: Tracer | None) -> tuple[str, ...]:
+def ungrounded_in(state: RunState, said: str, tracer: "Tracer | None") -> tuple[str, ...]:
     """What an answer presents as verified: links that were not observed, and claims where nothing was observed."""
     if not looks_for_claims(pinned(state).boundary):
         return ()

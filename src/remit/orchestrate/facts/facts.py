@@ -11,7 +11,7 @@ Rule 6: whatever a model, a tool or a person says, the arrival made of it can be
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival
 from remit.core.journal import arrivals
@@ -38,7 +38,6 @@ from remit.orchestrate.facts.excerpts import (
     is_looked_into,
     ungrounded_in,
 )
-from remit.orchestrate.facts.gate_trace import Tracer, text_reader
 from remit.orchestrate.facts.plain_facts import (
     PROBLEMS_MAX,
     child_ended,
@@ -65,7 +64,11 @@ from remit.orchestrate.facts.texts import (
     shown_result,
     stored,
     stored_bytes,
+    text_reader,
 )
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facts.gate_trace import Tracer
 
 # More calls in one answer than a model could have meant; each of them costs a judgement and a message.
 CALLS_MAX = 128
@@ -124,7 +127,7 @@ class Facts:
         }
 
     def complete(
-        self, state: RunState, report: Report, kept: Kept, tracer: Tracer | None = None, read: Read = inline
+        self, state: RunState, report: Report, kept: Kept, tracer: "Tracer | None" = None, read: Read = inline
     ) -> Arrival:
         """The arrival in a report; texts too long to be written into a turn are added to `kept`.
 
@@ -287,10 +290,11 @@ class Facts:
     def _host_proposed(self, state: RunState, report: reports.HostProposed, kept: Kept) -> Arrival:
         """A call of an agent elsewhere: one that a person has approved is taken up, any other is for the gate to judge."""
         call, _ = self._proposed(state, report.call, kept)
-        for command_id in state.commands.withheld:
-            held = state.commands.open[command_id]
-            if isinstance(held, CallTool) and (held.tool, held.arguments_hash) == (call.tool, call.arguments_hash):
-                return arrivals.CallProposed(call, command_id)
+        waiting = [state.commands.open[command_id] for command_id in state.commands.withheld]
+        approved = [one for one in waiting if isinstance(one, CallTool) and one.tool == call.tool]
+        exactly = [one.id for one in approved if one.arguments_hash == call.arguments_hash]
+        for taken in (*exactly, *[one.id for one in approved if one.instead_of == call.arguments_hash]):
+            return arrivals.CallProposed(call, taken)
         return arrivals.CallProposed(self._traced(state, (call,), kept)[0])
 
     def _filtered(self, state: RunState, report: reports.FilterSaid, kept: Kept) -> Arrival:

@@ -70,5 +70,15 @@ def _read_back(arrival: RunStarted) -> RunStarted:
             REQUEST_MALFORMED, f"run {arrival.manifest.run_id!r} cannot be written down: {error}"
         ) from error
     assert isinstance(read, RunStarted)
-    # Tools were checked and typed when the manifest was made; the very same ones are compiled once for all runs.
-    return replace(read, manifest=replace(read.manifest, tools=arrival.manifest.tools))
+    before, after = arrival.manifest, read.manifest
+    # Tools were checked and typed when the manifest was made; the very same ones are compiled once for all runs. A graph
+    # and a boundary that were read back as they were serve all runs, too: each has as much to keep as all of a short run.
+    return replace(
+        read,
+        manifest=replace(
+            after,
+            tools=before.tools,
+            graph=before.graph if after.graph == before.graph else after.graph,
+            boundary=before.boundary if after.boundary == before.boundary else after.boundary,
+        ),
+    )

@@ -13,7 +13,7 @@ Rule 5: where a text is gone, it is unknown what the model has read: no checked 
 Rule 6: structure counts where a tool returned what it promised. An error, or a result that failed its check, is text.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,6 +37,7 @@ from remit.core.work.orders import CONFIRM, MADE, orders_of
 from remit.kernel.rules.tool import leaves_open
 from remit.orchestrate.facts.gate_facts import declared, found
 from remit.orchestrate.facts.proposals import Ordered, Proposals
+from remit.orchestrate.facts.texts import Read
 from remit.provenance.call_log import Call
 from remit.provenance.gate import Gate, start
 from remit.provenance.gate_verdict import SILENCE, Decision, GateVerdict, Objection
@@ -47,20 +48,6 @@ _AUDIT = "audit"
 _DELEGATED = "a child of this run may have done it already; approve the call, or let one run do both"
 # Where a boundary traces nothing: reads that may be outside are judged, and a call that waits for a person stops none.
 READS_ALONE = Authority(tripwire=False)
-# A text in full; None when it is not kept any more.
-Read = Callable[[Text], str | None]
-
-
-def text_reader(texts: Mapping[bytes, bytes]) -> Read:
-    """Gives texts in full: those that stand in their turn, and those at hand by their digest."""
-
-    def read(text: Text) -> str | None:
-        if isinstance(text, str):
-            return text
-        data = texts.get(text.digest)
-        return None if data is None else data.decode()
-
-    return read
 
 
 class Tracer:
@@ -364,7 +351,7 @@ class Tracer:
             self._show(None if arrival.is_shared else "", arrival.tool, read(arrival.text))
 
     def hear_answer(self, arrival: arrivals.QuestionAnswered, read: Read) -> None:
-        """Take in what a person answered. Who picks one of the options picks words of the model: those bind nothing."""
+        """Take in what a person answered. An answer that picks an option is the model's words, which bind nothing."""
         said = read(arrival.text)
         if said is not None and said.strip() in self._options.pop(arrival.command_id, ()):
             self._show("", "", said)

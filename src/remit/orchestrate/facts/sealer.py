@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from msgspec.structs import astuple
+
 from remit.core.journal.arrivals import RunHalted, RunStarted
 from remit.core.record import Record, replace
 from remit.core.run.manifest import Manifest, Origin, lineage_root
@@ -23,7 +25,7 @@ from remit.core.run.messages import Message
 from remit.core.run.signals import UserSignal
 from remit.core.secrets.seal import DIGITS_MIN
 from remit.core.secrets.secret_names import COOKIE_JARS, NAME_MEMBERS, VALUE_MEMBERS, means_a_secret, secret_of_named
-from remit.core.secrets.secret_search import HANDLE, covered, secrets_in, without_secrets
+from remit.core.secrets.secret_search import CHARS_MIN, HANDLE, covered, secrets_in, without_secrets
 from remit.core.work.graph import Graph, graph_version
 from remit.orchestrate.executors.reports import ModelSaid, Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.loop.live import Live
@@ -194,6 +196,8 @@ class Sealer:
 
     def _replaced(self, look: _Look, text: str) -> str:
         scope = look.scope
+        if len(text) < CHARS_MIN and not self._vault.redactor.names:
+            return text  # Nothing that is looked for is so short; ids and names of tools are.
         if look.has_all and HANDLE_MARK in text:
             text = _without_made_up(text, self._seals.values(scope.name), look.shown)
         if self._vault.redactor.names:
@@ -210,6 +214,8 @@ class Sealer:
 
         One that stands in the context as it is was no secret there, and is the same value in every comparison.
         """
+        if type(value) in _WITHOUT_TEXT:
+            return value
         if type(value) is not str:
             return self._changed(look, value, name if means_a_secret(name) else "")
         found = secret_of_named(name, value)
@@ -229,8 +235,7 @@ class Sealer:
             return self._named(look, name, value) if name else self._replaced(look, value)
         if isinstance(value, Record):
             changes = {}
-            for field in value.__struct_fields__:
-                old = getattr(value, field)
+            for field, old in zip(value.__struct_fields__, astuple(value), strict=True):
                 # Most fields are empty or numbers, and every report comes by here.
                 if old and type(old) not in _WITHOUT_TEXT and (new := self._changed(look, old)) is not old:
                     changes[field] = new
@@ -244,14 +249,17 @@ class Sealer:
 
     def _members(self, look: _Look, value: dict[Any, Any], name: str) -> dict[Any, Any]:
         """A structure with every member looked at under the name that tells what it is."""
-        told = (part for key, part in value.items() if type(part) is str and str(key).casefold() in NAME_MEMBERS)
-        name = next((each for each in told if means_a_secret(each)), name)
-        items = []
+        for key, part in value.items():
+            if type(part) is str and str(key).casefold() in NAME_MEMBERS and means_a_secret(part):
+                name = part
+                break
+        items, is_same = [], True
         for key, part in value.items():
             is_value = name and (str(key).casefold() in VALUE_MEMBERS or name.casefold() in COOKIE_JARS)
-            items.append((self._changed(look, key), self._named(look, name if is_value else str(key), part)))
-        is_same = all(new is old for (_, new), old in zip(items, value.values(), strict=True))
-        return value if is_same and [key for key, _ in items] == list(value) else dict(items)
+            new_key, new = self._changed(look, key), self._named(look, name if is_value else str(key), part)
+            items.append((new_key, new))
+            is_same = is_same and new is part and new_key == key
+        return value if is_same else dict(items)
 
     def _line(self, look: _Look, words: Sequence[Any]) -> Sequence[Any]:
         """A list as a command line, or as a name with its value: the words without the secrets that those before them tell."""

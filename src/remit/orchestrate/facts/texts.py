@@ -5,6 +5,7 @@ Rule 2: a text that has no limit of its own goes to Blobs when it is long, and t
 Rule 3: a name or a note has no place in Blobs, so it is cut; a name that was cut can equal no other name.
 """
 
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from unicodedata import normalize
 
@@ -24,6 +25,20 @@ _CUT = "…"
 
 # Texts on their way to Blobs: digest and bytes.
 Kept = list[tuple[bytes, bytes]]
+# A text in full; None when it is not kept any more.
+Read = Callable[[Text], str | None]
+
+
+def text_reader(texts: Mapping[bytes, bytes]) -> Read:
+    """Gives texts in full: those that stand in their turn, and those at hand by their digest."""
+
+    def read(text: Text) -> str | None:
+        if isinstance(text, str):
+            return text
+        data = texts.get(text.digest)
+        return None if data is None else data.decode()
+
+    return read
 
 
 def clean(text: str) -> str:

@@ -12,6 +12,7 @@ Rule 5: the first turns of a fork were decided for the run it was copied from; t
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.arrivals import ApprovalGiven, Arrival, CallProposed, CodeReturned, ModelAnswered, RunStarted
@@ -27,11 +28,13 @@ from remit.observe.history import references
 from remit.observe.plain import printable_line
 from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.first_arrival import started
-from remit.orchestrate.facts.gate_trace import Tracer, traced
 from remit.orchestrate.facts.texts import Kept
 from remit.orchestrate.history.retold import report_behind, with_words_of
 from remit.orchestrate.ports import Blobs
 from remit.orchestrate.tenants.rates import as_counted
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facts.gate_trace import Tracer
 
 # Enough of both sides to see what differs.
 SHOWN_CHARS_MAX = 400
@@ -173,6 +176,8 @@ class _Auditor:
         if self._tracer is not None:
             (self._tracer.follow if is_judged else self._tracer.retrace)(turn, self._read_if_kept)
         elif seq == 0 and self._state.derived.is_traced:
+            from remit.orchestrate.facts.gate_trace import traced
+
             self._tracer = traced(pinned(self._state), (turn,), self._read_if_kept)
         if seq == 0 and (origin := pinned(self._state).forked_from) is not None:
             self._copied_seq = origin.seq

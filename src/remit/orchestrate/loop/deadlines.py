@@ -35,7 +35,7 @@ async def _on_time(timeout_ms: int, waits_for: Any, steps: Generator[Any, Any, T
     alarm = _Alarm(task, timeout_ms)
     timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, alarm.ring)
     try:
-        result = await _resumed(waits_for, steps)
+        result = await resumed(waits_for, steps)
     except BaseException as error:
         alarm.settle(error)
         raise
@@ -72,9 +72,13 @@ class _Alarm:
             raise TimeRanOut(f"no result within timeout_ms={self._timeout_ms}") from error
 
 
-@coroutine
-def _resumed(waits_for: Any, steps: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+async def resumed(waits_for: Any, steps: Generator[Any, Any, T]) -> T:
     """Go on with something that has taken its first step and waits."""
+    return await _rest(waits_for, steps)
+
+
+@coroutine
+def _rest(waits_for: Any, steps: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
     while True:
         try:
             yield waits_for

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from remit.observe.logs import run_fields
+from remit.orchestrate.loop.deadlines import resumed
 from remit.orchestrate.loop.live import Live
 
 T = TypeVar("T")
@@ -41,12 +42,27 @@ class Steps:
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Any], str] = {}
-        # Of each run with steps under way: who may go next, and how many are there.
+        # Of each run with steps under way: the lock that its steps take in turn, and how many there are.
         self._turnstiles: dict[str, tuple[asyncio.Lock, int]] = {}
 
     async def finish(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
         """Do a step of a run to its end, after those before it."""
-        task = asyncio.create_task(self._in_turn(run_id, step))
+        return await self._shielded(run_id, step, self._in_turn(run_id, step))
+
+    async def begin(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
+        """The same for a step that asks for no task of its own: one that never waits cannot be left, and needs none."""
+        in_turn = self._in_turn(run_id, step)
+        begun = in_turn.__await__()
+        try:
+            waits_for = next(begun)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        return await self._shielded(run_id, step, resumed(waits_for, begun))
+
+    async def _shielded(self, run_id: str, step: Coroutine[Any, Any, T], rest: Coroutine[Any, Any, T]) -> T:
+        """Finish a step in a task of its own, whoever stops waiting."""
+        task = asyncio.create_task(rest)
         self._tasks[task] = run_id
         task.add_done_callback(partial(self._is_over, step))
         return await asyncio.shield(task)

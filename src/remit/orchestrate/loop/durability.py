@@ -1,4 +1,4 @@
-"""Which turns must survive a power loss before anyone acts on them or is told, and how a run is listed.
+"""Which turns must survive a power loss before any component acts on them or hears of them, and how a run is listed.
 
 Rule 1: a turn that orders a mutating call, asks or hears a person, or ends the run, is a barrier; so is one that begins or
         ends the waiting for a child, since the run is listed otherwise from there on.

@@ -7,10 +7,10 @@ from remit.core.journal.storage import START, Warrant
 from remit.core.journal.turn import Turn
 from remit.kernel.state import RunState
 from remit.orchestrate.exchange.conversation import Conversation
-from remit.orchestrate.facts.gate_trace import Tracer
 
 if TYPE_CHECKING:
     from remit.orchestrate.executors.prepare import ErrandTerms
+    from remit.orchestrate.facts.gate_trace import Tracer
 
 
 class Live:

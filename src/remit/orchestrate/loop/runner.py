@@ -1,6 +1,6 @@
 """The runner: load, decide, append, dispatch. The only loop in the house.
 
-Rule 1: a turn is written before anyone acts on it.
+Rule 1: a turn is written before any component acts on it.
 Rule 2: when another runner was faster, the run is brought up to date and the report ruled on anew.
 Rule 3: a report that cannot be ruled on makes no turn; only the newest state of the run may say so.
 Rule 4: no secret stands in what is written: whatever looks like one is sealed before facts are made of it.
@@ -10,7 +10,7 @@ Rule 5: a run's time never goes back, whatever the clock says; when a timer has 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from remit.core.failure import IllegalArrival
 from remit.core.journal.arrivals import CancelRequested, RunStarted, TimerFired
@@ -43,15 +43,17 @@ from remit.orchestrate.executors.timer import cuts_off
 from remit.orchestrate.facts.answer_evidence import compared_by, inline, long_evidence
 from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.first_arrival import started
-from remit.orchestrate.facts.gate_trace import Read, Tracer, part_shown, text_reader, traced
 from remit.orchestrate.facts.sealer import Sealer
-from remit.orchestrate.facts.texts import Kept
+from remit.orchestrate.facts.texts import Kept, Read, text_reader
 from remit.orchestrate.loop.durability import barrier_of, run_listing
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.patience import append_at_last, insist
 from remit.orchestrate.loop.run_snapshots import restore_state
 from remit.orchestrate.ports import Blobs, Clock, Journal, Outlet, Snapshots
 from remit.orchestrate.tenants.rates import UserRates
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facts.gate_trace import Tracer
 
 # What may end a run while calls of it are under way.
 _CUTTING = frozenset({CancelRequested, TimerFired})
@@ -83,7 +85,7 @@ class Runner:
         self.dispatch = dispatch
         self.snapshots = snapshots
         self.sealer = sealer
-        # Who is told of every turn, after it was written and before anyone acts on it.
+        # Listeners of every turn, called after it was written and before any component acts on it.
         self.bus = bus
         self.facts = Facts()
         self.rates = UserRates()
@@ -97,7 +99,7 @@ class Runner:
         await self._keep(kept)
         read = text_reader(dict(kept))
         # What the gate cannot be told of refuses the run here, before anything of it is written.
-        tracer = Tracer(arrival.manifest, read) if derived_of(arrival.manifest).is_traced else None
+        tracer = _tracer_of(arrival.manifest, read) if derived_of(arrival.manifest).is_traced else None
         turn = await self.rule_on(live, arrival)
         if tracer is not None and live.state.seq == turn.seq:
             tracer.retrace(turn, read)
@@ -260,7 +262,7 @@ class Runner:
         reads = {name: tool.trust.reads for name, tool in state.derived.tools.items() if name in called}
         return tuple(sorted({*began_with, *(read for read in reads.values() if read is not Reads.PUBLIC)}))
 
-    async def tracer(self, live: Live) -> Tracer:
+    async def tracer(self, live: Live) -> "Tracer":
         """The gate that follows a traced run, up to its latest turn."""
         state = live.state
         assert state.manifest is not None, "only a run that has started is traced"
@@ -271,8 +273,10 @@ class Runner:
         assert live.tracer is not None, "it was just made"
         return live.tracer
 
-    async def retraced(self, turns: Sequence[Turn], until: int | None = None) -> tuple[Tracer, Read]:
+    async def retraced(self, turns: Sequence[Turn], until: int | None = None) -> "tuple[Tracer, Read]":
         """The gate of a run that has followed these turns up to one, and what reads the texts of all of them."""
+        from remit.orchestrate.facts.gate_trace import traced
+
         started_by, read = turns[0].arrival, text_reader(await self._texts(turns))
         assert isinstance(started_by, RunStarted), "the first turn of a run is its start"
         return traced(started_by.manifest, turns[:until], read), read
@@ -287,6 +291,8 @@ class Runner:
 
     async def _texts(self, turns: Iterable[Turn]) -> dict[bytes, bytes]:
         """The long texts that the gate is shown of these turns, as far as they are kept."""
+        from remit.orchestrate.facts.gate_trace import part_shown
+
         texts: dict[bytes, bytes] = {}
         for turn in turns:
             for reference in references(part_shown(turn)):
@@ -303,7 +309,14 @@ class Runner:
             await self.blobs.put(digest, data)
 
 
-def _followed(tracer: Tracer, turn: Turn, kept: Kept) -> Tracer | None:
+def _tracer_of(manifest: Manifest, read: Read) -> "Tracer":
+    # Only runs whose calls pass the gate pay for it.
+    from remit.orchestrate.facts.gate_trace import Tracer
+
+    return Tracer(manifest, read)
+
+
+def _followed(tracer: "Tracer", turn: Turn, kept: Kept) -> "Tracer | None":
     """The tracer after a turn; None when a text of it is not at hand, so that it is made again from all that is kept."""
     was_gone = tracer.is_gone
     tracer.follow(turn, text_reader(dict(kept)))

@@ -9,6 +9,7 @@ Rule 4: the caller's own orders are confirmed by being given. A model's are show
 
 import json
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from remit.core.failure import RequestRejected
 from remit.core.limits.authority import Maker
@@ -33,10 +34,9 @@ from remit.core.work.graph import (
 )
 from remit.core.work.orders import CONFIRM, LIST, LOOK_UP, ORDERS_INVALID, ORDERS_MAX, Order, orders_of, reads_of
 from remit.core.work.values import ValueKind
-from remit.orchestrate.facts.gate_facts import declared
-from remit.provenance.declarations import Declaration
-from remit.provenance.gate import opened_tools
-from remit.provenance.order_book import check_orders
+
+if TYPE_CHECKING:
+    from remit.provenance.declarations import Declaration
 
 _MAKE, _PROPOSE, _READ, _LIST, _CONFIRM = (
     "make_orders",
@@ -72,7 +72,7 @@ def begun_with_orders(
     Raises RequestRejected for orders that these tools could never carry out.
     """
     if request.orders:
-        check_orders(request.orders, _declarations(tools))
+        _check(request.orders, _declarations(tools))
         return _chained(graph, *_look_ups()) if reads_of(request.orders) else graph
     is_made = boundary.authority is not None and boundary.authority.orders is Maker.MODEL
     if not is_made or not any(tool.effect.is_mutating for tool in tools):
@@ -111,7 +111,7 @@ def _asked(tools: tuple[ToolDefinition, ...], now_ms: int) -> Ask:
     return Ask(task, tools=(), schema=schema_text(_SCHEMA), sees=Sees.REQUEST)
 
 
-def _shown(declaration: Declaration) -> dict[str, object]:
+def _shown(declaration: "Declaration") -> dict[str, object]:
     """What the maker of orders is told of a tool: reads with the fields that may be looked up."""
     properties = declaration.parameters.get("properties", {})
     said: dict[str, object] = {"tool": declaration.name, "arguments": list(properties)}
@@ -122,7 +122,19 @@ def _shown(declaration: Declaration) -> dict[str, object]:
     return said | {"fields": [field.name for field in declaration.result]}
 
 
-def _declarations(tools: tuple[ToolDefinition, ...]) -> dict[str, Declaration]:
+# Only runs with orders pay for the gate that knows what can be ordered.
+
+
+def _check(orders: tuple[Order, ...], declarations: "dict[str, Declaration]") -> None:
+    from remit.provenance.order_book import check_orders
+
+    check_orders(orders, declarations)
+
+
+def _declarations(tools: tuple[ToolDefinition, ...]) -> "dict[str, Declaration]":
+    from remit.orchestrate.facts.gate_facts import declared
+    from remit.provenance.gate import opened_tools
+
     return opened_tools([declared(tool) for tool in tools]).declarations
 
 
@@ -141,11 +153,11 @@ def orders_said(text: str, tools: tuple[ToolDefinition, ...]) -> tuple[Order, ..
     return whole or tuple(order for one in given[:ORDERS_MAX] for order in _sound([one], declarations))
 
 
-def _sound(given: list[object], declarations: dict[str, Declaration]) -> tuple[Order, ...]:
+def _sound(given: list[object], declarations: "dict[str, Declaration]") -> tuple[Order, ...]:
     """These orders; none, where one of them cannot be read or carried out."""
     try:
         orders = orders_of(given)
-        check_orders(orders, declarations)
+        _check(orders, declarations)
     except RequestRejected:
         return ()
     return orders

@@ -24,8 +24,8 @@ from remit.orchestrate.ports import Catalogue, Journal
 RUNS_MAX = 50
 # Reading and folding takes some twenty microseconds a turn, so that beginning a run never waits longer than a blink.
 TURNS_MAX = 2_000
-# So many runs are begun with what was found while few are known, and once as many are known as are learned from: then most
-# of what is added says nothing new, and reading it would cost each run a tenth of its start.
+# So many runs are begun with what was found while few are known, and once half as many are known as are learned from: then
+# most of what is added says nothing new, and reading it would cost each run a tenth of its time.
 USES_MAX = 10
 USES_SETTLED_MAX = 250
 # Kinds of runs that a process begins in turn; what is remembered of one takes some ten kilobytes.
@@ -81,7 +81,7 @@ class LikeRunLookup:
         entries = await self._catalogue.alike(likeness, limit=RUNS_MAX)
         kind.courses = {entry.run_id: await self._course(kind, entry) for entry in _affordable(kind, entries)}
         kind.foresight = foresight_of(kind.courses.values())
-        kind.uses_left = USES_MAX if len(kind.courses) < RUNS_MAX else USES_SETTLED_MAX
+        kind.uses_left = USES_MAX if 2 * len(kind.courses) < RUNS_MAX else USES_SETTLED_MAX
 
     def _remembered(self, likeness: str) -> _Kind:
         kind = self._kinds[likeness] = _Kind()
@@ -101,11 +101,12 @@ class LikeRunLookup:
 
 
 def _affordable(kind: _Kind, entries: Sequence[RunEntry]) -> list[RunEntry]:
-    """The newest runs whose turns may be read, those that are known already not counted."""
-    chosen, turns = [], 0
+    """The runs that are known already, and the newest of the others whose turns may be read beside them."""
+    chosen, turns_left = [], TURNS_MAX
     for entry in entries:
-        turns += 0 if entry.run_id in kind.courses else entry.turns
-        if turns > TURNS_MAX:
-            break
+        if entry.run_id not in kind.courses:
+            if entry.turns > turns_left:
+                continue
+            turns_left -= entry.turns
         chosen.append(entry)
     return chosen

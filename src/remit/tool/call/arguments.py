@@ -49,11 +49,12 @@ def prepared(
     key: str,
     token: CancelToken | None,
     secrets: Mapping[str, Secret] = NO_SECRETS_LENT,
+    canonical: str = "",
 ) -> dict[str, Any]:
-    """The arguments in the types the function declared, with the hidden ones filled in."""
+    """The arguments in the types the function declared, with the hidden ones filled in; their canonical form may be known."""
     signature = tool.signature
     try:
-        given = signature.model.model_validate_json(canonical_json(arguments), strict=True)
+        given = signature.model.model_validate_json(canonical or canonical_json(arguments), strict=True)
     except Exception as error:
         # A validator of the user's own type may raise anything.
         raise _not_begun(_unfit(error)) from error

@@ -26,6 +26,10 @@ class Performed(Record):
     printed: str = ""
 
 
+class Killed(Exception):
+    """The process was killed at our wish before it told a result, so what it did is unknown."""
+
+
 class Stop(Record):
     """Returned by a tool that wants the loop to stop: the text becomes the answer, if the tool `may_stop_loop`."""
 
@@ -76,7 +80,7 @@ def error_text(error: BaseException) -> str:
 
 
 def shortened_error(text: str) -> str:
-    """The text, cut at ERROR_CHARS_MAX; before a secret that the cut would leave half of, which nobody could tell then."""
+    """The text, cut at ERROR_CHARS_MAX; before a secret that the cut would split, since half of one is not recognised."""
     if len(text) <= ERROR_CHARS_MAX:
         return text
     end = ERROR_CHARS_MAX - 4

@@ -12,22 +12,23 @@ Rule 6: secrets are fetched just before the call; one that is missing or expires
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, replace
 from remit.tool.call.arguments import NO_SECRETS_LENT, call_function, prepared, result_text
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import check_available, raise_if_ours, verdict
-from remit.tool.call.outcomes import Performed, ToolFault, fault_of
+from remit.tool.call.outcomes import Killed, Performed, ToolFault, fault_of
 from remit.tool.call.threads import threads
 from remit.tool.declare.decorator import Tool
-from remit.tool.process.isolated_call import Killed, Leash, Lent, call_isolated
-from remit.tool.process.sandbox import WAY_OUT, sandbox_problem
 from remit.tool.secrets.secret import Secret
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
-# A tool that looks at its token between two steps looks every few dozen milliseconds; who cancels waits no longer.
+if TYPE_CHECKING:
+    from remit.tool.process.isolated_call import Leash
+
+# A tool that looks at its token between two steps looks every few dozen milliseconds; a caller that cancels waits no longer.
 CANCEL_GRACE_MS = 100
 # A killed process is gone in milliseconds, unless the kernel itself waits for a device.
 KILL_GRACE_MS = 2_000
@@ -43,7 +44,19 @@ Gate: TypeAlias = Callable[[bool], Awaitable[None]]
 class Attempt:
     """One call: whether it has begun, how it is told to stop, and what is left of it when it is not awaited any more."""
 
-    __slots__ = ("arguments", "gate", "has_begun", "key", "late", "leash", "secrets", "token", "tool", "vault")
+    __slots__ = (
+        "arguments",
+        "canonical",
+        "gate",
+        "has_begun",
+        "key",
+        "late",
+        "leash",
+        "secrets",
+        "token",
+        "tool",
+        "vault",
+    )
 
     def __init__(
         self,
@@ -52,8 +65,11 @@ class Attempt:
         key: str,
         vault: Vault = NO_SECRETS,
         gate: Gate | None = None,
+        canonical: str = "",
     ) -> None:
         self.tool = tool
+        # The arguments as they were judged, where that text is at hand; else it is made of them again.
+        self.canonical = canonical
         self.gate = gate
         self.vault = vault
         self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
@@ -61,7 +77,7 @@ class Attempt:
         self.key = key
         # Only a function that takes a token can be told by it, only a process is held by a leash; both hold a lock.
         self.token = CancelToken() if tool.signature.token_names else None
-        self.leash = Leash() if tool.isolate else None
+        self.leash = _leash() if tool.isolate else None
         self.has_begun = False
         # Of a call that was cancelled after it had begun: what has its outcome, or will.
         self.late: Late | None = None
@@ -83,9 +99,8 @@ async def perform(attempt: Attempt) -> Performed:
     tool = attempt.tool
     if tool.available is not None:
         await check_available(tool)
-    if tool.sandbox and (problem := await asyncio.to_thread(sandbox_problem)):
-        message = f"it demands a sandbox, and {problem}; {WAY_OUT}"
-        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message)
+    if tool.sandbox:
+        await _check_sandbox()
     if tool.definition.secrets:
         wanted, timeout_ms = tool.definition.secrets, tool.definition.timeout_ms
         attempt.secrets = await attempt.vault.fill(tool.name, wanted, timeout_ms=timeout_ms)
@@ -93,17 +108,38 @@ async def perform(attempt: Attempt) -> Performed:
         await attempt.gate(bool(tool.available is not None or tool.definition.secrets))
     attempt.has_begun = True
     if attempt.leash is not None:
-        lent = Lent(attempt.secrets, attempt.vault)
-        work = partial(call_isolated, tool, attempt.arguments, attempt.key, attempt.leash, lent)
-        return await _in_thread(attempt, work)
+        return await _in_process(attempt, attempt.leash)
     if tool.is_async:
         return await _on_loop(attempt)
     return await _in_thread(attempt, partial(_blocking, attempt))
 
 
+# Only calls in processes of their own pay for what runs those.
+
+
+def _leash() -> "Leash":
+    from remit.tool.process.isolated_call import Leash
+
+    return Leash()
+
+
+async def _check_sandbox() -> None:
+    from remit.tool.process.sandbox import WAY_OUT, sandbox_problem
+
+    if problem := await asyncio.to_thread(sandbox_problem):
+        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, f"it demands a sandbox, and {problem}; {WAY_OUT}")
+
+
+async def _in_process(attempt: Attempt, leash: "Leash") -> Performed:
+    from remit.tool.process.isolated_call import Lent, call_isolated
+
+    lent = Lent(attempt.secrets, attempt.vault)
+    return await _in_thread(attempt, partial(call_isolated, attempt.tool, attempt.arguments, attempt.key, leash, lent))
+
+
 async def _on_loop(attempt: Attempt) -> Performed:
     tool, arguments = attempt.tool, attempt.arguments
-    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets)
+    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets, attempt.canonical)
     try:
         value = await tool.function(**values)
     except BaseException as error:

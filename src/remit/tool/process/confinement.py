@@ -79,7 +79,7 @@ def declared_limits(name: str, given: Mapping[str, int] | None) -> Limits:
     for key, value in given.items():
         if key not in least:
             raise invalid_definition(
-                name, f"limits has {str(key)[:80]!r}, which nobody knows; use {', '.join(Limits._fields)}"
+                name, f"limits has {str(key)[:80]!r}, which is unknown; use {', '.join(Limits._fields)}"
             )
         if type(value) is not int or not least[key] <= value <= most[key]:
             raise invalid_definition(

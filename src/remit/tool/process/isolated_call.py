@@ -24,7 +24,7 @@ from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.core.schema.json_text import parse_with_oddities
 from remit.tool.call.arguments import NO_SECRETS_LENT
-from remit.tool.call.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, ToolFault, last_part
+from remit.tool.call.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Killed, Performed, ToolFault, last_part
 from remit.tool.declare.decorator import Tool
 from remit.tool.process.confinement import BOXED, environment_for
 from remit.tool.process.framing import LENGTH_BYTES, write_frame
@@ -40,10 +40,6 @@ PRINTED_BYTES_MAX = 16 * 1024
 EXIT_GRACE_MS = 1_000
 
 _READ_BYTES = 65_536
-
-
-class Killed(Exception):
-    """The process was killed at our wish before it told a result, so what it did is unknown."""
 
 
 class Lent(NamedTuple):

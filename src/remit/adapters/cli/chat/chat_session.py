@@ -163,7 +163,7 @@ class Sitting:
 
 
 def used_line(spent: tuple[Spent, ...]) -> str:
-    """What an exchange has used, as far as anyone looks at it."""
+    """What an exchange has used, as far as a listener looks at it."""
     said = [_used(entry) for entry in sorted(filter(_is_looked_at, spent), key=_is_counted)]
     return f"  used {', '.join(said)}" if said else ""
 

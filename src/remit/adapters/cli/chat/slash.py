@@ -38,7 +38,7 @@ _SHOWN_CHARS_MAX = 40
 
 
 class Slash(NamedTuple):
-    """A word, what may follow it, what it does in one line, and who does it."""
+    """A word, what may follow it, what it does in one line, and its function."""
 
     word: str
     takes: str

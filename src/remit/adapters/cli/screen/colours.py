@@ -1,4 +1,4 @@
-"""Colours: which there are, and who sees them.
+"""Colours: which there are, and which terminals show them.
 
 Rule 1: a colour repeats what the words beside it say; without colours nothing is missed.
 Rule 2: none goes where no terminal is, nor where NO_COLOR or a dumb terminal asks for none.
@@ -11,7 +11,7 @@ from typing import TypeAlias
 from remit.adapters.cli.screen.terminal import Terminal, printable, wants_colour
 from remit.adapters.cli.screen.widths import cells
 
-# A line of a terminal that does not say how wide it is, and the most that anyone reads at once.
+# A line of a terminal that does not say how wide it is, and the widest line that is comfortable to read.
 COLUMNS_DEFAULT = 160
 COLUMNS_MAX = 200
 # Fewer columns hold no word; a terminal so narrow breaks lines itself.

@@ -39,7 +39,7 @@ VALUE_CHARS_MAX = 400
 ORIGINS_MAX = 12
 # As much of a name, a reason or an origin as one line of a packet holds.
 NOTE_CHARS_MAX = 500
-# What is told of the budget: the dimensions of which least is left stand in a packet, the others in `remit show`.
+# What a packet says of the budget: the dimensions of which least is left stand in a packet, the others in `remit show`.
 LEFT_MAX = 6
 # What the gate says of free text that holds no pointer: the model made it up; it was not supplied.
 PROSE = "prose"

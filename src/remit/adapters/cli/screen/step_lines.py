@@ -147,7 +147,7 @@ class RunTeller:
         self._is_live = terminal.is_live
 
     def lines(self, turn: Turn) -> Iterator[Line]:
-        """What a turn says to whoever watches."""
+        """The lines of a turn, for a person who watches the run."""
         steps, calls = list(self._work.lines(turn)), list(self._calls.lines(turn)) if self._is_live else []
         yield from steps if self._work.has_work else calls
 
