@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from remit.tool.builtin.http_get import http_get_tool
     from remit.tool.builtin.refusal import ToolRefused
     from remit.tool.builtin.targets import AllowedHost
+    from remit.tool.call.call_metadata import CallMetadata
     from remit.tool.call.cancel_token import CancelToken, ToolCancelled
     from remit.tool.call.outcomes import NotDone, Reconciled, ToolFault
     from remit.tool.call.performing import Attempt, perform
@@ -143,6 +144,7 @@ __all__ = [
     "Boundary",
     "Budget",
     "CallCancelled",
+    "CallMetadata",
     "CancelToken",
     "Candidate",
     "CandidateReranker",
@@ -385,6 +387,7 @@ _HOMES = {
         "tool.builtin.http_client": "Reach",
         "tool.builtin.http_get": "http_get_tool",
         "tool.builtin.targets": "AllowedHost",
+        "tool.call.call_metadata": "CallMetadata",
         "tool.call.cancel_token": "CancelToken ToolCancelled",
         "tool.declare.decorator": "tool",
         "tool.delegate": "delegate",

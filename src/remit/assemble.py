@@ -417,6 +417,11 @@ def halts_of(settings: Settings) -> "AbstractContextManager[Callable[[], HaltSta
     return stores.standing_halts(settings.store, settings.home, WallClock())
 
 
+def local_server(settings: Settings, port: int) -> "AbstractContextManager[str]":
+    """A NATS server of this machine that keeps runs in the settings' folder; gives its address."""
+    return stores.local_server(settings.home, port)
+
+
 def reopened_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
     stores.expect_there(settings.store, settings.home)

@@ -17,7 +17,10 @@ TITLE = "## To add something, touch these"
 CODE = re.compile(r"`([^`]+)`")
 TREE = re.compile(r"```text\n(.*?)```", re.DOTALL)
 KINDS = (
-    "a budget dimension",
+    "a budget dimension, per tool call",
+    "a budget dimension, per child run",
+    "a budget dimension, per question",
+    "a gauge of model calls",
     "an arrival",
     "a command",
     "a ruling, or another stored kind of event",

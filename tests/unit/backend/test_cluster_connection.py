@@ -7,7 +7,7 @@ import pytest
 
 from remit.backend.cluster.connection import asked, check_server, check_stream, connect, prepare, shown
 from remit.backend.cluster.layout import ALIVE, STREAM, TEXTS, log_subject, streams, token
-from remit.backend.cluster.server import Server, binary
+from remit.backend.cluster.nats_server import NatsServer, binary
 from remit.backend.cluster.store import ClusterStore
 from remit.core.journal.storage import StoreUnusable
 
@@ -75,7 +75,7 @@ def test_an_address_that_does_not_answer_is_told_at_once(address: str, tmp_path:
 
 
 def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
-    with Server(tmp_path) as server:
+    with NatsServer(tmp_path) as server:
         config = tmp_path / "server.conf"
         plain = [line for line in config.read_text().splitlines() if not line.startswith("jetstream")]
         server.stop()
@@ -96,13 +96,13 @@ def test_streams_of_another_maker_are_looked_at(tmp_path: Path) -> None:
         assert await prepare(client, address) == 1
         await client.close()
 
-    with Server(tmp_path) as server:
+    with NatsServer(tmp_path) as server:
         asyncio.run(scene(server.address))
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     with pytest.raises(StoreUnusable, match=r"nats-server did not start: .*server\.log"):
-        Server(tmp_path, more="nonsense {")
+        NatsServer(tmp_path, more="nonsense {")
 
 
 def test_without_a_server_the_way_to_get_one_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

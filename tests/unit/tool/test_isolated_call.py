@@ -34,6 +34,12 @@ asyncio.run(perform(Attempt(tool, {"folder": sys.argv[2]}, "k")))
 """
 
 
+def test_a_tool_in_a_process_of_its_own_is_given_the_metadata_of_the_request() -> None:
+    attempt = Attempt(sample("labelled"), {}, "the-key", metadata={"project": "remit"})
+    assert asyncio.run(perform(attempt)).content == "project=remit"
+    assert asyncio.run(called(sample("labelled"))).content == ""
+
+
 def test_arguments_key_result_and_prints_cross_the_border() -> None:
     done = asyncio.run(called(sample("mirrored"), key="the-key", point={"x": 1, "y": 2}))
     assert done == Performed('{"x":2,"y":1}', printed="mirroring for the-key, cancelled: False\nto the other stream")

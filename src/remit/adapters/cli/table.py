@@ -28,6 +28,11 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry(
             "chat", "commands.chat:chat", "Talk with a model at the terminal; every message is one governed run."
         ),
+        CommandEntry(
+            "dev",
+            "commands.dev:dev",
+            "Start a NATS server on this machine and talk with a model whose runs it keeps; both end together.",
+        ),
         CommandEntry("run", "commands.run:run", "Start a run and wait until it has ended or waits for a person."),
         CommandEntry("resume", "commands.resume:resume", "Go on with a run after a crash, an answer or a stop."),
         CommandEntry(
