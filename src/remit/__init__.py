@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
     from remit.agents.structured import StructuredResponse
+    from remit.agents.terms import engine
     from remit.agents.workplace import CallCancelled
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
     from remit.backend.memory.journal import MemoryJournal
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price, Routing
     from remit.core.run.lifecycle import AgentRole
     from remit.core.run.manifest import Manifest, make_manifest
-    from remit.core.run.messages import Message, Role, system_message, user_message
+    from remit.core.run.messages import Message, Role, assistant_message, system_message, tool_message, user_message
     from remit.core.run.principal import Principal, Scope
     from remit.core.run.run_events import EventKind, RunEvent, Subject
     from remit.core.run.signals import Signal, UserSignal
@@ -64,13 +65,16 @@ if TYPE_CHECKING:
     from remit.core.work.candidate import Candidate
     from remit.core.work.goal import Goal
     from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-    from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, RerankInput, Step
+    from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, RerankInput, Step, StepType
     from remit.front import Door
     from remit.front import open as open  # noqa: A004  # `remit.open()` is how it is said, and no star takes it along
     from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
     from remit.inference.scripted.engine import ScriptedEngine
     from remit.inference.scripted.script import FREE
     from remit.kernel.graph.compiled import GuardUndecided
+    from remit.observe.cost.cost_report import CostReport, Grouping, Prices
+    from remit.observe.logs import JsonFormatter, TextFormatter, run_logger
+    from remit.observe.plain import printable_line
     from remit.observe.proof.export import ExportUnreadable
     from remit.observe.reading import Fact, FactKind, Reading
     from remit.observe.views.event_log import Event, EventLog, InMemoryEventLog
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.guard.guard import Guard
     from remit.orchestrate.patterns.chat_graph import chat_graph
     from remit.orchestrate.patterns.handlers import (
+        CandidateReranker,
         InferHandler,
         RerankHandler,
         RetrieveHandler,
@@ -88,8 +93,9 @@ if TYPE_CHECKING:
         ValidateHandler,
     )
     from remit.orchestrate.patterns.planners import ModelPlanner, Planner, StaticPlanner
+    from remit.orchestrate.patterns.voters import MajorityVoting, NoConsensus, UnanimityVoting, VotingStrategy
     from remit.orchestrate.run_handle import Run, Streaming
-    from remit.orchestrate.setup.kit import FilterContext, Kit, PromptProvider, Terms, kit_of
+    from remit.orchestrate.setup.kit import ContextProvider, FilterContext, Kit, PromptProvider, Terms, kit_of
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
     from remit.tool.builtin.builtin_tools import builtin
@@ -97,6 +103,7 @@ if TYPE_CHECKING:
     from remit.tool.builtin.http_get import http_get_tool
     from remit.tool.builtin.refusal import ToolRefused
     from remit.tool.builtin.targets import AllowedHost
+    from remit.tool.call.call_metadata import CallMetadata
     from remit.tool.call.cancel_token import CancelToken, ToolCancelled
     from remit.tool.call.outcomes import NotDone, Reconciled, ToolFault
     from remit.tool.call.performing import Attempt, perform
@@ -137,9 +144,13 @@ __all__ = [
     "Boundary",
     "Budget",
     "CallCancelled",
+    "CallMetadata",
     "CancelToken",
     "Candidate",
+    "CandidateReranker",
     "ContextBuilder",
+    "ContextProvider",
+    "CostReport",
     "Demand",
     "Document",
     "DocumentIndex",
@@ -163,6 +174,7 @@ __all__ = [
     "FinishReason",
     "Goal",
     "Graph",
+    "Grouping",
     "Guard",
     "GuardInMemory",
     "GuardUndecided",
@@ -171,9 +183,11 @@ __all__ = [
     "InMemoryEventLog",
     "InferHandler",
     "InvariantBroken",
+    "JsonFormatter",
     "Kit",
     "Length",
     "Listener",
+    "MajorityVoting",
     "Manifest",
     "MemoryBlobs",
     "MemoryJournal",
@@ -185,6 +199,7 @@ __all__ = [
     "ModelRequest",
     "ModelResult",
     "MustMention",
+    "NoConsensus",
     "NoSecrets",
     "Node",
     "NodeKind",
@@ -199,6 +214,7 @@ __all__ = [
     "Planner",
     "Policies",
     "Price",
+    "Prices",
     "Principal",
     "PromptProvider",
     "QueueLimits",
@@ -240,6 +256,7 @@ __all__ = [
     "SpecializedLoop",
     "StaticPlanner",
     "Step",
+    "StepType",
     "StoreUnusable",
     "StreamChunk",
     "StreamHandler",
@@ -251,6 +268,7 @@ __all__ = [
     "SystemRequest",
     "SystemResponse",
     "Terms",
+    "TextFormatter",
     "TokenUsage",
     "ToolCall",
     "ToolCallRefused",
@@ -261,13 +279,16 @@ __all__ = [
     "ToolRefused",
     "ToolResult",
     "Turn",
+    "UnanimityVoting",
     "UserSignal",
     "ValidateHandler",
     "Vault",
+    "VotingStrategy",
     "WaitingFor",
     "Whose",
     "__version__",
     "ask_of",
+    "assistant_message",
     "boundary_at",
     "boundary_of",
     "builtin",
@@ -277,18 +298,22 @@ __all__ = [
     "constrain",
     "context_confidence",
     "delegate",
+    "engine",
     "http_get_tool",
     "kit_of",
     "load_tools",
     "make_manifest",
     "perform",
+    "printable_line",
     "rerank",
     "result_of",
+    "run_logger",
     "settings_of",
     "system_in_memory",
     "system_message",
     "system_on",
     "tool",
+    "tool_message",
     "user_message",
     "verdict_of",
 ]
@@ -325,8 +350,8 @@ _HOMES = {
         "core.run.inference": "FinishReason ModelInfo ModelRequest ModelResult Price Routing",
         "core.run.lifecycle": "AgentRole",
         "core.run.manifest": "Manifest make_manifest",
-        "core.run.messages": "Message Role system_message user_message",
-        "core.work.plan": "ExecutionPlan PlanPolicy PlanTrace RerankInput Step",
+        "core.run.messages": "Message Role assistant_message system_message tool_message user_message",
+        "core.work.plan": "ExecutionPlan PlanPolicy PlanTrace RerankInput Step StepType",
         "core.limits.queue": "QueueLimits",
         "core.limits.quota": "Period Quota",
         "core.journal.rulings": "ToolCallRefused",
@@ -336,6 +361,7 @@ _HOMES = {
         "core.journal.signing": "Signer",
         "core.limits.tools": "Effect ToolCall ToolDefinition ToolResult",
         "core.run.usage": "TokenUsage",
+        "observe.cost.cost_report": "CostReport Grouping Prices",
         "observe.proof.export": "ExportUnreadable",
         "kernel.graph.compiled": "GuardUndecided",
         "tool.builtin.refusal": "ToolRefused",
@@ -350,8 +376,8 @@ _HOMES = {
         "orchestrate.bus.bus": "Listener",
         "orchestrate.facade": "System",
         "orchestrate.guard.guard": "Guard",
-        "orchestrate.patterns.handlers": "InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
-        "orchestrate.setup.kit": "FilterContext Kit PromptProvider Terms kit_of",
+        "orchestrate.patterns.handlers": "CandidateReranker InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
+        "orchestrate.setup.kit": "ContextProvider FilterContext Kit PromptProvider Terms kit_of",
         "orchestrate.patterns.chat_graph": "chat_graph",
         "orchestrate.tenants.policies": "Policies",
         "orchestrate.run_handle": "Run Streaming",
@@ -361,6 +387,7 @@ _HOMES = {
         "tool.builtin.http_client": "Reach",
         "tool.builtin.http_get": "http_get_tool",
         "tool.builtin.targets": "AllowedHost",
+        "tool.call.call_metadata": "CallMetadata",
         "tool.call.cancel_token": "CancelToken ToolCancelled",
         "tool.declare.decorator": "tool",
         "tool.delegate": "delegate",
@@ -374,6 +401,10 @@ _HOMES = {
         "validate.rule_set": "Length MustMention NoSecrets NumberRange RetryPolicy Rule RuleSet SemanticCheck Severity",
         "validate.semantic": "ask_of verdict_of",
         "orchestrate.patterns.planners": "ModelPlanner Planner StaticPlanner",
+        "orchestrate.patterns.voters": "MajorityVoting NoConsensus UnanimityVoting VotingStrategy",
+        "observe.plain": "printable_line",
+        "observe.logs": "JsonFormatter TextFormatter run_logger",
+        "agents.terms": "engine",
     }.items()
     for name in names.split()
 }

@@ -6,14 +6,15 @@ Rule 2: nothing is opened before it is needed, and the caller that opens a syste
 
 import getpass
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from remit import stores
+from remit.backend import clock
 from remit.backend.clock import WallClock
-from remit.backend.clock import new_run_id as _new_run_id
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.core.limits.boundary import Boundary
@@ -32,7 +33,7 @@ from remit.orchestrate.exchange.exchange import watcher_listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.custody import Signers
 from remit.orchestrate.loop.driver import made_beside_loop
-from remit.orchestrate.ports import Checkup, Store
+from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.reloaded_kit import equipped, kit_again
 from remit.orchestrate.tenants.policies import Policies, check_policies
@@ -52,13 +53,14 @@ if TYPE_CHECKING:
     from remit.orchestrate.people.draining import Drain
 
 HOME_VARIABLE, HOME_DEFAULT = "REMIT_HOME", ".remit"
+# The address of the servers that keep runs, where the folder does not.
+STORE_VARIABLE = "REMIT_STORE"
 # Beside the runs, so that every process that begins some reads the same.
 QUOTAS = "quotas.yaml"
 # Models are large and the same for every store, so they have one folder for all of a user's.
 MODELS_VARIABLE, MODELS_DEFAULT = "REMIT_MODELS", "~/.local/share/remit/models"
 # Which stores are this user's: a file in the folder of their settings, or what this variable says instead.
-TRUST_VARIABLE = "REMIT_TRUST"
-TRUST_DEFAULT = "remit/stores.jsonl"
+TRUST_VARIABLE, TRUST_DEFAULT = "REMIT_TRUST", "remit/stores.jsonl"
 CONFIG_VARIABLE, CONFIG_DEFAULT = "XDG_CONFIG_HOME", "~/.config"
 # Addresses that may be given a vendor's key when a run that recorded them is taken up again, besides the vendor's own.
 URLS_VARIABLE = "REMIT_ENGINE_URLS"
@@ -66,29 +68,40 @@ URLS_VARIABLE = "REMIT_ENGINE_URLS"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept, what engines need to be opened, the secrets of the environment by their names; whose stores."""
+    """Where runs are kept, what engines need to be opened, the secrets of the environment by their names; whose stores.
+
+    `store` is the address of the servers that keep the runs, empty where the folder does; keys and limits are in the folder.
+    """
 
     home: Path
     engines: EngineSettings = NO_SETTINGS
     secrets: Mapping[str, Given] = field(default_factory=dict)
     trusted: "TrustList" = field(default_factory=lambda: _trust_in(os.environ))
+    store: str = ""
 
 
-def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
-    """The settings that the environment asks for; a home that the caller names wins over it."""
+def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None, store: str = "") -> Settings:
+    """The settings that the environment asks for; a home or a store that the caller names wins over it."""
     environment = os.environ if environment is None else environment
     where = home or Path(environment.get(HOME_VARIABLE) or HOME_DEFAULT)
     engines, secrets = _engine_settings(environment), _secrets_in(environment)
-    return Settings(where.absolute(), engines, secrets, _trust_in(environment))
+    address = store or ("" if home else environment.get(STORE_VARIABLE, ""))
+    return Settings(where.absolute(), engines, secrets, _trust_in(environment), address)
+
+
+def settings_of_place(place: Path | str | None) -> Settings:
+    """The settings for runs in a folder, at an address, or where the environment says."""
+    if stores.is_address(place):
+        return settings_of(store=str(place))
+    return settings_of(home=None if place is None else Path(place))
 
 
 def _trust_in(environment: Mapping[str, str]) -> "TrustList":
     """The list of this user's stores: fingerprints, commas between them, or the absolute path of another list."""
     from remit.backend.embedded.owner.trusted_keys import TrustList, trust_named
 
-    folder = Path(environment.get(CONFIG_VARIABLE) or "")
-    if not folder.is_absolute():
-        folder = Path(CONFIG_DEFAULT).expanduser()
+    said = Path(environment.get(CONFIG_VARIABLE) or "")
+    folder = said if said.is_absolute() else Path(CONFIG_DEFAULT).expanduser()
     return trust_named(environment.get(TRUST_VARIABLE, ""), TrustList(folder / TRUST_DEFAULT))
 
 
@@ -117,10 +130,7 @@ def _without_secrets() -> Mapping[str, str]:
 
 
 def vault_for(settings: Settings, secrets: Mapping[str, Given] = NOTHING) -> Vault:
-    """The secrets of the store's folder, of the environment and of the caller; of one name, the last of them counts.
-
-    Raises RequestRejected for a file that others may read, and for an entry that is none.
-    """
+    """The secrets of folder, environment and caller, of one name the last; raises RequestRejected for what is none."""
     every = {**read_secrets(settings.home), **settings.secrets, **secrets}
     inherited = _without_secrets if settings.secrets else None
     return Vault(every, inherited=inherited, revocations=KeptRevocations(settings.home) if every else None)
@@ -136,9 +146,8 @@ def quotas_for(settings: Settings) -> tuple[Quota, ...]:
     return read_quotas(path)
 
 
-def new_run_id() -> str:
-    """A new id: ids of later runs sort behind those of earlier ones."""
-    return _new_run_id()
+# Ids of later runs sort behind those of earlier ones.
+new_run_id = clock.new_run_id
 
 
 def kit_for(
@@ -280,17 +289,16 @@ def system_in_memory(secrets: Mapping[str, Given] = NOTHING, *, policies: Polici
 def open_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder, made if it is not there; raises STORE_NOT_TRUSTED for one that is not ours."""
     from remit.backend.embedded.owner.trusted_keys import enter_new
-    from remit.backend.embedded.store import EmbeddedStore
 
     is_new = expect_ours(settings).is_new
-    store = EmbeddedStore.open(settings.home, mends=mends)
+    store = stores.open_store(settings.store, settings.home, mends=mends)
     if is_new:
         enter_new(settings.home, settings.trusted)
     return store
 
 
 def signer_of(store: Store) -> Callable[[], Signer] | None:
-    """Gives who signs for a store, whose key is made on first use; None where it has no key."""
+    """The signer of a store, whose key is made on first use; None where it has no key."""
     key = store.key
     return None if key is None else lambda: key.signer
 
@@ -400,37 +408,30 @@ async def drain_for(system: System, settings: Settings, queue: str, url: str, ke
     """What delivers the items of a queue, signed with the key in a file, else with the store's secret for it."""
     from remit.orchestrate.people.draining import Drain, webhook_key
 
-    key = await webhook_key(vault_for(settings), key_file)
-    return Drain(system, queue, url, key, clock=WallClock())
+    return Drain(system, queue, url, await webhook_key(vault_for(settings), key_file), clock=WallClock())
 
 
-@contextmanager
-def halts_of(settings: Settings) -> "Iterator[Callable[[], HaltStanding]]":
+def halts_of(settings: Settings) -> "AbstractContextManager[Callable[[], HaltStanding]]":
     """Says what is halted on the store of the settings, also on one that another process makes meanwhile."""
-    from remit.backend.embedded.disk.database import DATABASE
-    from remit.backend.embedded.store import EmbeddedStore
-    from remit.core.run.halt import NOTHING_HALTED
-    from remit.orchestrate.loop.halt_switch import Halts
+    return stores.standing_halts(settings.store, settings.home, WallClock())
 
-    found: list[Halts] = []
-    with ExitStack() as closing:
 
-        def standing() -> "HaltStanding":
-            if not found and (settings.home / DATABASE).exists():
-                store = EmbeddedStore.open_to_read(settings.home)
-                closing.callback(store.let_go)
-                found.append(Halts(store.halts, WallClock()))
-            return found[0].standing if found else NOTHING_HALTED
-
-        yield standing
+def local_server(settings: Settings, port: int) -> "AbstractContextManager[str]":
+    """A NATS server of this machine that keeps runs in the settings' folder; gives its address."""
+    return stores.local_server(settings.home, port)
 
 
 def reopened_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
-    from remit.backend.embedded.owner.losses import expect_there
-
-    expect_there(settings.home)
+    stores.expect_there(settings.store, settings.home)
     return open_store(settings, mends=mends)
+
+
+def back_up(settings: Settings, to: Path) -> int:
+    """Copy the store in the settings' folder, which may be in use, to a new folder; gives its size in bytes."""
+    from remit.backend.embedded.backup import back_up_store
+
+    return back_up_store(settings.home, to)
 
 
 def reopened(settings: Settings, *, watcher: Watcher | None = None) -> Opened:
@@ -444,23 +445,19 @@ def opened_to_read(settings: Settings | None = None) -> Opened:
 
 
 def _reading(settings: Settings) -> System:
-    from remit.backend.embedded.store import EmbeddedStore
-
-    store = EmbeddedStore.open_to_read(settings.home)
+    store = stores.open_to_read(settings.store, settings.home)
     # Reading makes no key where there is none.
-    signer = signer_of(store) if store.key.is_made else None
-    # Nothing is loaded by a process that only reads, whichever key signed it.
+    signer = signer_of(store) if store.key is not None and store.key.is_made else None
+    # Nothing is loaded by a process that only reads, no matter which key signed it.
     return system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
 
 
 async def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store, its disk, its secrets where it is ours, the models."""
-    from remit.backend.embedded.checkup import FolderCheckup
     from remit.observe.checkup import check_confinement, check_house, check_secrets
     from remit.orchestrate.setup.engine_checkup import check_models
 
-    # A store that cannot be opened is looked at, too.
-    checkup: Checkup = FolderCheckup(settings.home, settings.trusted, lambda: _webhooks(settings))
+    checkup = stores.checkup_of(settings.store, settings.home, settings.trusted, lambda: _webhooks(settings))
     return [
         *check_house(),
         *await checkup.look(),

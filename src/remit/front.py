@@ -35,12 +35,11 @@ class Door:
             await self._opened.aclose()
 
     def _made(self) -> "Opened":
-        from remit.assemble import Opened, opened_system, settings_of, system_in_memory
+        from remit.assemble import Opened, opened_system, settings_of_place, system_in_memory
 
         if self._is_in_memory:
             return Opened(lambda: system_in_memory(self._secrets, policies=self._policies))
-        home = None if self._home is None else Path(self._home)
-        return opened_system(settings_of(home=home), secrets=self._secrets, policies=self._policies)
+        return opened_system(settings_of_place(self._home), secrets=self._secrets, policies=self._policies)
 
 
 def open(  # noqa: A001  # `remit.open()` is how it is said
@@ -50,7 +49,7 @@ def open(  # noqa: A001  # `remit.open()` is how it is said
     secrets: "Mapping[str, Given] | None" = None,
     policies: "Policies | None" = None,
 ) -> Door:
-    """A system on the store in a folder, on that of the environment, or in memory and forgotten with its process.
+    """A system on the store in a folder or at an address (`nats://...`), on that of the environment, or in memory alone.
 
     `policies` say which boundary holds for the principals that it acts for.
     """

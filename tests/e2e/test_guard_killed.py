@@ -106,7 +106,7 @@ def test_a_guarded_conversation_is_killed_gone_on_with_approved_verified_and_rep
     assert (refused["ok"], refused["code"]) == (False, "GUARD_RUN_DIFFERS")
     assert host.ask(**START) == {"ok": True, "resumed": True}
     rival = Host(remit.home)
-    assert rival.ask(**START)["code"] == "GUARD_RUN_OPEN"
+    assert rival.ask(**START)["code"] == "RUN_HELD"
     rival.leave()
 
     # What was approved meanwhile is made once, under whatever id it is asked for.

@@ -189,6 +189,17 @@ class TestEffects:
             world.hands.performed.append(PerformedCall("run", "9.9", "run:9.9", tool, "{}", lived))
         assert (told("no_mutating_command_is_issued_again", world) == []) is is_lawful
 
+    @pytest.mark.parametrize(("tool", "is_lawful"), [("write", False), ("put", True)])
+    def test_an_effect_that_a_halt_called_off_is_repeated_only_by_an_idempotent_tool(
+        self, world: SimulatedWorld, tool: str, *, is_lawful: bool
+    ) -> None:
+        run = world.run("run")
+        halted = arrivals.RunHalted("ada", 1, "everything", "smoke", ("9.9",))
+        run.turns = (*run.turns, replace(run.turns[-1], arrival=halted))
+        world.hands.performed.clear()
+        world.hands.performed += [PerformedCall("run", "9.9", "run:9.9", tool, "{}", 1)] * 2
+        assert (told("no_mutating_command_is_issued_again", world, run) == []) is is_lawful
+
     def test_a_success_without_an_answer_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
         run.state.result.answer = ""

@@ -25,6 +25,7 @@ BROKEN = {
     2001217: "whoever retried was told that the run had ended, since the driver before ended the fork as it was taken up",
     2004948: "the same, of a fork that another process made",
     2101070: "whoever waited for a slow store counted how often they had looked, and not for how long",
+    7435: "a call that may be repeated, and that a halt called off after it had acted, was taken for one that was issued twice",
     2001607: "what a fork copied of its origin was taken for a taking up of the fork",
 }
 

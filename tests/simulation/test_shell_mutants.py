@@ -171,112 +171,117 @@ def _received_twice() -> Callable[[InProcessDispatch, Live], Any]:
     return receive
 
 
-# What is broken -> the law that says so, a seed of a world that shows it, and how it is broken.
-MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
+# What is broken -> the law that says so, seeds of worlds that show it, and how it is broken. What shows seldom has several seeds:
+# most changes of the shell leave one of their worlds as it was.
+MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     "a fork is copied by whoever likes": (
         "one_driver_at_a_time",
-        0,
+        (0,),
         (_instead(Hub, "fork", _copy_unheld), _instead(hub, "copy_whole", _nothing)),
     ),
     "a pause is refused because a fork is being made": (
         "a_pause_holds_until_somebody_resumes",
-        25,
+        (64, 129, 142),
         (mock.patch.dict(decide.RULES, {PauseRequested: _pause_once}),),
     ),
     "a fork goes on although somebody has paused it": (
         "a_pause_holds_until_somebody_resumes",
-        71,
+        (225, 249, 257),
         (_instead(fork_run, "awaits_resume", lambda state: state.place.is_copy),),
     ),
     "the fork of a fork forgets why its origin was one": (
         "journals_add_up",
-        18,
+        (18,),
         (_instead(offspring, "_explained", _unexplained),),
     ),
     "a retry is told the newest fork": (
         "a_retry_names_its_own_fork",
-        20,
+        (20,),
         (_instead(durability, "answer_of", lambda turn: ""), _instead(post, "answer_of", lambda turn: "")),
     ),
     "a retry that is recorded is refused": (
         "no_signal_is_lost_or_doubled",
-        2,
+        (2,),
         (_instead(ChildExecutor, "fork", _refuse_a_fork_that_goes_on),),
     ),
     "whoever is refused waits until the run rests": (
         "nobody_is_kept_waiting",
-        2,
+        (65, 124, 188),
         (_instead(Hub, "hear", _hear_and_wait),),
     ),
     "runs are taken up after closing": (
         "nothing_is_written_after_closing",
-        56,
+        (56,),
         (_instead(Hub, "_step", _step_although_closed),),
     ),
     "an entry is heard apart from its turn": (
         "no_signal_is_lost_or_doubled",
-        36,
+        (36,),
         (_instead(Post, "_hear", _hear_without_saying_so),),
     ),
     "what was settled is heard again": (
         "no_signal_is_lost_or_doubled",
-        71,
+        (240, 361, 432),
         (_instead(FoldedInbox, "take", _nothing),),
     ),
-    "nobody looks who holds a run": ("one_driver_at_a_time", 1, (_instead(Holdings, "hold", _hold_nothing),)),
-    "a lease is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lease),)),
+    "nobody looks who holds a run": ("one_driver_at_a_time", (1,), (_instead(Holdings, "hold", _hold_nothing),)),
+    "a lease is forgotten": ("nothing_outlives_closing", (0,), (_instead(Hub, "_rest", _keep_the_lease),)),
     "a stale holder writes on": (
         "one_driver_at_a_time",
-        49,
+        (127, 140, 153),
         (_instead(runner, "_check_fence", _no_fence), _instead(FencedJournal, "append", _append_on)),
     ),
     "a place is taken from whoever is about to begin": (
         "a_session_is_one_chain",
-        1,
+        (1,),
         (_instead(SharedLogs, "_is_forestalled", _always),),
     ),
     "no child is told that its parent has ended": (
         "an_ended_run_leaves_nothing_running",
-        30,
+        (30,),
         (_instead(ChildExecutor, "end", _nothing),),
     ),
     "nobody looks what is left of a quota": (
         "no_tenant_exceeds_its_quota",
-        24,
+        (24,),
         (_instead(MemoryLedger, "check_room", _any_room),),
     ),
     "nobody looks what is halted": (
         "nothing_is_done_while_everything_is_halted",
-        12,
+        (64, 103, 220),
         (_instead(Halts, "_among_standing", _say_nothing),),
     ),
     "a call is sent twice": (
         "no_mutating_command_is_issued_again",
-        3,
+        (8,),
         (_instead(InProcessDispatch, "send", _send_calls_twice),),
     ),
     "a cancel of a call is lost": (
         "nothing_is_done_for_an_ended_run",
-        33,
+        (46, 325, 358),
         (_instead(InProcessDispatch, "_take_back", _stop_nothing),),
     ),
     "a cancel of a child is lost": (
         "children_end_with_their_parent",
-        340,
+        (249, 384, 520),
         (_instead(InProcessDispatch, "_run_chore", _tell_no_child),),
     ),
-    "a wake is dropped": ("nothing_waits_for_ever", 1, (_instead(in_process._Work, "report", _report_quietly),)),
+    "a wake is dropped": (
+        "nothing_waits_for_ever",
+        (2, 42, 49),
+        (_instead(in_process._Work, "report", _report_quietly),),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_shell_is_found_by_its_seed(name: str) -> None:
-    law, seed, patches = MUTANTS[name]
+    law, seeds, patches = MUTANTS[name]
     with ExitStack() as stack:
         for patch in patches:
             stack.enter_context(patch)
         with pytest.raises(LawBroken) as found:
-            _play((seed, *range(SEEDS)))
+            _play((*seeds, *range(SEEDS)))
     assert found.value.law == law, f"found by {found.value.law} at seed {found.value.seed}"
 
 
@@ -287,6 +292,6 @@ def test_a_report_that_is_delivered_twice_changes_nothing(seed: int) -> None:
 
 
 def _play(seeds: Iterable[int]) -> None:
-    """The seed that found a mutant comes first; where worlds have changed since, any of the others may."""
+    """The seeds that found a mutant come first; where worlds have changed since, any of the others may."""
     for seed in seeds:
         keep_the_law(shell_scenario(seed))

@@ -220,13 +220,18 @@ class AgentLoop:
         finally:
             self._in_use.release()
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> SystemResponse:
-        """Say yes to what the open exchange asks, perhaps with other arguments, and let it go on."""
-        return await self._answer(approval(packet_id, by=by, arguments=arguments))
+    async def approve(
+        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = ""
+    ) -> SystemResponse:
+        """Say yes to what the open exchange asks, perhaps with other arguments, and let it go on.
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> SystemResponse:
+        `packet` names the version that was shown; a packet that has changed since is refused with PACKET_CHANGED.
+        """
+        return await self._answer(approval(packet_id, by=by, arguments=arguments, packet=packet))
+
+    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> SystemResponse:
         """Say no to what the open exchange asks, and let it go on without."""
-        return await self._answer(rejection(packet_id, by=by, reason=reason))
+        return await self._answer(rejection(packet_id, by=by, reason=reason, packet=packet))
 
     async def resume(self) -> SystemResponse:
         """Go on with the open exchange of the session, which a crash or a closed program left, with this agent's own tools.

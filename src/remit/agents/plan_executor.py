@@ -73,7 +73,8 @@ class PlanExecutor(CallLoop[PlanResult]):
 
     def __init__(
         self,
-        handlers: Mapping[str, StepWork],
+        # Keys are texts, and a member of StepType is one; the keys of a Mapping are invariant to type checkers.
+        handlers: Mapping[Any, StepWork],
         *,
         policy: PlanPolicy = PlanPolicy(),
         planner: Planner | None = None,

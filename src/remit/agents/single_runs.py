@@ -28,7 +28,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse_answer, rejection, run_of
 from remit.orchestrate.setup.kit import Kit, Terms
 
-# Makes what one call works with and who is told of it, once its system is open: a long text is read to a listener from there.
+# Makes the kit and the listener of one call, once its system is open: a long text is read to a listener from there.
 KitFor = Callable[[System], tuple[Kit, Listener]]
 T = TypeVar("T")
 # Makes what the caller is given of a run's response and what it left in the store.
@@ -103,13 +103,13 @@ class SingleRuns(Generic[T]):
         self._open[run_id] = _Call(kit, response.session_id)
         return await self._rested(system, response)
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> T:
+    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> T:
         """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
-        return await self._answer(packet_id, approval(packet_id, by=by, arguments=arguments))
+        return await self._answer(packet_id, approval(packet_id, by=by, arguments=arguments, packet=packet))
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> T:
+    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> T:
         """Say no to what a call asks, and let it go on without."""
-        return await self._answer(packet_id, rejection(packet_id, by=by, reason=reason))
+        return await self._answer(packet_id, rejection(packet_id, by=by, reason=reason, packet=packet))
 
     async def cancel(self, *, by: str = "", reason: str = "") -> None:
         """End every call that has not ended, wherever it is driven; refused where there is none."""
@@ -172,13 +172,16 @@ class CallLoop(Generic[T]):
 
     _runs: SingleRuns[T]
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> T:
-        """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
-        return await self._runs.approve(packet_id, by=by, arguments=arguments)
+    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> T:
+        """Say yes to what a call asks, perhaps with other arguments, and let it go on.
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> T:
+        `packet` names the version that was shown; a packet that has changed since is refused with PACKET_CHANGED.
+        """
+        return await self._runs.approve(packet_id, by=by, arguments=arguments, packet=packet)
+
+    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> T:
         """Say no to what a call asks; it goes on without, or ends there."""
-        return await self._runs.reject(packet_id, by=by, reason=reason)
+        return await self._runs.reject(packet_id, by=by, reason=reason, packet=packet)
 
     async def cancel(self, *, by: str = "", reason: str = "") -> None:
         """End every call that is under way or waits, from wherever it is driven."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from remit.core.failure import ErrorCode, RunFailed
-from remit.core.run.contract import SystemResponse
+from remit.core.run.contract import RUN_OPEN, SystemResponse
 from remit.core.schema.json_schema import Schema
 from remit.core.schema.schema_source import instance_reader
 
@@ -24,8 +24,6 @@ else:
     T = TypeVar("T")
 # A pydantic model, a dataclass, a TypedDict or another type, of which the value will be; or a JSON Schema.
 SchemaSource: TypeAlias = type[T] | Mapping[str, Any] | Schema
-
-RUN_OPEN = "RUN_OPEN"
 
 
 class StructuredResponse(SystemResponse, Generic[T], frozen=True, dict=True, gc=True):

@@ -49,6 +49,14 @@ def engine_of(engine: Engine | str | None) -> Engine:
     return engine
 
 
+def engine(spec: str) -> Engine:
+    """The engine that a spec names, such as `local` or `openai:gpt-4o-mini`, with the keys and settings of the environment.
+
+    Every class takes the spec itself, too; an engine that was made once can be given to several of them.
+    """
+    return engine_of(spec)
+
+
 def tools_of(tools: Registry | Iterable[object]) -> Registry:
     """The registry that is given, or one of these tools and plain functions."""
     return registry_of(tools)

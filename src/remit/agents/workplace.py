@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from remit.assemble import Opened, opened_system, settings_of
+from remit.assemble import Opened, opened_system, settings_of_place
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.run.contract import SystemRequest, SystemResponse
@@ -24,6 +24,7 @@ from remit.orchestrate.exchange.sessions import Session
 from remit.orchestrate.facade import NOTHING, System
 from remit.orchestrate.run_handle import CALLER, cancellation
 from remit.orchestrate.setup.kit import Kit, Terms
+from remit.stores import is_address
 
 LOOP_RUNNING = "LOOP_RUNNING"
 HOME_INVALID = "HOME_INVALID"
@@ -32,7 +33,7 @@ HOME_INVALID = "HOME_INVALID"
 class _Room:
     """What one workplace has opened in one event loop."""
 
-    def __init__(self, home: Path | None) -> None:
+    def __init__(self, home: Path | str | None) -> None:
         self._home = home
         self._floor = _floor_here()
         self._opened: Opened | None = None
@@ -47,7 +48,7 @@ class _Room:
     async def system(self) -> System:
         async with self._door:
             if self._opened is None or self._opened.system is None:
-                opening = opened_system(await asyncio.to_thread(settings_of, home=self._home))
+                opening = opened_system(await asyncio.to_thread(settings_of_place, self._home))
                 await self._floor.enter(self)
                 await opening.__aenter__()
                 self._opened = opening
@@ -115,7 +116,8 @@ class Workplace:
         if given is not None and not isinstance(given, str | Path):
             message = f"home={given!r:.80} is no folder; give its path, or leave it out for that of the settings"
             raise RequestRejected(HOME_INVALID, message)
-        self._given, self._home = system, None if home is None else Path(home).absolute()
+        # A folder is meant from where the caller is now.
+        self._given, self._home = system, home if home is None or is_address(home) else Path(home).absolute()
         self._rooms: dict[asyncio.AbstractEventLoop, _Room] = {}
 
     @property
@@ -199,7 +201,10 @@ async def run_or_cancel(
         for run_id in begun:
             with suppress(RemitError):  # It may have ended by itself at this very moment.
                 await system.signal(cancellation(run_id, by=CALLER, reason="its caller stopped waiting"))
-            raise cancelled from CallCancelled(await system.result(run_id))
+            with suppress(
+                RemitError
+            ):  # Of a system that is closed nothing is heard but that the caller stopped waiting.
+                raise cancelled from CallCancelled(await system.result(run_id))
         raise
 
 

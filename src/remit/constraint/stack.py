@@ -206,7 +206,7 @@ def _excerpt(text: str, at: int) -> str:
 
 
 def _root_kinds(schema: JsonSchema) -> frozenset[str]:
-    """The types that a schema admits at its root, as far as it says so itself or refers to who does."""
+    """The types that a schema admits at its root, as far as it, or a schema that it refers to, says so."""
     root: Any = schema
     for _ in range(REFERENCES_MAX):
         reference = root.get("$ref") if isinstance(root, dict) and "type" not in root else None

@@ -173,7 +173,7 @@ def _check(schema: JsonObject, path: str) -> None:
     if is_object and "properties" not in schema and schema.get("additionalProperties") is not False:
         raise _unsupported(path, "an object declares no properties; name them, or take a list of pairs")
     if schema.get("additionalProperties", False) is not False:
-        raise _unsupported(path, "properties that nobody declared cannot be said in strict mode; declare them")
+        raise _unsupported(path, "properties that are not declared cannot be said in strict mode; declare them")
 
 
 def _optional(schema: JsonObject) -> list[str]:

@@ -3,7 +3,7 @@
 Rule 1: a code belongs to exactly one category, and the beginning of its name says which.
 Rule 2: what callers branch on (code, category, retryable, exit code) comes from these tables; messages are for people.
 Rule 3: a run has one ending. A code that suspends becomes an ending only when its wait expires or no person can answer.
-Rule 4: every ending says who receives authority next.
+Rule 4: every ending names the receiver of authority.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from remit.core.run.lifecycle import LifecycleState, LoopState, Outcome
 
 
 class CategoryRow(Record):
-    """What all codes of a category share: how they begin, who emits them, how one recovers."""
+    """What all codes of a category share: how they begin, which part emits them, how a caller recovers."""
 
     prefix: str
     emitted_by: str
@@ -233,7 +233,7 @@ _FAIL_CLOSED, _HUMAN_APPROVAL = EscalationRoute.FAIL_CLOSED, EscalationRoute.HUM
 _ASK_USER, _REVIEW_QUEUE = EscalationRoute.ASK_USER, EscalationRoute.REVIEW_QUEUE
 _DEGRADED_MODE = EscalationRoute.DEGRADED_MODE
 
-# Who waits for knowledge is paused; who waits for a decision awaits approval.
+# A run that waits for knowledge is paused; a run that waits for a decision awaits approval.
 # The wall clock is a dimension of the budget and the breaker of repeated failures a runtime control, so TIMEOUT and
 # REPEATED_FAILURE count as stopped (4); a run whose work itself came to nothing has failed (1).
 # BUDGET_EXHAUSTED names no error because each dimension can cause it; the iteration limit brings

@@ -32,6 +32,6 @@ def has_pip() -> bool:
 
 
 def is_made_by_uv(environment: Path) -> bool:
-    """Whether uv made an environment, so that whoever uses it has uv."""
+    """Whether uv made an environment, so that its user has uv."""
     settings = environment / "pyvenv.cfg"
     return settings.is_file() and _MADE_BY_UV in f"\n{settings.read_text(encoding='utf-8')}"

@@ -6,7 +6,7 @@ from typing import TypeVar
 from remit.core.failure import RequestRejected
 
 PAGE_INVALID = "PAGE_INVALID"
-# More than anybody reads at once; 0 stands for all there is.
+# More than a person reads at once; 0 stands for all there is.
 PAGE_MAX = 1_000_000
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ Rule 1: a run reserves for the chain what the dearest member would cost, and see
 Rule 2: the next member is asked only after a failure to serve that cost nothing. A call that broke off, or of which
         something was heard, fails as it is: a second one would not be paid for.
 Rule 3: a member that failed rests for a while and is asked last. None is left out: when all rest, all are asked.
-Rule 4: the answer is signed by who gave it.
+Rule 4: the answer carries the name of the member that gave it.
 Rule 5: members may be of different kinds, such as a served model and a local one that knows no tools. What each of them
-        is asked is then made for it alone, by the caller: `first_served` says who is next.
+        is asked is then made for it alone, by the caller: `first_served` names the next member.
 """
 
 import logging
@@ -29,7 +29,7 @@ BAR = "|"
 MEMBERS_MAX = 8
 # As long as the longest pause between two attempts of a run, so that the next attempt goes to the next member.
 REST_S = 30
-# What is told of each member when none answers.
+# The words about each member when none answers.
 TOLD_CHARS_MAX = 300
 
 _log = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ def _rests(member: tuple[Engine, Breaker]) -> bool:
 
 
 def _together(infos: Sequence[ModelInfo]) -> ModelInfo:
-    """What holds for every member, whichever answers."""
+    """What holds for every member, no matter which answers."""
     name = BAR.join(info.name for info in infos)
     if not 2 <= len(infos) <= MEMBERS_MAX:
         _reject(f"chain {name!r:.120} has {len(infos)} members; it takes from 2 to {MEMBERS_MAX}")
@@ -127,7 +127,7 @@ def _together(infos: Sequence[ModelInfo]) -> ModelInfo:
         name,
         min(info.context_window for info in infos),
         _highest(infos),
-        # What is reserved for the words that tell a model how to call is then there, whichever member is asked.
+        # What is reserved for the words that tell a model how to call is then there, no matter which member is asked.
         calls_by_grammar=any(info.calls_by_grammar for info in infos),
         template_tokens=max(info.template_tokens for info in infos),
         calls_at_once=min(info.calls_at_once for info in infos),

@@ -202,7 +202,7 @@ def _admit_unasked(state: RunState, arrival: Arrival) -> None:
 
 
 def _tells_of_an_effect(arrival: Arrival) -> bool:
-    """Whether an agent elsewhere tells of an effect that nobody allowed it."""
+    """Whether an agent elsewhere reports an effect that was not allowed."""
     return isinstance(arrival, TextShown) and arrival.made is not None
 
 

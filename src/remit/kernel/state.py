@@ -342,7 +342,7 @@ class End:
 
 @dataclass(slots=True)
 class RunState:
-    """Everything decide() may know about a run: who it is, how far its journal goes, and a dozen groups."""
+    """Everything decide() may know about a run: its id, the length of its journal, and a dozen groups."""
 
     run_id: str = ""
     seq: int = -1

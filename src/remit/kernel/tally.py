@@ -4,8 +4,8 @@ Rule 1: decide() reads the state and writes the tally; the state changes only wh
 Rule 2: every promise a decision makes (budget, a message, an open command, a visit) is counted here as it is made.
 Rule 3: some fields say how the run will stand (node, blocking, asking, paused, left, the context, the answer, stopped):
         those of RunState with the same name must agree after apply(), and the simulation compares them, turn by turn.
-        The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the run is past
-        comparing: it takes its orders back, and what they were counted as is not read.
+        The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the
+        run is not compared: the commands that it had ordered before are taken back, and their counts are not read.
 """
 
 from collections.abc import Mapping
@@ -41,16 +41,16 @@ from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_bey
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
 
-# What most turns have to say of effects and failures. Who has more to say replaces it.
+# The effects and failures of most turns: none. A turn that has some replaces it.
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
-# What a run stands still for once it is spent, where a person may release more.
+# The dimensions for which a run stands still once they are spent, until a person releases more.
 FREEZING = frozenset({int(Dimension.STEPS), int(Dimension.WALL_CLOCK_MS)})
 
 
 def freezes(command: Command) -> bool:
-    """Whether this is a question for steps or time, while which is open a run goes nowhere."""
+    """Whether this question asks for more steps or time. While it is open, the run enters no node."""
     if not isinstance(command, AskHuman) or command.purpose is not AskPurpose.RELEASE:
         return False
     return any(dimension in FREEZING for dimension, _ in command.releases)
@@ -59,7 +59,7 @@ def freezes(command: Command) -> bool:
 def blocks(command: Command) -> bool:
     """Whether the node waits for this command. A question about a doubted call does not: the call itself does.
 
-    Nor does one for steps or time: the node may come to its end, and the run goes nowhere from there.
+    Nor does a question for steps or time: the node may finish, and the run enters no further node.
     """
     if type(command) in WAITED_FOR:
         return True

@@ -223,7 +223,7 @@ class Ledger(Protocol):
 
 
 class Inbox(Protocol):
-    """Carries what people say to whichever process holds a run."""
+    """Carries what people say to the process that holds a run."""
 
     async def put(self, run_id: str, data: bytes) -> int:
         """Leave something for a run; the number names the entry."""

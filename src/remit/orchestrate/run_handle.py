@@ -1,7 +1,7 @@
 """A run in the hands of its user: its id, what happens in it, what people tell it, and what it came to.
 
 Rule 1: a handle holds no truth. Whatever is asked of it is asked of the system, wherever the run is driven.
-Rule 2: to wait for a handle is to wait until its run has ended or waits for people; who stops waiting stops nothing.
+Rule 2: to wait for a handle is to wait until its run has ended or waits for people; a caller that stops waiting stops nothing.
 """
 
 import asyncio
@@ -13,7 +13,15 @@ from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
 from remit.core.run.run_events import EventKind, RunEvent
-from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, SIGNAL_INVALID, Signal, UserSignal
+from remit.core.run.signals import (
+    PACKET_AMBIGUOUS,
+    PACKET_MARK,
+    PACKET_UNKNOWN,
+    SIGNAL_INVALID,
+    Signal,
+    UserSignal,
+    never_asked,
+)
 from remit.orchestrate.setup.kit import Kit
 
 if TYPE_CHECKING:
@@ -70,12 +78,12 @@ class Run(Generic[T_co]):
     def events(self, *, since: str | int | None = -1, chunks: bool = False) -> "Events":
         """What happens in the run until it rests: from its first turn on, behind a turn or a cursor, or (None) from now on.
 
-        With `chunks`, what its model says comes too, from the next answer on: who wants the first one starts the run so.
+        With `chunks`, what its model says comes too, from the next answer on: to get the first one, start the run with `chunks`.
         """
         return Events(self._system, self.id, since, chunks=chunks, then=self._rested)
 
     async def approve(
-        self, packet_id: str = "", *, by: str = "", arguments: JsonObject | None = None
+        self, packet_id: str = "", *, by: str = "", arguments: JsonObject | None = None, packet: str = ""
     ) -> SystemResponse:
         """Say yes to what the run or a child of it asks, perhaps with other arguments; gives how it then rests.
 
@@ -84,12 +92,12 @@ class Run(Generic[T_co]):
         The packet may be left out where only one is open, and `by` where the system acts for a principal.
         """
         name = packet_id or await self._only_packet()
-        return await self._answered(approval(name, by=by or self._own, arguments=arguments))
+        return await self._answered(approval(name, by=by or self._own, arguments=arguments, packet=packet))
 
-    async def reject(self, packet_id: str = "", *, by: str = "", reason: str = "") -> SystemResponse:
+    async def reject(self, packet_id: str = "", *, by: str = "", reason: str = "", packet: str = "") -> SystemResponse:
         """Say no to what the run or a child of it asks."""
         name = packet_id or await self._only_packet()
-        return await self._answered(rejection(name, by=by or self._own, reason=reason))
+        return await self._answered(rejection(name, by=by or self._own, reason=reason, packet=packet))
 
     async def answer(self, text: str, packet_id: str = "", *, by: str = "") -> SystemResponse:
         """Answer what the run or a child of it wants to know."""
@@ -146,9 +154,11 @@ class Run(Generic[T_co]):
     async def _only_packet(self) -> str:
         waiting = (await self._system.result(self.id)).waiting_for
         packets = () if waiting is None else waiting.packet_ids
-        if len(packets) != 1:
-            named = f"{len(packets)} packets: {', '.join(packets)}; name the one you mean" if packets else "nothing"
-            raise RequestRejected(PACKET_UNKNOWN, f"run {self.id} asks {named}", {"run_id": self.id})
+        if not packets:
+            raise await self._system.archive.settled(self.id) or never_asked(self.id)
+        if len(packets) > 1:
+            message = f"run {self.id} asks {len(packets)} packets: {', '.join(packets)}; name the one you mean"
+            raise RequestRejected(PACKET_AMBIGUOUS, message, {"run_id": self.id})
         return packets[0]
 
 
@@ -180,7 +190,7 @@ class Events:
                 self._is_quiet = self._is_left = False
                 return event
             # It is left when nothing more came since that was seen.
-            if self._is_left or self._subscription.is_over:
+            if self._is_left:
                 break
             self._is_left = await self._system.is_left(self._run_id, is_quiet=self._is_quiet)
             if not self._is_left:
@@ -200,7 +210,7 @@ class Streaming(Generic[T_co]):
     """What models say in a run, as they say it: `async for piece in streaming`; `await streaming` gives its result.
 
     The run begins when either is first asked for. A piece is a RunEvent: `text` and `reasoning` of kind `said`, `part` names
-    the replica or the step; of kind `restarted` it says that what came before is void. Who stops listening stops nothing.
+    the replica or the step; of kind `restarted` it says that what came before is void. To stop listening stops nothing.
     """
 
     def __init__(self, begin: Callable[[], Coroutine[Any, Any, Run[T_co]]]) -> None:
@@ -241,27 +251,33 @@ async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | Non
 
 
 async def refuse_answer(system: "System", packet_id: str, otherwise: RequestRejected) -> NoReturn:
-    """Refuse an answer that is not wanted here as any door does: its run is not there, or its question is settled.
+    """Refuse an answer that is not wanted here as any door does: its run is not there, its question settled or never asked.
 
     Where neither is so, with what is given.
     """
-    asking, _, command_id = packet_id.rpartition(PACKET_MARK)
+    asking, _, _ = packet_id.rpartition(PACKET_MARK)
     if asking:
         await system.find(asking)
-        if (late := await system.archive.settled(asking, command_id)) is not None:
-            raise late
+        await system.archive.approval(packet_id)
     raise otherwise
 
 
-def approval(packet_id: str, *, by: str, arguments: JsonObject | None = None) -> UserSignal:
-    """A yes to a packet, perhaps with other arguments. It names no run when the packet is a command's name alone."""
+def approval(packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> UserSignal:
+    """A yes to a packet, perhaps with other arguments. It names no run when the packet is a command's name alone.
+
+    `packet` is the version that was shown, which is then the only one that it is a yes to.
+    """
     changed: JsonObject = {} if arguments is None else {"arguments": arguments}
-    return said(Signal.APPROVE, run_of(packet_id), by, {**changed, "packet_id": packet_id})
+    return said(Signal.APPROVE, run_of(packet_id), by, {**changed, **_bound_to(packet), "packet_id": packet_id})
 
 
-def rejection(packet_id: str, *, by: str, reason: str = "") -> UserSignal:
-    """A no to a packet. It names no run when the packet is a command's name alone."""
-    return said(Signal.REJECT, run_of(packet_id), by, {**_because(reason), "packet_id": packet_id})
+def rejection(packet_id: str, *, by: str, reason: str = "", packet: str = "") -> UserSignal:
+    """A no to a packet, and to the version that was shown, where that is named."""
+    return said(Signal.REJECT, run_of(packet_id), by, {**_because(reason), **_bound_to(packet), "packet_id": packet_id})
+
+
+def _bound_to(packet: str) -> JsonObject:
+    return {"packet": packet} if packet else {}
 
 
 def cancellation(run_id: str, *, by: str, reason: str = "") -> UserSignal:

@@ -110,7 +110,9 @@ def reload(
 
 def _found(source: Source, *, is_accepted: bool) -> Tool:
     if not source.place:
-        raise _fault(TOOL_SOURCE_MISSING, source, "was made on the spot; pass the tool itself to whoever resumes")
+        raise _fault(
+            TOOL_SOURCE_MISSING, source, "was made on the spot; pass the tool itself to the process that resumes"
+        )
     if source.place.startswith(BUILTIN_PREFIX):
         return _builtin_found(source, is_accepted=is_accepted)
     digest = file_digest(_file_of(source))

@@ -42,7 +42,7 @@ class Registry:
 
     @property
     def keyless(self) -> tuple[str, ...]:
-        """The names of those whose function takes no `idempotency_key`; who delegates or asks a person has none to take."""
+        """The names of those whose function takes no `idempotency_key`; one that delegates or asks a person has none."""
         functions = (one for one in self if not one.definition.delegates and one.definition.asks_under is None)
         return tuple(one.name for one in functions if not one.signature.takes_key)
 

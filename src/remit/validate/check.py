@@ -50,7 +50,7 @@ class Report(Record):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is told to the user although the answer stands."""
+        """Warnings for the user although the answer stands."""
         return tuple(breach_text(breach) for breach in self.breaches if breach.severity is Severity.WARN)
 
 

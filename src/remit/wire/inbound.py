@@ -32,8 +32,8 @@ from remit.wire.wire_records import (
     TaskMessage,
     WireSignal,
     WireToolChoice,
-    moment_ms,
 )
+from remit.wire.wire_texts import moment_ms
 
 WIRE_METADATA_RESERVED = "WIRE_METADATA_RESERVED"
 WIRE_LOOP_UNKNOWN = "WIRE_LOOP_UNKNOWN"
@@ -152,7 +152,7 @@ def route_of(request: SystemRequest) -> Route:
     try:
         return msgspec.convert(request.metadata.get(ROUTE_KEY, {}), Route)
     except msgspec.ValidationError:
-        # Somebody who called from Python uses the key for something else.
+        # A caller from Python uses the key for something else.
         return Route()
 
 

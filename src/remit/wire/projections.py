@@ -1,7 +1,7 @@
 """From the house to the wire: a run as its loop, its trajectory and its events, read off its state and its journal.
 
 Rule 1: these are views. Nothing of a run is decided by them, and none is read back.
-Rule 2: a long text is given in full where the caller can fetch it, else by its digest.
+Rule 2: a long text is given in full where the caller can fetch it and a message has room for it, else by its digest.
 Rule 3: the outcome, the loop state and the codes are those of core/failure.py; nothing is translated twice.
 """
 
@@ -38,9 +38,9 @@ from remit.wire.wire_records import (
     TrajectoryStep,
     WireToolCall,
     WireToolResult,
-    moment,
 )
 from remit.wire.wire_rules import ContextEventType, TrajectoryStepType
+from remit.wire.wire_texts import fitting, moment
 
 # Gives a text in full.
 Texts: TypeAlias = Callable[[Text], str]
@@ -89,15 +89,15 @@ def loop_entity(
         workflow_slug=route.workflow_slug,
         workflow_step=route.workflow_step,
         outcome="" if ending is None else ENDINGS[ending].outcome.value,
-        result="" if ending is None else text(state.result.answer),
-        error="" if error is None else f"{error.code}: {error.message}",
+        result="" if ending is None else fitting(text(state.result.answer)),
+        error="" if error is None else fitting(f"{error.code}: {error.message}"),
         completed_at=moment(reading.ended_at_ms) if ending is not None else "",
         identity=identity,
     )
 
 
 def loop_created(manifest: Manifest, at_ms: int) -> LoopCreatedEvent:
-    """What is told when a run has begun."""
+    """The event of a run that has begun."""
     route = route_of(manifest.request)
     return LoopCreatedEvent(
         loop_id=manifest.run_id,
@@ -113,7 +113,7 @@ def loop_created(manifest: Manifest, at_ms: int) -> LoopCreatedEvent:
 
 
 def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) -> LoopEnded:
-    """What is told when a run has ended: that it completed, failed or was cancelled."""
+    """The event of a run that has ended: it completed, failed or was cancelled."""
     manifest, ending = pinned(state), state.end.ending
     assert ending is not None, "the run has ended"
     row, route, usage = ENDINGS[ending], route_of(manifest.request), run_usage(state)
@@ -134,7 +134,7 @@ def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) ->
             task_id=request.request_id,
             outcome=row.outcome.value,
             role=manifest.role.value,
-            result=text(state.result.answer),
+            result=fitting(text(state.result.answer)),
             model=_model(manifest),
             iterations=state.counts.iterations,
             tokens_in=usage.prompt_tokens,
@@ -153,7 +153,7 @@ def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) ->
         task_id=request.request_id,
         outcome=row.outcome.value,
         reason=ending.value,
-        error="" if error is None else f"{error.code}: {error.message}",
+        error="" if error is None else fitting(f"{error.code}: {error.message}"),
         role=manifest.role.value,
         model=_model(manifest),
         iterations=state.counts.iterations,
@@ -332,7 +332,7 @@ def _result(run_id: str, trace: CallTrace, call_id: str, text: Texts) -> WireToo
 
 
 def _cancelled(state: RunState, reading: Reading) -> tuple[str, int]:
-    """Who cancelled a run, and when; a run that ran out of time was cancelled by nobody."""
+    """The person who cancelled a run, and when; no person did where the run ran out of time."""
     if state.end.ending is None or ENDINGS[state.end.ending].outcome is not Outcome.CANCELLED:
         return "", 0
     signals = [step for step in reading.steps.values() if step.kind is StepKind.SIGNAL and step.name == CANCEL]

@@ -160,7 +160,8 @@ def an_approval_is_used_once(world: SimulatedWorld, run: SimulatedRun) -> Iterat
 def no_mutating_command_is_issued_again(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """An effect is attempted once; again only with the same key, by a tool declared idempotent.
 
-    That is after a crash or when its run was taken over, or where it failed and it is unknown what it had done by then.
+    That is after a crash or when its run was taken over, where it failed and it is unknown what it had done by then, or after a
+    halt that called it off.
     """
     tools = tools_of(run)
     seen: dict[str, int] = {}
@@ -177,8 +178,10 @@ def no_mutating_command_is_issued_again(world: SimulatedWorld, run: SimulatedRun
 
 
 def _may_be_repeated(run: SimulatedRun, command_id: str) -> bool:
-    """Whether an attempt came after another at the same effect that failed within, or whose driver lost the run."""
+    """Whether an attempt came after another that failed within or was called off by a halt, or whose driver lost the run."""
     if any(isinstance(turn.arrival, arrivals.RunTaken) for turn in run.turns):
+        return True
+    if any(isinstance(turn.arrival, arrivals.RunHalted) and command_id in turn.arrival.withheld for turn in run.turns):
         return True
     calls = {command.id: command for _, command in commands_of(run) if isinstance(command, CallTool)}
     key = calls[command_id].key if command_id in calls else ""

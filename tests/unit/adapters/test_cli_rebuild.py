@@ -30,6 +30,10 @@ def lose(desk: Desk, *statements: str) -> None:
             connection.execute(statement)
 
 
+# As if nothing had ever been said of the runs that are kept.
+BLANK = "UPDATE runs SET started_at_ms = NULL, mode = '', ending = '', waiting_for = '', ended_at_ms = NULL"
+
+
 def asked(desk: Desk, query: str) -> list[Any]:
     with closing(sqlite3.connect(desk.home / "remit.db")) as connection:
         return connection.execute(query).fetchall()
@@ -105,6 +109,10 @@ def test_a_run_whose_place_in_a_session_another_took_meanwhile_is_named(desk: De
     for text in ("first", "second"):
         assert desk.say("run", text, "--engine", script, "--session", "s").code == 0
     lose(desk)
+    # Nothing is begun in a store that lists no run; a list that was mended by hand in part is taken for one.
+    said = desk.say("run", "third", "--engine", script, "--session", "s", "--json")
+    assert (said.code, said.error) == (1, "STORE_INDEX_LOST")
+    lose(desk, "UPDATE runs SET started_at_ms = 1, mode = 'chat', ending = 'SUCCESS' WHERE run_no = 1")
     assert desk.say("run", "third", "--engine", script, "--session", "s").code == 0
     said = desk.say("rebuild", "--json")
     assert (said.code, said.values["runs"], len(said.values["unread"])) == (1, 2, 1)
@@ -218,9 +226,39 @@ def test_a_store_whose_newest_run_was_deleted_on_purpose_has_nothing_without_a_n
     assert [row["run_id"] for row in desk.say("runs", "--json").rows] == [kept]
 
 
+@pytest.mark.parametrize("blanked", ["started_at_ms = NULL", "ending = ''"])
+def test_a_run_of_which_the_list_says_nothing_is_told_by_doctor_and_verify_until_it_is_listed_again(
+    desk: Desk, blanked: str
+) -> None:
+    gone, kept = desk.ended(), desk.ended()
+    lose(desk, f"UPDATE runs SET {blanked} WHERE run_id = '{gone}'")
+    problem = next(row for row in desk.say("doctor", "--json").values["checks"] if row["name"] == "store.index")
+    assert (problem["state"], problem["code"], problem["way_out"]) == ("problem", "STORE_INDEX_LOST", "remit rebuild")
+    said = desk.say("verify", "--all")
+    assert (said.code, f"{gone}: INDEX_DIFFERS" in said.out, f"{kept}: " in said.out) == (1, True, False)
+    assert (desk.say("rebuild").code, desk.say("verify", "--all").code, desk.say("doctor").code) == (0, 0, 0)
+
+
+def test_a_run_that_is_listed_as_open_although_it_ended_is_not_shown_as_open(desk: Desk) -> None:
+    ended = desk.ended()
+    lose(desk, "UPDATE runs SET ending = '', ended_at_ms = NULL")
+    said = desk.say("runs")
+    assert (said.code, f"`remit verify {ended}` says what is wrong" in said.err) == (1, True)
+    assert "STORE_INDEX_LOST" in desk.say("doctor").out
+    assert "`remit rebuild` lists it anew" in desk.say("verify", ended).out
+    assert (desk.say("rebuild").code, desk.say("runs").code) == (0, 0)
+
+
+def test_a_store_that_holds_nothing_but_halts_has_its_index(desk: Desk) -> None:
+    run_id = desk.ended()
+    assert desk.say("halt", "--tool", "write", "--why", "smoke").code == 0
+    assert desk.say("delete", run_id).code == 0
+    assert (desk.say("runs").code, desk.say("doctor").code, desk.say("verify", "--all").code) == (0, 0, 0)
+
+
 def test_a_store_without_its_index_says_what_makes_it_anew(desk: Desk) -> None:
     desk.ended()
-    for statement in ("DELETE FROM runs", "DROP TABLE runs"):
+    for statement in (BLANK, "DELETE FROM runs", "DROP TABLE runs"):
         lose(desk, statement)
         for words in (["runs"], ["run", "Hi", "--engine", desk.script("Hi")], ["verify", "--all"]):
             said = desk.say(*words, "--json")

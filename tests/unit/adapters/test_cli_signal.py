@@ -2,7 +2,7 @@
 
 import json
 
-from tests.unit.adapters.desk import Desk, calls
+from tests.unit.adapters.desk import HELPER, TOOLS, Desk, calls
 
 
 def test_a_cancelled_run_has_ended(desk: Desk) -> None:
@@ -33,14 +33,17 @@ async def interrupt() -> str:
 '''
 
 
-def test_a_paused_run_that_asks_nothing_exits_with_3_and_says_how_to_release_it(desk: Desk) -> None:
+def test_a_paused_run_waits_among_others_and_goes_on_when_it_is_named(desk: Desk) -> None:
     tools = desk.file("once.py", INTERRUPTS_ONCE)
     assert desk.say("run", "Stop", "--engine", desk.script(calls("interrupt"), "Done."), "--tools", tools).code == 130
     desk.say("signal", "last", "pause")
-    said = desk.say("resume", "last")
+    said = desk.say("resume", "--all")
     assert (said.code, said.out) == (3, "")
-    assert "is paused; release it with: remit signal" in said.err
-    assert desk.say("signal", "last", "resume") == (0, "Done.\n", "")
+    assert "is paused; go on with: remit resume" in said.err
+    said = desk.say("resume", "last", "--by", "ann")
+    assert (said.code, said.out) == (0, "Done.\n")
+    told = desk.say("trace", "last", "--turns").out
+    assert "ann" in told, "the journal keeps who let it go on"
 
 
 def test_feedback_needs_words_and_others_take_none(desk: Desk) -> None:
@@ -64,8 +67,7 @@ def test_a_failed_run_is_retried_as_a_fork(desk: Desk) -> None:
     assert (refused.code, refused.error) == (1, "ENGINE_SOURCE_CHANGED")
     fork = desk.say("runs", "--json").rows[0]["run_id"]
     assert fork != first.values["run_id"]
-    assert desk.say("resume", fork, "--accept-tools").code == 3
-    said = desk.say("signal", fork, "resume", "--json")
+    said = desk.say("resume", fork, "--accept-tools", "--json")
     assert (said.code, said.values["content"], said.values["run_id"]) == (0, "Better.", fork)
 
 
@@ -73,3 +75,25 @@ def test_a_signal_that_is_not_wanted_is_refused_with_its_code(desk: Desk) -> Non
     desk.ended()
     said = desk.say("signal", "last", "retry", "--json")
     assert (said.code, said.error) == (1, "NOT_RETRYABLE")
+
+
+def test_whoever_cancels_a_child_is_told_how_its_parent_goes_on_and_nobody_lists_it_as_waiting(desk: Desk) -> None:
+    parent = desk.delegating()
+    child = next(row["run_id"] for row in desk.say("runs", "--children", "--json").rows if row["run_id"] != parent)
+    said = desk.say("signal", child, "cancel")
+    assert (said.code, said.err.rpartition("; ")[2]) == (0, f"go on with: remit resume {parent}\n")
+    assert desk.say("runs", "--waiting").out == ""
+    assert f"next        remit resume {parent}" in desk.say("show", parent).out
+    said = desk.say("resume", parent)
+    assert (said.code, "safe calls repeated 0" in said.err) == (0, True), "that its child has ended is no call"
+    assert desk.say("runs", "--open").out == ""
+
+
+def test_whoever_cancels_one_of_two_children_is_told_of_no_parent_that_still_waits(desk: Desk) -> None:
+    tools = desk.file("tools.py", TOOLS + HELPER)
+    both = {"tool_calls": calls("helper", task="write")["tool_calls"] * 2}
+    script = desk.script(*[{"when": '"task"', **calls("write", text="hello")}] * 2, both, "Done.")
+    desk.say("run", "Have it written", "--engine", script, "--tools", tools)
+    child = desk.say("runs", "--children", "--json").rows[0]["run_id"]
+    said = desk.say("signal", child, "cancel")
+    assert (said.code, said.err, len(desk.say("runs", "--waiting").out.splitlines())) == (0, "", 1)

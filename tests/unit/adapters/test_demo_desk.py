@@ -23,7 +23,7 @@ def desk(tmp_path: Path) -> Any:
 
 
 def test_an_order_is_looked_up(desk: Any) -> None:
-    assert desk["lookup_order"].function("4711") == desk["Order"]("4711", "lamp", 5900)
+    assert desk["lookup_order"].function("4711") == desk["ShopOrder"]("4711", "lamp", 5900)
 
 
 @pytest.mark.parametrize("tool", ["lookup_order", "refund_order"])

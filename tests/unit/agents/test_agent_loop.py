@@ -800,7 +800,7 @@ def test_two_who_answer_an_agent_at_once_leave_the_call_of_the_first_to_its_end(
             assert (refused.value.code, "approved by ada" in refused.value.message) == ("QUESTION_SETTLED", True)
             with pytest.raises(RequestRejected) as refused:
                 await speaker.approve(f"{asked.run_id}/9.9", by="bob")
-            assert refused.value.code == "NOTHING_OPEN"
+            assert refused.value.code == "PACKET_UNKNOWN"
 
     play(story())
 

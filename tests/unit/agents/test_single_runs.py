@@ -228,7 +228,7 @@ def test_an_answer_that_is_not_wanted_leaves_the_call_to_be_answered_again(tmp_p
         runs = SingleRuns(response_of, home=tmp_path)
         asked = await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS)
         assert asked.waiting_for is not None
-        with pytest.raises(IllegalArrival):
+        with pytest.raises(RequestRejected, match="PACKET_UNKNOWN"):
             await runs.approve(f"{asked.run_id}/9.9", by="ada")
         assert (await runs.approve(asked.waiting_for.packet_ids[0], by="ada")).content == "kept"
 

@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
+from typing_extensions import override
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryBlobs
-from remit.core.journal.storage import AppendConflict, BlobMissing, RunListing
+from remit.core.journal.storage import AppendConflict, BlobMissing, RunEntry, RunListing
 
 
 def test_runs_are_listed_in_the_order_they_started() -> None:
@@ -46,10 +47,14 @@ def test_a_missing_blob_is_named_by_its_digest() -> None:
     assert caught.value.details == {"digest": "0ff0"}
 
 
-def test_the_runs_of_a_session_are_found_without_looking_at_any_other_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runs_of_a_session_are_found_without_looking_at_any_other_run() -> None:
+    class Unread(MemoryJournal):
+        @override
+        async def entries(self, **_: object) -> list[RunEntry]:
+            raise AssertionError("every run of the store was looked at")
+
     async def scene() -> None:
-        journal = MemoryJournal()
-        monkeypatch.setattr(journal, "entries", None)
+        journal = Unread()
         for number in (1, 0):
             await journal.append(f"run {number}", b"turn", -1, None, RunListing(1, session_id="s", ordinal=number))
         await journal.append("other", b"turn", -1, None, RunListing(1, session_id="t"))

@@ -138,9 +138,10 @@ def test_an_execution_context_holds_what_was_fixed_and_what_changed() -> None:
     assert msgspec.json.decode(msgspec.json.encode(context), type=ExecutionContext) == context
 
 
-def test_no_answer_of_a_run_that_failed_or_waits_can_be_missed() -> None:
-    answered = SystemResponse("r", "s", "run")
+def test_no_answer_of_a_run_that_failed_or_has_not_ended_can_be_missed() -> None:
+    answered = SystemResponse("r", "s", "run", terminal_code=Ending.SUCCESS)
     assert answered.raise_for_error() is answered
+    left = SystemResponse("r", "s", "run")
     failed = msgspec.structs.replace(
         answered, error=SystemError("TOOL_TIMEOUT", FailureCategory.TOOL, retryable=True, message="too slow")
     )
@@ -150,6 +151,7 @@ def test_no_answer_of_a_run_that_failed_or_waits_can_be_missed() -> None:
         (failed, "too slow"),
         (waiting, "waits for run/1.2"),
         (paused, "waits for a person who resumes"),
+        (left, "RUN_OPEN: run run has not ended, and waits for no person"),
     ):
         with pytest.raises(RunFailed, match=said):
             response.raise_for_error()

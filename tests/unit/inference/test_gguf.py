@@ -109,7 +109,10 @@ def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 2**63), "the number of entries is"),
         (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**62) + b"\0" * 64, "the length of the name of an entry is"),
         (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**20) + b"\0" * 64, "the name of an entry reaches behind"),
-        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text_bytes("a") + struct.pack("<I", 13) + b"\0" * 8, "of kind 13"),
+        (
+            b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text_bytes("a") + struct.pack("<I", 13) + b"\0" * 8,
+            "of the unknown kind 13",
+        ),
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text_bytes("a") + struct.pack("<IIQ", 9, 9, 1) + b"\0" * 8, "kind 9"),
         (
             b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text_bytes("a") + struct.pack("<IIQ", 9, 8, 2**26) + b"\0" * 64,

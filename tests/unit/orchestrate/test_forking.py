@@ -54,7 +54,7 @@ def test_a_fork_from_before_an_effect_knows_it_and_asks_before_it_does_the_like(
             third = await system.fork(heard.fork_id, by="dan", at=0, kit=kit)
             await system.result(third.fork_id)
             known = pinned(await system.state_of(third.fork_id)).earlier
-            assert [one.run_id for one in known] == [ended.run_id, heard.fork_id]
+            assert [one.run_id for one in known] == [heard.fork_id, ended.run_id], "the nearest origin is told of first"
 
     play(story())
 

@@ -15,7 +15,6 @@ from remit.core.record import JsonObject, replace
 from remit.core.run.person import PERSON_INVALID
 from remit.kernel.authority.intake import GOAL_REFUSED
 from remit.orchestrate.guard.ground import GUARD_BOUNDARY_INVALID, boundary_of_start
-from remit.orchestrate.guard.open_run import CALL_NOT_HELD
 from remit.orchestrate.guard.shown_verdicts import FIXES, RUN_STOPPED
 from tests.unit.orchestrate.test_guarding import BOB, EVE, FIND, MAIL, Talk, parameters, ruled
 
@@ -56,7 +55,7 @@ def test_four_eyes_are_two_people_and_the_call_is_held_until_both_said_yes() -> 
         again = talk.answer(approve=True, by=same)
         assert (again["ok"], again["code"]) == (False, ArrivalFault.ALREADY_APPROVED)
     assert talk.answer(approve=True, by="bob") == {"ok": True}
-    assert talk.answer(approve=True, by="cyd")["code"] == CALL_NOT_HELD
+    assert talk.answer(approve=True, by="cyd")["code"] == "QUESTION_SETTLED"
     assert talk.result("pay", "paid", "p") == {}
 
 
@@ -271,7 +270,7 @@ def test_an_approval_that_runs_into_a_condition_that_stops_stops_the_run() -> No
 def test_silence_is_a_no() -> None:
     talk = Talk(boundary={"approval_wait_ms_max": 1_000}, at_ms=0)
     talk.say("call", **{**_a_mail(), "args": {"to": EVE, "body": ""}}, id="c", at_ms=0)
-    assert talk.answer(approve=True, id="c", at_ms=1_000)["code"] == CALL_NOT_HELD
+    assert talk.answer(approve=True, id="c", at_ms=1_000)["code"] == "QUESTION_SETTLED"
     again = talk.say("call", **{**_a_mail(), "args": {"to": EVE, "body": ""}}, id="d", at_ms=1_001)
     assert ruled(again) == ("refuse", Refusal.APPROVAL_EXPIRED)
     assert again["reasons"] == ["the question about exactly this call expired without an answer, which is a no"]

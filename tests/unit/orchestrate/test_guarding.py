@@ -22,7 +22,7 @@ from remit.orchestrate.guard.host_tools import (
     TOOLS_MAX,
     Toolsets,
 )
-from remit.orchestrate.guard.open_run import CALL_NOT_HELD, OpenRun
+from remit.orchestrate.guard.open_run import OpenRun
 from remit.orchestrate.guard.protocol import GUARD_LINE_INVALID, GUARD_LINE_TOO_LONG, GUARD_OP_INVALID, LINE_BYTES_MAX
 from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD
 from remit.provenance.declarations import DECLARATION_INVALID
@@ -127,7 +127,7 @@ def test_an_approved_call_counts_as_made_and_is_approved_once() -> None:
     talk.mail(EVE, "c")
     assert talk.answer(approve=True, id="c") == {"ok": True}
     assert ruled(talk.mail(EVE, "d")) == ("ask", "PROVENANCE_UNBOUND")
-    assert talk.answer(approve=True, id="c")["code"] == CALL_NOT_HELD
+    assert talk.answer(approve=True, id="c")["code"] == "QUESTION_SETTLED"
 
 
 def test_what_a_person_let_through_is_a_repetition_before_its_result_arrives() -> None:
@@ -141,10 +141,10 @@ def test_the_first_held_call_ends_unattended_effects_until_it_is_answered() -> N
     talk = Talk()
     talk.mail(EVE)
     assert ruled(talk.mail(BOB, "bob")) == ("ask", "TRIPPED")
-    assert talk.answer(approve=True)["code"] == CALL_NOT_HELD, "two calls are held, so an answer must name one"
+    assert talk.answer(approve=True)["code"] == "PACKET_AMBIGUOUS", "two calls are held, so an answer must name one"
     talk.answer(approve=False, id="call-1")
     assert talk.answer(approve=True, id="bob") == {"ok": True}
-    assert talk.answer(approve=True)["code"] == CALL_NOT_HELD
+    assert talk.answer(approve=True)["code"] == "QUESTION_SETTLED"
 
 
 def test_an_answer_may_leave_out_the_id_when_one_call_is_held() -> None:
@@ -225,7 +225,7 @@ def test_when_nobody_may_be_asked_any_more_what_would_be_asked_is_refused() -> N
     assert ruled(talk.mail(EVE, "c")) == ("ask", "PROVENANCE_UNBOUND")
     talk.answer(approve=False, id="c")
     assert ruled(talk.mail("mallory@evil.example", "d")) == ("refuse", Refusal.BUDGET_EXHAUSTED)
-    assert talk.answer(approve=True, id="d")["code"] == CALL_NOT_HELD
+    assert talk.answer(approve=True, id="d")["code"] == "PACKET_UNKNOWN"
     assert ruled(talk.mail(BOB, "d")) == ("refuse", Refusal.BUDGET_EXHAUSTED), "the gate still holds the other one"
     assert ruled(talk.mail()) == ("refuse", Refusal.BUDGET_EXHAUSTED), "what the wire holds can no longer be asked"
 

@@ -46,7 +46,7 @@ def test_a_run_keeps_its_kit_when_somebody_answers_a_question_it_does_not_ask() 
             waiting = (await system.run(request(), kit)).waiting_for
             assert waiting is not None
             run_id = waiting.packet_ids[0].partition("/")[0]
-            with pytest.raises(RemitError, match="UNKNOWN_COMMAND"):
+            with pytest.raises(RemitError, match="PACKET_UNKNOWN"):
                 await system.signal(signal(Signal.APPROVE, run_id, packet_id="9.9"))
             await system.signal(approval(waiting.packet_ids[0]))
             assert (await system.result(run_id)).content == "kept"

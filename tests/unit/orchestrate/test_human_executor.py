@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.failure import ArrivalFault, Ending, IllegalArrival, RequestRejected
+from remit.core.failure import ArrivalFault, Ending, RequestRejected
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Happened
 from remit.core.journal.commands import AskPurpose
@@ -95,11 +95,11 @@ def test_a_yes_to_a_held_call_approves_it_with_or_without_other_arguments() -> N
 def test_an_answer_to_another_version_of_a_packet_is_refused(kind: Signal) -> None:
     run = Run()
     run.proposes(wants("write"))
-    with pytest.raises(IllegalArrival) as refused:
+    with pytest.raises(RequestRejected) as refused:
         answer_to(run.state, signal(kind, "run", packet_id="run/1.2", packet="0" * 64))
-    assert refused.value.fault is ArrivalFault.PACKET_CHANGED
+    assert refused.value.code == ArrivalFault.PACKET_CHANGED
     asking = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Which city?"))))
-    with pytest.raises(IllegalArrival):
+    with pytest.raises(RequestRejected):
         answer_to(asking.state, signal(kind, "run", packet_id=asking.question().id, packet="0" * 64, text="Rome"))
 
 

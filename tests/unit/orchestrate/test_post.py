@@ -195,7 +195,7 @@ def test_a_no_is_heard_without_the_objects_a_run_worked_with_and_nothing_is_orde
             with pytest.raises(RemitError, match="ENGINE_NOT_REOPENABLE"):
                 await there.signal(signal(Signal.APPROVE, run_id, packet_id=packet_id))
             # A no to something else is not wanted, and leaves the run as it was.
-            with pytest.raises(RemitError, match="UNKNOWN_COMMAND"):
+            with pytest.raises(RemitError, match="PACKET_UNKNOWN"):
                 await there.signal(signal(Signal.REJECT, run_id, packet_id=f"{run_id}/9.9"))
             assert not (await there.state_of(run_id)).place.paused
             heard = await there.signal(signal(Signal.REJECT, run_id, packet_id=packet_id))

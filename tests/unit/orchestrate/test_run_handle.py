@@ -77,7 +77,7 @@ def test_a_question_is_answered_without_naming_it_where_it_is_the_only_one() -> 
                 run = await system.start("keep", scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep]))
                 assert (await run).waiting_for is not None
                 assert (await getattr(run, answer)(by="ada")).terminal_code is expected
-                with pytest.raises(RequestRejected, match="asks nothing"):
+                with pytest.raises(RequestRejected, match="QUESTION_SETTLED"):
                     await run.approve(by="ada")
 
     play(story())

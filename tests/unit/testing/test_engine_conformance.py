@@ -288,7 +288,7 @@ def test_every_check_is_able_to_object() -> None:
 def test_a_check_is_left_out_by_name_and_with_a_reason() -> None:
     left_out = suite.a_dropped_connection_is_a_fault_that_costs
     assert suite.checks_without({left_out: "the model runs in this process"}) == tuple(
-        check for check in ENGINE_CHECKS if check is not left_out
+        check for check in ENGINE_CHECKS if check.__name__ != left_out.__name__
     )
     assert suite.checks_without({}) == tuple(ENGINE_CHECKS)
 

@@ -18,7 +18,7 @@ def test_limits_that_are_not_named_keep_their_defaults() -> None:
 @pytest.mark.parametrize(
     ("limits", "complaint"),
     [
-        ({"memory": 5}, "'memory', which nobody knows; use memory_bytes_max"),
+        ({"memory": 5}, "'memory', which is unknown; use memory_bytes_max"),
         ({"memory_bytes_max": 5}, "memory_bytes_max=5, which is not from 268435456"),
         ({"processes_max": 0}, "processes_max=0"),
         ({"processes_max": True}, "processes_max=True"),

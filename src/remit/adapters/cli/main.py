@@ -38,7 +38,7 @@ HELP = ("--help", "-h")
 VERSION = "--version"
 
 # Options that may stand before the command, and whether each takes a value.
-_GLOBAL = {"--home": True, "--log-level": True, "--log-format": True, "--json": False}
+_GLOBAL = {"--home": True, "--store": True, "--log-level": True, "--log-format": True, "--json": False}
 _SHOWN_CHARS_MAX = 500
 # How wide the help of a command is, and how far its lines are set in.
 HELP_CHARS_MAX = 110

@@ -1,6 +1,6 @@
 """What every command can be told: where runs are kept, in which form to answer, what to log.
 
-Rule 1: --home wins over REMIT_HOME, which only the assembly reads.
+Rule 1: --home wins over REMIT_HOME, and --store over REMIT_STORE; only the assembly reads those.
 Rule 2: without a name the person is the user of the operating system.
 """
 
@@ -28,6 +28,10 @@ class CommonOptions:
     home: Annotated[
         Path | None, Parameter(help="Where runs are kept; without it $REMIT_HOME, and without that .remit.")
     ] = None
+    store: Annotated[
+        str,
+        Parameter(help="The NATS servers that keep runs, nats://HOST:PORT; without it $REMIT_STORE, else the folder."),
+    ] = ""
     json: Annotated[bool, Parameter(help="Print JSON, one object or one a line.")] = False
     log_level: Annotated[LogLevel, Parameter(help="From which level on to log, to stderr; `warning` unless said.")] = (
         "warning"
@@ -38,7 +42,7 @@ class CommonOptions:
         """The settings they amount to."""
         from remit.assemble import settings_of
 
-        return settings_of(home=self.home)
+        return settings_of(home=self.home, store=self.store)
 
 
 COMMON = CommonOptions()
@@ -48,6 +52,9 @@ LOCAL = "local"
 
 RunName: TypeAlias = Annotated[
     str, Parameter(name="RUN", help="The id of a run, the beginning of it where that is unique, or `last`.")
+]
+Full: TypeAlias = Annotated[
+    bool, Parameter(help="Show all that is known of what is asked; without it four lines of each question.")
 ]
 ByWhom: TypeAlias = Annotated[str, Parameter(help="Who says so; without it the user of the operating system.")]
 

@@ -28,6 +28,11 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry(
             "chat", "commands.chat:chat", "Talk with a model at the terminal; every message is one governed run."
         ),
+        CommandEntry(
+            "dev",
+            "commands.dev:dev",
+            "Start a NATS server on this machine and talk with a model whose runs it keeps; both end together.",
+        ),
         CommandEntry("run", "commands.run:run", "Start a run and wait until it has ended or waits for a person."),
         CommandEntry("resume", "commands.resume:resume", "Go on with a run after a crash, an answer or a stop."),
         CommandEntry(
@@ -109,6 +114,11 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
     ),
     "Keeping": (
         CommandEntry(
+            "backup",
+            "commands.backup:backup",
+            "Copy a store that may be in use to a new folder, and verify the copy.",
+        ),
+        CommandEntry(
             "delete", "commands.delete:delete", "Remove a run, the runs beneath it, and the texts that only they need."
         ),
         CommandEntry(
@@ -165,6 +175,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
 
 OPTIONS = (
     ("--home DIR", "Where runs are kept: this folder, else $REMIT_HOME, else .remit."),
+    ("--store ADDRESS", "The NATS servers that keep runs, nats://HOST:PORT; else $REMIT_STORE, else the folder."),
     ("--json", "Print JSON, one object or one a line."),
     ("--log-level LEVEL", "debug, info, warning (the default), error or critical; logs go to stderr."),
     ("--log-format FORMAT", "text (the default) or json."),
@@ -186,5 +197,6 @@ def help_overview() -> str:
         "Exit codes: 0 success, 1 error, 2 wrong usage, 3 waits for a person,",
         "            4 refused or stopped by policy or budget.",
         f"`{PROGRAM} COMMAND --help` explains a command, `{PROGRAM} --version` tells the version.",
+        f"New here? `{PROGRAM} doctor` says what is missing, `{PROGRAM} demo` shows a run from beginning to end.",
     ]
     return "\n".join(lines)

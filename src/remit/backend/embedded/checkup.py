@@ -16,12 +16,19 @@ from pathlib import Path
 from statistics import median
 
 from remit.backend.embedded.disk.database import DATABASE, WAL, ReadConnection, connect_to_read
-from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, FULL, NOT_FOUND, NOT_TRUSTED, store_unusable
+from remit.backend.embedded.disk.disk_failures import (
+    DATABASE_ERRORS,
+    FULL,
+    INDEX_LOST,
+    NOT_FOUND,
+    NOT_TRUSTED,
+    store_unusable,
+)
 from remit.backend.embedded.disk.permissions import weaknesses, weaknesses_inside
 from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, schema_version
 from remit.backend.embedded.head_log import HEADS_LOG, HeadsLog
 from remit.backend.embedded.owner.keys import KEY, load_signer, refuse_lost_key
-from remit.backend.embedded.owner.losses import losses_in, refuse_cleared, refuse_emptied
+from remit.backend.embedded.owner.losses import ill_listed, losses_in, refuse_cleared, refuse_emptied
 from remit.backend.embedded.owner.trusted_keys import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
 from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED
@@ -69,6 +76,7 @@ class FolderCheckup:
             yield _told("store", lambda: _contents(home))
             yield _told("store.whole", lambda: _whole(path))
             yield _told("store.log", lambda: _log(home))
+            yield _told("store.index", lambda: _index(home))
             yield _told("store.private", lambda: _private(home))
             yield from self._trust()
             yield _told("store.key", lambda: _key(home))
@@ -116,6 +124,20 @@ def _log(home: Path) -> Check:
         way_out = "put back the newest database; or see `remit restore --all`"
         return Check("store.log", CheckState.PROBLEM, seen, way_out, STORE_BEHIND_ITS_LOG)
     return Check("store.log", CheckState.OK, "the log of heads and the database know the same turns")
+
+
+def _index(home: Path) -> Check:
+    """Whether the list of runs agrees with what was signed; whether it tells what the turns say, `remit verify` proves."""
+    path = home / DATABASE
+    with closing(connect_to_read(path)) as connection:
+        if not schema_version(connection, path):
+            return Check("store.index", CheckState.OK, "nothing is listed yet")
+        refuse_cleared(home, connection)
+        wrong = ill_listed(ReadConnection(connection, path))
+    if wrong:
+        seen = f"{wrong} runs are kept and not listed, or not as what they are"
+        return Check("store.index", CheckState.PROBLEM, f"{INDEX_LOST}: {seen}", "remit rebuild", INDEX_LOST)
+    return Check("store.index", CheckState.OK, "every run that was signed for is listed")
 
 
 def _contents(home: Path) -> Check:

@@ -34,7 +34,7 @@ _FIRST, _END, _HOLE = b'{"run_id":"', b"}\n", b"\0"
 
 
 class HeadsLog:
-    """The log of one store. Appending belongs to one thread at a time; reading to anyone."""
+    """The log of one store. One thread at a time appends; any thread may read."""
 
     def __init__(self, home: Path) -> None:
         self.path = home / HEADS_LOG

@@ -209,7 +209,7 @@ def _vouch(head: SignedHead, cursor: sqlite3.Cursor) -> Outcome:
 # The journal of halts, kept as a run is kept: its entries are turns, chained, with signed heads in database and log.
 #
 # It is no run: the index does not list it, and nothing that works on runs meets it.
-# A reader sees what is committed, by whichever process.
+# A reader sees what any process has committed.
 # A query before every command would cost more than the rest of the dispatch. A file beside the database grows by a
 # byte with every entry, and only who finds it grown asks the database. It says that there is news, never what: a
 # process that died between entry and byte has told no caller that its halt stands, and a driver of runs asks

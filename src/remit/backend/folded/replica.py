@@ -6,6 +6,7 @@ Rule 2: entries that could not have been decided so are no entries: a settlement
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 from urllib.parse import unquote
 
 from remit.backend.folded.log import (
@@ -32,7 +33,41 @@ from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
 from remit.core.journal.codec import decode_record
 from remit.core.journal.storage import START, InboxEntry, Place, Warrant
 from remit.core.limits.queue import Receipt
+from remit.core.limits.quota import Charge
 from remit.core.record import replace
+
+
+class Folds(Protocol):
+    """What logs come to, for ports that are answered from it."""
+
+    @property
+    def log(self) -> Log:
+        """The logs."""
+
+    @property
+    def journal(self) -> MemoryJournal:
+        """Runs, as their entries tell them."""
+
+    @property
+    def receipts(self) -> MemoryReceipts:
+        """Receipts."""
+
+    @property
+    def halts(self) -> MemoryHalts:
+        """Halts."""
+
+    def place(self, name: str) -> Place:
+        """Where a log stands, as far as it was folded."""
+
+    async def refresh(self) -> None:
+        """Fold everything that was written by now."""
+
+
+class ChargeWriter(Protocol):
+    """Writes what runs count."""
+
+    async def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
+        """Count a run so for its tenant."""
 
 
 class Letter:

@@ -18,7 +18,7 @@ from remit.core.record import Record
 
 
 class Holders(Protocol):
-    """Knows who is alive."""
+    """Knows which runs a live process holds."""
 
     async def is_held(self, run_id: str) -> bool:
         """Whether a run is held."""

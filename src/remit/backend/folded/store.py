@@ -16,7 +16,7 @@ from remit.backend.folded.log import (
     Taken,
     Written,
 )
-from remit.backend.folded.replica import Replica
+from remit.backend.folded.replica import ChargeWriter, Folds, Replica
 from remit.backend.folded.shared_logs import SharedLogs
 from remit.backend.memory.checkup import MemoryCheckup
 from remit.backend.memory.small_ports import MemorySeals, MemorySnapshots, SilentBell
@@ -259,7 +259,7 @@ class FoldedFeed:
 class FoldedCatalogue:
     """Which runs there are."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Folds) -> None:
         self._replica = replica
         self._index = replica.journal
 
@@ -320,7 +320,7 @@ class FoldedCatalogue:
 class FoldedIndex:
     """Nothing here is kept that could be lost: everything is folded from the logs."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Folds) -> None:
         self._replica = replica
 
     async def mend(self) -> int:
@@ -349,7 +349,7 @@ class FoldedIndex:
 class FoldedHeadLog:
     """The heads that came with turns, and nothing more: there is no log beside the logs."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Folds) -> None:
         self._replica = replica
         self._heads = replica.journal.log
 
@@ -415,7 +415,7 @@ def _kept(what: str) -> StoreUnusable:
 class FoldedLedger:
     """What runs count for their tenants."""
 
-    def __init__(self, replica: Replica, shared: SharedLogs) -> None:
+    def __init__(self, replica: Folds, shared: ChargeWriter) -> None:
         self._replica = replica
         self._shared = shared
 
@@ -446,7 +446,7 @@ class FoldedLedger:
 class FoldedReceipts:
     """What was done about the items of queues; of two for the same the first counts."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Folds) -> None:
         self._replica = replica
 
     async def keep(self, receipt: Receipt) -> None:
@@ -469,7 +469,7 @@ class FoldedReceipts:
 class FoldedHalts:
     """The journal of halts, as it was when this process folded it last: that is at every turn that is written or read."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Folds) -> None:
         self._replica = replica
 
     async def refresh(self) -> None:

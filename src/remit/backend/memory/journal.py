@@ -46,6 +46,10 @@ class MemoryLedger:
         before = charge if is_anew else self._charges.get(charge.run_id, charge)
         self._charges[charge.run_id] = replace(charge, at_ms=before.at_ms)
 
+    def charge_of(self, run_id: str) -> Charge | None:
+        """What a run counts; None where it counts nothing."""
+        return self._charges.get(run_id)
+
     def open_charges(self, tenant_id: str) -> Sequence[Charge]:
         """What the open runs of a tenant have reserved."""
         return [charge for charge in self._charges.values() if charge.tenant_id == tenant_id and charge.is_open]
@@ -277,6 +281,10 @@ class MemoryJournal:
         entry = self._entries.get(run_id)
         return "" if entry is None else entry.listing.parent_id
 
+    def is_place_taken(self, listing: RunListing) -> bool:
+        """Whether another run has this place in its session."""
+        return _place_of(listing) in self._sessions.get(listing.session_id, {})
+
     def children_of(self, run_id: str) -> Sequence[str]:
         """The runs that this one started, in the order they began."""
         return [entry.run_id for entry in self._entries.values() if entry.listing.parent_id == run_id]
@@ -319,7 +327,7 @@ class MemoryJournal:
             self.ledger.check_room(listing.tenant_id, reserves)
         if listing.session_id:
             places = self._sessions.setdefault(listing.session_id, {})
-            if _place_of(listing) in places:
+            if self.is_place_taken(listing):
                 raise SessionConflict(listing.session_id, listing.ordinal)
             places[_place_of(listing)] = run_id
         if reserves is not None:

@@ -51,10 +51,6 @@ class Kept(Protocol):
 class Holding(Protocol):
     """Who drives which run, for a caller that needs runs at rest."""
 
-    @property
-    def is_driving(self) -> bool:
-        """Whether any run is held."""
-
     async def take(self, run_id: str) -> int | None:
         """Take a run; None when it is held."""
 
@@ -62,10 +58,75 @@ class Holding(Protocol):
         """Let a run go."""
 
 
+class Driving(Holding, Protocol):
+    """The same, where it is known whether any run is held."""
+
+    @property
+    def is_driving(self) -> bool:
+        """Whether any run is held."""
+
+
+def refuse_open_parent(journal: MemoryJournal, run_id: str) -> None:
+    """Raise ParentOpen for a run whose parent still needs to know what became of it."""
+    parent_id = journal.parent_of(run_id)
+    if parent_id and journal.turns_of(parent_id) and journal.ended_at_ms(parent_id) is None:
+        raise ParentOpen(run_id, parent_id)
+
+
+@asynccontextmanager
+async def held_family(journal: MemoryJournal, leases: Holding, run_id: str) -> AsyncIterator[tuple[str, ...]]:
+    """A run and all beneath it, the deepest first, every one of them held; raises STORE_BUSY where one is driven."""
+    taken: dict[str, int] = {}
+    try:
+        # A run that is held begins no more children, so what is beneath those that are held is all there is.
+        while new := [member for member in _family(journal, run_id) if member not in taken]:
+            for member in new:
+                token = await leases.take(member)
+                if token is None:
+                    raise _driven(member, run_id)
+                taken[member] = token
+        yield tuple(reversed(taken))
+    finally:
+        for member, token in taken.items():
+            await leases.release(member, token)
+
+
+def _family(journal: MemoryJournal, run_id: str) -> list[str]:
+    found = [run_id] if journal.turns_of(run_id) else []
+    for member in found:
+        found += [child for child in journal.children_of(member) if child not in found]
+    return found
+
+
+def collectable(journal: MemoryJournal, ended_before_ms: int) -> list[str]:
+    """The runs that ended before a time and that will not be asked for."""
+    entries = journal.listed()
+    newest: dict[tuple[str, str], tuple[int, str]] = {}
+    for entry in entries.values():
+        if entry.listing.session_id:
+            session, place = (entry.listing.tenant_id, entry.listing.session_id), (entry.listing.ordinal, entry.run_id)
+            newest[session] = max(place, newest.get(session, place))
+    needed = {run_id for _, run_id in newest.values()}
+    opened = {entry.run_id for entry in entries.values() if not entry.ending}
+    return [
+        entry.run_id
+        for entry in entries.values()
+        if has_ended_before(journal, entry.run_id, ended_before_ms)
+        and entry.listing.parent_id not in opened
+        and needed.isdisjoint((entry.run_id, *entry.listing.lineage))
+    ]
+
+
+def has_ended_before(journal: MemoryJournal, run_id: str, at_ms: int) -> bool:
+    """Whether a run ended before a time."""
+    ended_at_ms = journal.ended_at_ms(run_id)
+    return ended_at_ms is not None and ended_at_ms < at_ms
+
+
 class MemoryRetention:
     """Removes runs and texts from one store."""
 
-    def __init__(self, kept: Kept, leases: Holding, signer: Signer | None, now_ms: Callable[[], int]) -> None:
+    def __init__(self, kept: Kept, leases: Driving, signer: Signer | None, now_ms: Callable[[], int]) -> None:
         self._kept = kept
         self._leases = leases
         self._signer = signer
@@ -76,10 +137,8 @@ class MemoryRetention:
         journal = self._kept.journal
         if not journal.turns_of(run_id):
             return Removed()
-        parent_id = journal.parent_of(run_id)
-        if parent_id and journal.turns_of(parent_id) and journal.ended_at_ms(parent_id) is None:
-            raise ParentOpen(run_id, parent_id)
-        async with self.held_family(run_id) as runs:
+        refuse_open_parent(journal, run_id)
+        async with held_family(journal, self._leases, run_id) as runs:
             mentioned = {digest for member in runs for data in journal.turns_of(member) for digest in digests_in(data)}
             turns, entries = self._remove(runs)
         # No other process has this store open; a text that a run here may be about to refer to stays.
@@ -99,15 +158,15 @@ class MemoryRetention:
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
         if dry_run:
-            return self._counted(self._collectable(ended_before_ms))
+            return self._counted(collectable(self._kept.journal, ended_before_ms))
         runs = turns = entries = 0
-        for run_id in self._collectable(ended_before_ms):
+        for run_id in collectable(self._kept.journal, ended_before_ms):
             token = await self._leases.take(run_id)
             # A caller may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
             if token is None:
                 continue
             try:
-                if self._ended_before(run_id, ended_before_ms):
+                if has_ended_before(self._kept.journal, run_id, ended_before_ms):
                     removed = self._remove((run_id,))
                     runs, turns, entries = runs + 1, turns + removed[0], entries + removed[1]
             finally:
@@ -124,55 +183,6 @@ class MemoryRetention:
             texts_spared=0,
             inbox_entries=entries,
         )
-
-    @asynccontextmanager
-    async def held_family(self, run_id: str) -> AsyncIterator[tuple[str, ...]]:
-        """A run and all beneath it, the deepest first, every one of them held."""
-        taken: dict[str, int] = {}
-        try:
-            # A run that is held begins no more children, so what is beneath those that are held is all there is.
-            while new := [member for member in self._family(run_id) if member not in taken]:
-                for member in new:
-                    token = await self._leases.take(member)
-                    if token is None:
-                        raise _driven(member, run_id)
-                    taken[member] = token
-            yield tuple(reversed(taken))
-        finally:
-            for member, token in taken.items():
-                await self._leases.release(member, token)
-
-    def _family(self, run_id: str) -> list[str]:
-        journal = self._kept.journal
-        found = [run_id] if journal.turns_of(run_id) else []
-        for member in found:
-            found += [child for child in journal.children_of(member) if child not in found]
-        return found
-
-    def _collectable(self, ended_before_ms: int) -> list[str]:
-        """The runs that ended before a time and that will not be asked for."""
-        entries = self._kept.journal.listed()
-        newest: dict[tuple[str, str], tuple[int, str]] = {}
-        for entry in entries.values():
-            if entry.listing.session_id:
-                session, place = (
-                    (entry.listing.tenant_id, entry.listing.session_id),
-                    (entry.listing.ordinal, entry.run_id),
-                )
-                newest[session] = max(place, newest.get(session, place))
-        needed = {run_id for _, run_id in newest.values()}
-        opened = {entry.run_id for entry in entries.values() if not entry.ending}
-        return [
-            entry.run_id
-            for entry in entries.values()
-            if self._ended_before(entry.run_id, ended_before_ms)
-            and entry.listing.parent_id not in opened
-            and needed.isdisjoint((entry.run_id, *entry.listing.lineage))
-        ]
-
-    def _ended_before(self, run_id: str, at_ms: int) -> bool:
-        ended_at_ms = self._kept.journal.ended_at_ms(run_id)
-        return ended_at_ms is not None and ended_at_ms < at_ms
 
     def _counted(self, ended: Iterable[str]) -> Removed:
         """What a collection would remove."""
@@ -229,11 +239,9 @@ def _driven(run_id: str, root_id: str) -> StoreUnusable:
 class MemoryRedactions:
     """Redacts runs of one store, where it has a key: what is left of a turn is signed."""
 
-    def __init__(
-        self, kept: Kept, retention: MemoryRetention, signer: Signer | None, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, kept: Kept, leases: Holding, signer: Signer | None, now_ms: Callable[[], int]) -> None:
         self._kept = kept
-        self._retention = retention
+        self._leases = leases
         self._signer = signer
         self._now_ms = now_ms
 
@@ -246,7 +254,7 @@ class MemoryRedactions:
                 "open it with a signer"
             )
             raise StoreUnusable("STORE_KEY_MISSING", message, {"run_id": run_id})
-        async with self._retention.held_family(run_id) as runs:
+        async with held_family(self._kept.journal, self._leases, run_id) as runs:
             values = self._found(runs, find)
             if not values:
                 return Redacted(len(runs))

@@ -49,7 +49,7 @@ class MemoryStore:
         self.seals = MemorySeals()
         self.key = None if signer is None else MemoryKey(signer)
         self.retention = MemoryRetention(self, self.leases, signer, now_ms)
-        self.redactions = MemoryRedactions(self, self.retention, signer, now_ms)
+        self.redactions = MemoryRedactions(self, self.leases, signer, now_ms)
         self._signer = signer
 
     @property

@@ -66,9 +66,9 @@ _FITS = GrammarMatch(Fit.FITS)
 
 
 def read_with(grammar: str, text: str) -> GrammarMatch:
-    """Whether the whole text follows a grammar, whichever notation that has. The grammar was checked before."""
+    """Whether the whole text follows a grammar, in either notation. The grammar was checked before."""
     if len(text) > TEXT_CHARS_MAX:
-        problem = f"it has {len(text)} characters, text_chars_max={TEXT_CHARS_MAX}; nobody reads so many"
+        problem = f"it has {len(text)} characters, text_chars_max={TEXT_CHARS_MAX}; give a shorter text"
         return GrammarMatch(Fit.UNDECIDED, 0, problem)
     if not is_gbnf(grammar):
         return _by_llguidance(lark_in(grammar), text, ITEMS_MAX)

@@ -1,7 +1,7 @@
 """Finding: the one JSON value in what a model said, among fences, reasoning and prose.
 
-Rule 1: a text holds one value. Of several, those count that the schema could ever admit at its root; when they are the
-        same, or the schema wants a list of them, there is one meaning, otherwise none.
+Rule 1: a text holds one value. Of several values, only those count that the schema could admit at its root; when these are
+        equal, or the schema wants a list of them, the text has one meaning, otherwise none.
 Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
 Rule 3: of fences that hold one value, begun and broken off, and then a whole one, the whole one is meant.
 Rule 4: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they

@@ -114,7 +114,7 @@ def skip(text: str, at: int, log: RepairLog) -> int:
 
 def elided(at: int) -> Unreadable:
     """The refusal of a text in which something stands for more than it says."""
-    return Unreadable(Reason.ELIDED, at, "something was left out here, and nobody knows what")
+    return Unreadable(Reason.ELIDED, at, "something was left out here, and what it was is unknown")
 
 
 def _behind_comment(text: str, at: int, log: RepairLog) -> int:

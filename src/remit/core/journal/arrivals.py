@@ -17,7 +17,7 @@ from remit.core.run.manifest import Manifest, Source
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_schema import Violation
 
-# Why a call is turned away that a person said no to, or that nobody answered for while there was time.
+# Why a call is turned away that a person said no to, or that no person answered in time.
 SAID_NO = "a person said no to exactly this call"
 NOBODY_ANSWERED = "the question about exactly this call expired without an answer, which is a no"
 
@@ -90,7 +90,7 @@ class ModelAnswered(Record, tag=True):
     `offered` are the tools it was offered, where a router had shortlisted them. `unsupported` are values of the text that
     nothing which was observed says, where its task asks for facts. Where the text had to be repaired to
     have the shape asked for, `repairs` say what was changed and `raw` holds the words as the model said them. `model`
-    names who answered where that was not the one that was asked.
+    names the model that answered where that was not the model that was asked.
     """
 
     command_id: str

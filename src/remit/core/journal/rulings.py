@@ -357,7 +357,7 @@ class CallTaken(Record, tag=True):
 
 
 class EffectUnallowed(Record, tag=True):
-    """An agent that runs elsewhere has made a call that changes something and that nobody allowed: it counts at its worst.
+    """An agent that runs elsewhere has made a call that changes something and was not allowed: it counts at its worst.
 
     `id` names it among the calls of the run; no command ordered it.
     """

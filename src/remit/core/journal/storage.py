@@ -67,7 +67,7 @@ class RunListing(Record):
 
 
 class Barrier(Record):
-    """Asks that a turn survive a power loss, its head signed, before anyone acts on it or is told of it.
+    """Asks that a turn survive a power loss, its head signed, before any component acts on it or hears of it.
 
     `ending` and `waiting_for` are how the run stands after the turn: ended, waiting for a person, or (both empty)
     going on. `heard` is the entry of the inbox that the turn answers; it is settled together with the turn,
@@ -145,6 +145,8 @@ class Losses(Record):
     is_log_lost: bool = False
     # Whether lines of the log cannot be read that no crash cut.
     is_log_damaged: bool = False
+    # Runs that were signed for, are kept and are not listed.
+    unlisted: tuple[str, ...] = ()
 
 
 class Snapshot(Record):
@@ -290,8 +292,8 @@ class BlobMissing(RemitError):
         super().__init__("BLOB_MISSING", f"no text with digest {digest.hex()} is kept here", {"digest": digest.hex()})
 
 
-# What goes by: another process lets go, an operator makes room or the folder writable again.
-_PASSING = frozenset({"STORE_BUSY", "STORE_FULL", "STORE_READ_ONLY"})
+# What goes by: another process lets go, an operator makes room or the folder writable again, a server answers again.
+_PASSING = frozenset({"STORE_BUSY", "STORE_FULL", "STORE_READ_ONLY", "STORE_UNREACHABLE"})
 
 
 class StoreUnusable(RemitError):
@@ -299,7 +301,7 @@ class StoreUnusable(RemitError):
 
     Codes: STORE_DAMAGED, STORE_VERSION_UNKNOWN, STORE_READ_ONLY, STORE_FULL, STORE_NOT_FOUND, STORE_BUSY,
     STORE_KEY_UNUSABLE, STORE_KEY_MISSING, STORE_CLOSED, STORE_NOT_TRUSTED, STORE_LINKED, STORE_EXPOSED, STORE_EMPTIED,
-    STORE_INDEX_LOST, STORE_KEEPS_ALL.
+    STORE_INDEX_LOST, STORE_KEEPS_ALL; on a cluster STORE_UNREACHABLE, STORE_SERVER_LACKS, STORE_SERVER_MISSING.
     """
 
     @property

@@ -129,7 +129,7 @@ _SILENT = (None,) * len(FIELDS)
 
 
 def assign(boundary: Budget, *narrower: Budget) -> Caps:
-    """The caps of a run: the boundary's, the standard ones where it is silent, and less where anyone said less."""
+    """The caps of a run: the boundary's, the standard ones where it is silent, and less where a narrower budget says less."""
     said_or_standard = zip(_amounts_of(boundary), _STANDARD_AMOUNTS, strict=True)
     caps = tuple([standard if said is None else said for said, standard in said_or_standard])
     for budget in narrower:

@@ -1,7 +1,7 @@
 """Escalation: what makes authority leave the loop, how grave that is, by which route, and who receives it.
 
 Rule 1: the table has a row for each state of failure or risk; an ending or a question has one trigger.
-Rule 2: who receives authority is a queue, by name; a boundary may name another queue for a trigger.
+Rule 2: authority goes to a queue, by name; a boundary may name another queue for a trigger.
 Rule 3: escalation is no failure: it hands a decision to a safer authority, and says to whom.
 """
 

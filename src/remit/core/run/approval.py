@@ -1,4 +1,4 @@
-"""What a run asks of a person: one open question, with all that whoever answers should see.
+"""What a run asks of a person: one open question, with all that its answerer should see.
 
 Rule 1: it is a view of the question that stands in the journal; nothing is decided by it.
 """

@@ -76,7 +76,7 @@ class SystemRequest(Record):
 
 
 class CallStatus(StrEnum):
-    """What became of a proposed tool call, as far as anyone knows."""
+    """What became of a proposed tool call, as far as the run knows."""
 
     REFUSED = "refused"
     ATTEMPTED = "attempted"
@@ -164,6 +164,10 @@ class HaltedBy(Record):
     why: str
 
 
+# The code of a run of which an answer is wanted, and that has neither ended nor waits for a person.
+RUN_OPEN = "RUN_OPEN"
+
+
 class SystemResponse(Record):
     """What leaves. With an error set, the content may still hold a part of the answer.
 
@@ -188,13 +192,16 @@ class SystemResponse(Record):
     raw_content: str = ""
 
     def raise_for_error(self) -> "SystemResponse":
-        """The response itself; raises RunFailed where the run failed, or still waits, so that no answer can be missed."""
+        """The response itself; raises RunFailed where the run failed, or has not ended, so that no answer can be missed."""
         if self.error is not None:
             raise RunFailed(self.error.code, self.error.message, {"run_id": self.run_id})
         if self.waiting_for is not None:
             asked = ", ".join(self.waiting_for.packet_ids) or "a person who resumes it"
             message = f"run {self.run_id} has not ended: it waits for {asked}"
             raise RunFailed(self.waiting_for.ending, message, {"run_id": self.run_id})
+        if self.terminal_code is None:
+            message = f"run {self.run_id} has not ended, and waits for no person; resume it, or wait until it rests"
+            raise RunFailed(RUN_OPEN, message, {"run_id": self.run_id})
         return self
 
 

@@ -17,6 +17,7 @@ from remit.core.run.person import check_person
 
 SIGNAL_INVALID = "SIGNAL_INVALID"
 PACKET_UNKNOWN = "PACKET_UNKNOWN"
+PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
 
 # Run ids contain dots, so a packet needs another mark between its run and its command.
 PACKET_MARK = "/"
@@ -98,6 +99,13 @@ def packet_named(name: str, run_id: str = "") -> str:
         )
         raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:80]})
     return command_id
+
+
+def never_asked(run_id: str, command_id: str = "") -> RequestRejected:
+    """Why an answer is refused to what a run does not ask, and never did; without a name, to a run that asks nothing."""
+    what = f"asks nothing under {command_id[:80]!r}" if command_id else "asks nothing"
+    message = f"run {run_id} {what}; `remit approvals` lists what is asked"
+    return RequestRejected(PACKET_UNKNOWN, message, {"run_id": run_id, "packet_id": packet_id(run_id, command_id)[:80]})
 
 
 class UserSignal(Record):

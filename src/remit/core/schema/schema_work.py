@@ -68,7 +68,7 @@ class References:
         """The identities of all schemas that a value may meet, by whatever way.
 
         A dynamic reference leads to schemas that were entered before, so its namesakes elsewhere are not reached by it.
-        A reference that leads to nothing is told by who follows it.
+        A reference that leads to nothing is reported by the code that follows it.
         """
         found: set[int] = set()
         waiting = [root]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from remit.core.regex import regex
 from remit.core.secrets.secret_shapes import BEFORE_CHARS_MAX, SHAPES, Shape, value_span
 
-# The kind of what is told by chance alone.
+# The kind of a secret that is recognised by its randomness alone.
 CHANCE = "chance"
 # Identifiers of calls, payments and documents have up to 29 letters by chance; keys that carry no mark have 32 and more.
 CHANCE_CHARS_MIN = 32

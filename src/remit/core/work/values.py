@@ -27,7 +27,7 @@ _ALL = frozenset(ValueKind)
 # Per kind that a step needs: the kinds it can be made of.
 CONVERTIBLE: Mapping[ValueKind, frozenset[ValueKind]] = MappingProxyType(
     {
-        # Evidence is no statement: who wants words of it has a model read it first.
+        # Evidence is no statement: to make words of it, let a model read it first.
         ValueKind.TEXT: _ALL - {ValueKind.CANDIDATES},
         ValueKind.MESSAGES: _ALL,
         ValueKind.CANDIDATES: frozenset({ValueKind.CANDIDATES, ValueKind.MESSAGES}),

@@ -1,7 +1,7 @@
 """Names of tools as vendors take them: letters, digits, `_` and `-`, at most 64; and back to the tools' own names.
 
 Rule 1: only what is sent to a vendor, and what comes back from there, has such a name. The journal, the boundary and
-        whoever approves a call know a tool by its own name alone.
+        the approver of a call know a tool by its own name alone.
 Rule 2: two tools never share a name on the wire, nor does a renamed one take the name of another.
 Rule 3: the same tools have the same names on the wire whatever their order, so that what a model has read stays true.
 """

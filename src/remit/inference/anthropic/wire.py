@@ -80,7 +80,7 @@ def sampling_of(request: ModelRequest) -> JsonObject:
 
 
 def wire_messages(messages: Iterable[Message]) -> list[JsonObject]:
-    """The conversation: who speaks twice in a row speaks once, in several blocks."""
+    """The conversation: several messages of one role in a row become one message with several blocks."""
     turns: list[JsonObject] = []
     ids = _CallIds()
     for message in messages:

@@ -3,7 +3,7 @@
 Rule 1: all engines of a process that ask one url share its gate: so many calls at once, so many in a minute, none while
         the server asks to be left alone. Of several limits for one url, the strictest holds.
 Rule 2: each model at a url has a breaker of its own: another model is not to blame.
-Rule 3: who has to wait waits in line, can be cancelled, and never waits for longer than WAIT_S_MAX: a call that would,
+Rule 3: a call that has to wait waits in line, can be cancelled, and never waits for longer than WAIT_S_MAX: a call that would,
         fails at once and says when to come back. A call that was not let in costs nothing.
 Rule 4: nothing is tried twice here; the run decides about that.
 """

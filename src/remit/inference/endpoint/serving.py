@@ -227,7 +227,7 @@ def check_reach(name: str, endpoint: Endpoint, key: str, *, variable: str, own_u
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     if not endpoint.is_private:
         message = (
-            f"engine {name!r} asks {endpoint.url}, where anybody on the way reads the key and the conversation; name an "
+            f"engine {name!r} asks {endpoint.url}, where every machine on the way reads the key and the conversation; name an "
             f"https url, or add {PLAIN_HTTP}={ALLOWED} to the spec if you trust the network"
         )
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)

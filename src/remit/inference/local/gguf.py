@@ -186,7 +186,7 @@ def _entry(cursor: _Cursor) -> tuple[str, Value]:
         size = struct.calcsize("<" + code)
         return key, list(struct.unpack(f"<{count}{code}", cursor.take(count * size, what)))
     if kind != _STRING:
-        raise _Broken(f"{what} holds values of kind {kind}, which nobody knows")
+        raise _Broken(f"{what} holds values of the unknown kind {kind}")
     # A count that is a lie is found before anything is made of it.
     cursor.expect(count * _LENGTH.size, what)
     return key, [cursor.text(what) for _ in range(count)]
@@ -197,7 +197,7 @@ def _single(cursor: _Cursor, kind: int, what: str) -> Number | str:
         return cursor.text(what)
     code = _NUMBERS.get(kind)
     if code is None:
-        raise _Broken(f"{what} is of kind {kind}, which nobody knows")
+        raise _Broken(f"{what} is of the unknown kind {kind}")
     return cursor.number(code, what)
 
 

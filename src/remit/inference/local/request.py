@@ -25,7 +25,7 @@ from remit.inference.engine import EngineFault
 # A small model left alone with a higher one loses its thread.
 TEMPERATURE_DEFAULT = 0.2
 TOP_P_DEFAULT = 0.95
-# A page and a half, some ten seconds of one core; who wants more says so.
+# A page and a half, some ten seconds of one core; a caller may ask for more.
 TOKENS_DEFAULT = 1024
 # Small models fall into saying the same for ever. This sampler makes a sequence the less likely the longer it repeats
 # what stands before; four tokens and fewer, such as a name or a figure that is to be copied, cost nothing.

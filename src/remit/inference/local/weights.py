@@ -37,7 +37,7 @@ _NO_INSTALLER = (
     "https://docs.astral.sh/uv)"
 )
 
-# Is told what is being done, in a few words.
+# Receives progress messages of a few words each.
 OnProgress: TypeAlias = Callable[[str], None]
 # The beginning of a command that installs packages into a folder.
 Installer: TypeAlias = Sequence[str]

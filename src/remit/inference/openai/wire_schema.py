@@ -2,7 +2,7 @@
 
 Rule 1: in strict mode every object is closed and needs all of its members; the caller has made the schema so. Asked to
         be strict with any other schema, the vendor refuses the call; without it, the model does what it can.
-Rule 2: of a strict schema the vendor is told what it can hold a model to. What it would refuse, such as a default or a
+Rule 2: of a strict schema the vendor gets the parts that it can hold a model to. What it would refuse, such as a default or a
         length, is left out: that only widens the schema, and the answer is validated against the whole one.
 Rule 3: what cannot be told in that way is asked for without strict mode.
 """

@@ -239,7 +239,7 @@ def _call(page: _Page, value: Any, place: Place) -> ToolCall:
     if not isinstance(arguments, dict):
         page.reject(f"must be an object, not {_shown(arguments)}", (*place, "arguments"))
     try:
-        # Read back, they are what a journal gives back, and nobody else's to change.
+        # Read back, they are what a journal gives back, and no caller can change them.
         arguments = kept_value(canonical_json(arguments))
     except NotCanonical as error:
         page.reject(f"cannot be written as JSON: {error}", (*place, "arguments"))

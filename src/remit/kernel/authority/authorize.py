@@ -8,9 +8,9 @@ Rule 4: what a person approved skips only the checks a person may overrule: what
         and approval.
 Rule 5: a boundary that only audits records what it would have refused or held, and lets it pass; what keeps a run
         whole (registered, valid, offered, within scopes and budget, no repeat) is enforced in either mode.
-Rule 6: a check that looks at nothing but the tool and the manifest says the same all run long; a tool that it lets pass
-        is shown to it once. So is one whose calls it could never object to. Whatever else looks at the call or the
-        tally is asked about every call.
+Rule 6: a check that reads only the tool and the manifest has one result for the whole run; a tool that it lets pass
+        is checked once, and so is a tool whose calls it could never object to. A check that reads the call or the
+        tally runs for every call.
 """
 
 from collections.abc import Callable, Mapping
@@ -270,9 +270,9 @@ def _changes_nothing(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 
 def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
-    """Every call that could change something is a person's to allow, unless its values were traced and found bound.
+    """A call that could change something needs a person's yes, unless its values were traced and found bound.
 
-    One to which the gate objects is a person's to allow too, and one that a person has turned away stays so.
+    A call to which the gate objects needs a person's yes, too; a call that a person has refused stays refused.
     """
     if call.provenance is _BOUND:
         return ALLOWED

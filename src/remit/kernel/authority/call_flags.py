@@ -82,7 +82,7 @@ def people_in(arguments: Any, tool: ToolDefinition, boundary: Boundary) -> list[
 
 
 def names_people(tool: ToolDefinition, boundary: Boundary) -> bool:
-    """Whether calls of a tool, or its results, may tell whom they are about."""
+    """Whether calls of a tool, or its results, may say which person they are about."""
     properties = tool.parameters.get("properties", {})
     sample = {name: _sampled(schema) for name, schema in properties.items()} if isinstance(properties, dict) else {}
     is_told = any(kind in boundary.identities for _, kind in tool.trust.fields)

@@ -119,7 +119,7 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "has_rollback": (_B, "it declares how it is undone", lambda call, tool, tally: bool(tool.rollback)),
         "untrusted_output": (
             _B,
-            "its results may hold anybody's words",
+            "its results may hold words of strangers",
             lambda call, tool, tally: tool.untrusted_output,
         ),
         "args": (GuardType.OBJECT, "the arguments of the call", _arguments),
@@ -141,7 +141,7 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
             lambda call, tool, tally: concerns_of(tool, tally.manifest.boundary),
         ),
         "flags": (GuardType.TEXTS, "flags that results have raised so far", lambda call, tool, tally: flags_now(tally)),
-        "purchase": (_I, "what the call spends, in the smallest unit; -1 when nobody can tell", _purchase),
+        "purchase": (_I, "what the call spends, in the smallest unit; -1 when that is unknown", _purchase),
         "purchased": (
             _I,
             "what purchases of the run come to so far",
@@ -154,7 +154,7 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
             "something in the arguments looks like a secret",
             lambda call, tool, tally: call.carries_secret,
         ),
-        "ungrounded": (GuardType.TEXTS, "what the answer presents as verified and nobody has seen", _ungrounded),
+        "ungrounded": (GuardType.TEXTS, "what the answer presents as verified and no call has shown", _ungrounded),
         "rejections": (
             _I,
             "calls that a person, or silence, has denied, in this run, above and beneath it",
@@ -167,11 +167,11 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         ),
         "objection": (_S, "the gate's objection, empty without one", lambda call, tool, tally: call.objection),
         "labels": (GuardType.TEXTS, "what was read so far", lambda call, tool, tally: list(call.labels)),
-        "user": (_S, "who asks, empty when nobody says", lambda call, tool, tally: tally.manifest.request.user_id),
-        "tenant": (_S, "for whom, empty when nobody says", lambda call, tool, tally: tally.manifest.request.tenant_id),
+        "user": (_S, "who asks, empty when not said", lambda call, tool, tally: tally.manifest.request.user_id),
+        "tenant": (_S, "for whom, empty when not said", lambda call, tool, tally: tally.manifest.request.tenant_id),
         "channel": (
             _S,
-            "how whoever asks reaches the house, empty when nobody says",
+            "how the caller reaches remit, empty when not said",
             lambda call, tool, tally: "" if tally.manifest.principal is None else tally.manifest.principal.channel,
         ),
         "agent": (

@@ -188,7 +188,7 @@ def has_no_alternative(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 
 def _is_tried(tally: Tally, tool: str) -> bool:
-    """Whether a tool was called in this run, or was proposed and refused: who may not call it has tried."""
+    """Whether a tool was called in this run, or was proposed and refused: that was an attempt, too."""
     return tool in tally.state.calls.tried or any(name == tool for name, _ in tally.repeats)
 
 

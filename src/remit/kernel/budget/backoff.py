@@ -1,7 +1,7 @@
 """Backing off: how long a run waits before it tries again what has failed, so that no server is stormed.
 
 Rule 1: the pause doubles with every failure in a row and is spread, so that many runs do not return at once. The spread
-        comes from a hash of who waits, since the kernel has no chance to draw from.
+        comes from a hash of the waiting command, since the kernel has no chance to draw from.
 Rule 2: a tool that failed is called again after a pause, whatever it is asked, if it only reads or is idempotent. What a
         person has just approved is not kept waiting.
 Rule 3: no pause goes beyond the deadline of the run.

@@ -2,8 +2,8 @@
 
 Rule 1: time comes with the arrival; the kernel has no clock.
 Rule 2: while a question is open or the run is paused, the deadline moves along with the time.
-Rule 3: so it does while a child waits for a person. A parent hears only afterwards when the child went on, so when the
-        child has ended the deadline is set back to what really was waiting.
+Rule 3: it also moves while a child waits for a person. A parent learns only later when the child went on, so when the
+        child has ended, the deadline is moved back by the time that the child did not wait.
 Rule 4: a run past its deadline orders nothing more.
 Rule 5: a child has the time of its run as it stands when the child begins. A halt, a pause, a crash or a fork may lie
         between the order and that moment, and the deadline that stands in the order is then not the run's any more.
@@ -30,12 +30,12 @@ def deadline_beneath(state: RunState, at_ms: int, timeout_ms: int = 0) -> int:
 
 
 def waited_by(state: RunState) -> int:
-    """How long a run that has ended is known to have waited for people, for its parent to reckon with."""
+    """How long an ended run waited for people, as far as it knows; its parent moves its own deadline by that."""
     return state.clock.stood_ms - state.clock.supposed_ms
 
 
 def is_past_deadline(tally: Tally) -> bool:
-    """Whether the time is up. It never is while the clock stands still, also where it stands still because it is up."""
+    """Whether the time is up. Never while the clock stands still, even where the run waits for more time."""
     return tally.at_ms >= deadline_at_ms(tally) and not tally.is_frozen
 
 

@@ -293,7 +293,7 @@ def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Ar
 
 
 def effect_unallowed(state: RunState, ruling: rulings.EffectUnallowed, arrival: Arrival) -> None:
-    """A call was made that nobody had allowed: it happened as far as anybody knows, and is counted like one that was."""
+    """A call was made that was not allowed: it counts as having happened, like an allowed call."""
     assert isinstance(arrival, TextShown), "an agent elsewhere tells of it"
     assert arrival.made is not None, "it says which call it made"
     call = arrival.made

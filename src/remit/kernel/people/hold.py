@@ -2,7 +2,7 @@
 
 Rule 1: a parent learns that a child waits and, when the child has ended, for how long it did; not when it went on.
 Rule 2: of a hold only so much counts as waiting as one child says it waited, or as the run itself waited meanwhile,
-        whichever is longer: they may have waited at the same time, so nothing is added up. Never more than the hold.
+        the longer of the two: they may have waited at the same time, so nothing is added up. Never more than the hold.
 Rule 3: a child may have waited before its parent knew. What the clock had stood for by then is not counted again.
 Rule 4: a child that does not say how long it waited may have waited all the time.
 """

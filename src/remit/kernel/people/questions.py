@@ -1,9 +1,9 @@
 """Asking people: a question is a command with an expiry, and silence is refusal.
 
 Rule 1: every question costs one human review, reserved when it is asked; nothing else is reserved while waiting.
-Rule 2: every question has a timer. What expires goes to whom the boundary names next; when there is no next person it is a
+Rule 2: every question has a timer. A question that expires goes to the next queue of the boundary; when there is none it is a
         no, and an outcome that stays unknown ends the run for review.
-Rule 3: every question says who receives authority by it.
+Rule 3: every question names the queue that receives authority by it.
 """
 
 from remit.core.failure import Ending
@@ -36,7 +36,7 @@ def open_question(
 ) -> str:
     """Ask a person, and set the timer that takes silence for a no. Returns the question's id.
 
-    Questions of one group are one review: the first of them, which is a group of itself, pays for all.
+    Questions of one group are one review: the first question pays for it and has an empty group, the others name the first.
     """
     boundary = tally.manifest.boundary
     # The call of a tool that asks is charged like any other call, beside the review.
@@ -89,9 +89,9 @@ def ask_the_next(tally: Tally, question: AskHuman) -> bool:
 
 
 def ask_anew(tally: Tally, question: AskHuman, packet: Packet | None, expires_at_ms: int = 0) -> None:
-    """Withdraw a question and ask it again with another packet, in the time it had left unless there is more.
+    """Withdraw a question and ask it again with another packet. It expires like the first one, or at the later moment given.
 
-    One review pays for both.
+    Both together are charged as one review.
     """
     settle_question(tally, question, Answer.WITHDRAWN)
     group, until_ms = _group_of(tally, question), max(question.expires_at_ms, expires_at_ms)

@@ -1,4 +1,4 @@
-"""Tasks: what kind of task a run is, whether its answer rests on what was observed, and who has to look at it.
+"""Tasks: what kind of task a run is, whether its answer rests on what was observed, and whether a person has to review it.
 
 Rule 1: what the caller or the boundary says decides; what was inferred from the user's words only warns.
 Rule 2: a fact of the world is grounded by a committed observation of a tool whose category can tell it.

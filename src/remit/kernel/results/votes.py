@@ -5,7 +5,7 @@ Rule 1: a child that failed has no vote, nor has one that could not be started; 
 Rule 2: when none answered, the run fails as the last of them did, an inference error first; when none was even started,
         its budget is exhausted.
 Rule 3: a vote that may stop early is counted after every answer, and ends as soon as nothing to come can change it.
-Rule 4: who wins is said by code, and recorded; the answer of the run is the winner's own words.
+Rule 4: code picks the winner, and that is recorded; the answer of the run is the winner's own words.
 """
 
 from remit.core.failure import ANSWERED, ERRORS, Ending, ErrorCode

@@ -3,9 +3,9 @@
 Rule 1: a proposed call is judged by the same checks as any other; it is ordered, held for a person, or refused, and nothing
         that comes of it moves the run. Only the agent's own word that it is done, a condition that stops, a signal or a
         unanswered question about an outcome ends it.
-Rule 2: a call that a person approved while no agent waited for the answer is withheld until exactly it is proposed again; then
-        it is made, once.
-Rule 3: who said no to a call has said it for the rest of the run, whatever the call does.
+Rule 2: a call that a person approved while no agent waited for the answer is withheld until exactly it is proposed again, or
+        what the person has changed; then it is made, once, as it was approved.
+Rule 3: a person's no to a call holds for the rest of the run, whatever the call does.
 Rule 4: an effect that was made without being allowed is a fact: it is counted at its worst, and the run ends as unsafe.
 Rule 5: the agent's word that it is done ends a paused run, too. What it was allowed by a person and never came for was not
         made, and costs nothing.
@@ -61,18 +61,19 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
 def _take(tally: Tally, arrival: CallProposed) -> None:
     """Have an approved call made that waited for the agent that proposed it."""
     command, call = tally.state.commands.open.get(arrival.takes), arrival.call
-    is_same = isinstance(command, CallTool) and (command.tool, command.arguments_hash) == (
-        call.tool,
-        call.arguments_hash,
+    is_meant = (
+        isinstance(command, CallTool)
+        and command.tool == call.tool
+        and call.arguments_hash in (command.arguments_hash, command.instead_of)
     )
-    if not is_same or arrival.takes not in tally.state.commands.withheld:
+    if not is_meant or arrival.takes not in tally.state.commands.withheld:
         message = f"command {arrival.takes!r} of run {tally.state.run_id} is no approved call that waits to be made"
         raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
     tally.rule(CallTaken(arrival.takes))
 
 
 def on_shown(tally: Tally, arrival: TextShown) -> str | None:
-    """End the run over an effect that nobody allowed; any other text counts when the next call is judged."""
+    """End the run over an effect that was not allowed; any other text counts when the next call is judged."""
     _expect_host(tally)
     if arrival.made is None:
         return None
@@ -80,7 +81,7 @@ def on_shown(tally: Tally, arrival: TextShown) -> str | None:
 
 
 def note_unallowed(tally: Tally, made: ProposedCall) -> str:
-    """Count an effect that nobody allowed, and say so in words."""
+    """Count an effect that was not allowed, and say so in words."""
     tool = tally.state.derived.tools.get(made.tool)
     charged = WORST_CHARGES if tool is None else tally.state.derived.charges[made.tool]
     for dimension, amount in charged:
@@ -96,7 +97,7 @@ def on_finished(tally: Tally, arrival: HostFinished) -> str:
     for command in map(tally.state.commands.open.__getitem__, tally.state.commands.withheld):
         assert isinstance(command, CallTool), "an agent elsewhere makes calls and nothing else"
         leave_untaken(tally, command)
-    # Nobody is left whom a pause could keep from anything.
+    # No process is left that a pause could hold back.
     tally.paused = False
     return unpark(tally) or NodeOutcome.ANSWERED
 

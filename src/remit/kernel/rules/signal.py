@@ -2,7 +2,7 @@
 
 Rule 1: cancel takes effect at once; pause and feedback at the next checkpoint, which is the next turn.
 Rule 2: a paused run orders nothing and records what returns; the resume goes where the run would have gone.
-Rule 3: an ended run never reopens: retry orders a fork of it. Who wants a run tried again that succeeded says why.
+Rule 3: an ended run never reopens: retry orders a fork of it. A retry of a run that succeeded must say why.
 Rule 4: a fork begins paused. What its origin had asked of its model was not asked in its name, so the model is asked
         anew when the fork goes on, and is told why there is a fork. What people were being asked they are asked again.
         What else was open is sent when the fork goes on, and not before. Its children are its own and have yet to

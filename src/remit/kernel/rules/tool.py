@@ -198,7 +198,7 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     assert isinstance(command, CallTool)
     tool = tally.state.derived.tools[command.tool]
     if tally.manifest.host is not None:
-        # It cannot be reconciled here, nor another tool called; who wants it again is told that it may have happened.
+        # It cannot be reconciled here, nor another tool called; a caller that wants it again reads that it may have happened.
         return settle_failed(tally, command, arrival)
     is_open = command.mutating and leaves_open(arrival)
     if is_open and (arrival.code is ErrorCode.TOOL_TIMEOUT or tool.reconcilable or not tool.idempotent):

@@ -1,6 +1,6 @@
 """What a queue of people holds: the open questions of runs, and the endings that hand authority on.
 
-Rule 1: a projection: it reads states and turns, and writes nothing. Who has acknowledged what is told to it.
+Rule 1: a projection: it reads states and turns, and writes nothing. Its caller says which items were acknowledged, and by whom.
 Rule 2: an item is a question until it is settled, and an ending until a person acknowledges it. The ending of a child
         goes to its parent; only one that is grave, or leaves an effect in doubt, goes to a queue as well.
 Rule 3: what lies in its queue for longer than that allows is graver by one step, and by another for each such time more.

@@ -74,7 +74,7 @@ def long_texts(state: RunState) -> Iterator[BlobRef]:
 
 
 def unallowed(state: RunState) -> tuple[str, ...]:
-    """What is told of the effects that an agent elsewhere made without being allowed."""
+    """The effects that an agent elsewhere made without being allowed, as calls."""
     made = [trace for trace in state.calls.made.values() if trace.code == UNALLOWED]
     return tuple([f"{trace.reason}: find out what it changed" for trace in made])
 
@@ -170,7 +170,7 @@ def _call_made(
     elif trace.rung is Rung.OBSERVED and trace.code and trace.code not in (UNVERIFIED, UNALLOWED):
         status = CallStatus.FAILED
     why = trace.reason or (_WHY_UNKNOWN.get(trace.code, "") if status is CallStatus.OUTCOME_UNKNOWN else "")
-    # What failed left no result; the caller is told what the model was told, its code and the tool's own words.
+    # What failed left no result; the caller gets what the model got, its code and the tool's own words.
     told = HAPPENED if is_done_unseen(trace) else f"{trace.code}: {trace.reason}" if trace.reason else trace.code
     return ToolCallMade(
         trace.tool,

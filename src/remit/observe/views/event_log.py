@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Protocol, TypeAlias
 
 from remit.core.failure import ENDINGS, Ending
+from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.rulings import UNVERIFIED, Rung
 from remit.core.journal.turn import Turn
 from remit.core.record import Record, replace, size_bytes
@@ -32,7 +33,8 @@ from remit.core.run.correlation import (
 )
 from remit.core.run.inference import FinishReason
 from remit.core.run.lifecycle import LifecycleState
-from remit.core.work.graph import Ask
+from remit.core.run.messages import Message, Role
+from remit.core.work.graph import Ask, Sees
 from remit.kernel.state import RunState, graph_of_run, pinned
 from remit.observe.places import places_of
 from remit.observe.reading import Fact, FactKind, Reading
@@ -280,12 +282,28 @@ def _inference_start(state: RunState, step: PerformedStep, context: CorrelationC
     own = ask.words or ask.schema or ask.grammar
     return InferenceStartEvent(
         context,
-        message_count=step.messages + bool(state.talk.ephemeral) + bool(ask.instruction),
+        message_count=_shown(state, step, ask.sees) + bool(state.talk.ephemeral) + bool(ask.instruction),
         tool_defs_count=0 if state.talk.is_wrapping else len(offered),
         schema_present=bool(ask.schema) if own else request.output.schema is not None,
         grammar_present=bool(ask.grammar if own else request.output.grammar),
         temperature=request.hints.temperature,
     )
+
+
+def _shown(state: RunState, step: PerformedStep, sees: Sees) -> int:
+    """How many messages of its context a call shows its model, evidence not counted."""
+    asked = len(pinned(state).request.messages)
+    if sees is Sees.EVERYTHING:
+        return step.messages
+    if sees is Sees.REQUEST:
+        return asked
+    said = state.talk.context[asked : step.messages]
+    result = next((one for one in reversed(said) if isinstance(one, Message) and one.role is Role.TOOL), None)
+    if result is None:
+        return asked
+    calls = (call.call_id for one in said if isinstance(one, ModelAnswered) for call in one.calls)
+    # A result is shown behind the call that it answers.
+    return asked + 1 + (result.tool_call_id in calls)
 
 
 def _code(state: RunState, step: PerformedStep, *, was_cut: bool) -> str:

@@ -42,6 +42,7 @@ from remit.core.work.values import ValueKind
 from remit.kernel.results.feasible import why_disallowed
 from remit.kernel.results.votes import in_order
 from remit.kernel.state import RunState, graph_of_run, lifecycle, pinned, questions, standing_at, waiting_for
+from remit.observe.message_times import readable
 from remit.observe.views.calls_made import calls_made, unallowed
 from remit.observe.views.late_outcomes import NOTHING_BELOW, EffectsBeneath, in_doubt
 
@@ -231,7 +232,7 @@ def error_of(state: RunState) -> SystemError | None:
     failure = None if state.end.ending is None else failure_of(state.end.ending, state.end.error)
     if failure is None:
         return None
-    message = state.end.message or f"the run ended as {state.end.ending}"
+    message = readable(state.end.message) or f"the run ended as {state.end.ending}"
     details = {**_whereabouts(state, failure), **details_of(state)}
     return SystemError(
         failure.code,
@@ -270,7 +271,7 @@ def _cause_of(state: RunState, failure: Failure, details: JsonObject) -> SystemE
     how = beneath or failure_named(child.ending)
     place: JsonObject = {"replica": replicas.index(child) + 1} if child in replicas else {"step": child.node}
     place["run_id"] = state.children.runs[child.command_id]
-    message = child.message or f"it ended as {child.ending}"
+    message = readable(child.message) or f"it ended as {child.ending}"
     return SystemError(how.code, how.category, how.retryable is Retryable.YES, message, place)
 
 

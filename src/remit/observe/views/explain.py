@@ -6,7 +6,7 @@ Rule 3: the records hold texts as they were said; observe/views/sentence.py make
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.journal.commands import AskHuman, StartChild
@@ -14,7 +14,7 @@ from remit.core.journal.rulings import UNVERIFIED, Rung
 from remit.core.journal.storage import RunEntry
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import BoundaryMode
-from remit.core.limits.budget import FIELDS, Dimension
+from remit.core.limits.budget import FIELDS, GAUGES, Dimension
 from remit.core.limits.tier import TIERS
 from remit.core.limits.tools import MUTATING, ToolDefinition
 from remit.core.record import Record
@@ -30,6 +30,7 @@ from remit.kernel.authority.policy import needs_a_person
 from remit.kernel.results.tasks import task_of
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
 from remit.observe.cost.like_runs import Need, Stopped, early_stop, needs_of
+from remit.observe.message_times import readable
 from remit.observe.reading import Reading
 from remit.observe.steps import CANCEL, FAILED, LOST, PerformedStep, StepKind
 from remit.observe.views.calls_made import calls_made, unallowed
@@ -183,7 +184,7 @@ def explain(
         path=tuple([entered.name for entered, _ in reading.visits[1:]]),
         models=tuple(model.name for model in manifest.models),
         calls=_calls((*calls_made(state), *beneath)),
-        spent=tuple([one for one in spent_of(state, until_ms) if one.used or one.reserved]),
+        spent=tuple([one for one in spent_of(state, until_ms, reading.gauges()) if one.used or one.reserved]),
         observations=tuple(
             ExplainedObservation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
             for command_id, trace in state.calls.made.items()
@@ -262,13 +263,14 @@ def _called(tool: str, own: Sequence[ToolCallMade]) -> Called:
     )
 
 
-def spent_of(state: RunState, until_ms: int) -> list[Spent]:
-    """What was used of every dimension. The clock of a run stands still for people, and stops for good when it ends."""
-    used = list(state.used)
+def spent_of(state: RunState, until_ms: int, gauges: Mapping[int, int]) -> list[Spent]:
+    """What was used of every dimension, of the gauges the largest that the run reached.
+
+    The clock of a run stands still for people, and stops for good when it ends.
+    """
+    used = [gauges.get(dimension, 0) if dimension in GAUGES else amount for dimension, amount in enumerate(state.used)]
     stood_ms = state.clock.stood_ms + (state.at_ms - state.clock.standing_since_ms if state.clock.is_standing else 0)
     used[Dimension.WALL_CLOCK_MS] = until_ms - state.clock.started_at_ms - stood_ms
-    used[Dimension.CONTEXT_TOKENS] = state.talk.context_tokens
-    used[Dimension.DEPTH] = pinned(state).depth
     released = [cap - given for cap, given in zip(state.spending.caps, pinned(state).caps, strict=True)]
     return [Spent(*row) for row in zip(FIELDS, used, state.spending.caps, state.reserved, released, strict=True)]
 
@@ -321,13 +323,14 @@ _REASONS: dict[Ending, str] = {
 # What stands before a message that names no subject of its own.
 _WHAT: dict[ErrorCode, str] = {
     ErrorCode.ORCHESTRATION_NO_CONSENSUS: "there was no consensus",
+    ErrorCode.ORCHESTRATION_PLAN_FAILED: "no plan could be made",
     ErrorCode.ORCHESTRATION_STEP_MISMATCH: "a step cannot work on what it was given",
 }
 
 
 def _reason(state: RunState, ending: Ending, steps: Sequence[StepTold], vote: VoteTold | None) -> str:
     """Why a run ended; of a plan, the step that it came to grief at is named."""
-    message = state.end.message or _REASONS.get(ending, "")
+    message = readable(state.end.message) or _REASONS.get(ending, "")
     if ending is Ending.SUCCESS and _has_checked_answer(state):
         message = "it answered, every check passed and no effect was left uncommitted"
     if state.end.error is not None and (what := _WHAT.get(state.end.error)) is not None:

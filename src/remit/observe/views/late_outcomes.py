@@ -40,7 +40,7 @@ NOTHING_BELOW = EffectsBeneath()
 
 
 def in_doubt(state: RunState, below: EffectsBeneath = NOTHING_BELOW) -> tuple[str, ...]:
-    """What is told of the effects that a run ended over, unknown whether they happened."""
+    """The effects that a run ended over, for which it is unknown whether they happened."""
     known = {**found_since(state), **below.found}
     doubted = listed_effects(effects_in_doubt(state))
     left = [claim for claim in state.end.doubted if claim in known or claim in doubted]

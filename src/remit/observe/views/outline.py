@@ -9,6 +9,7 @@ from remit.core.record import Record, Text
 from remit.core.run.lifecycle import LoopState
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import label_of
+from remit.observe.message_times import readable
 from remit.observe.reading import Fact, FactKind, Reading, reading_of
 from remit.observe.steps import PerformedStep, StepKind
 
@@ -62,7 +63,7 @@ def outline_of(reading: Reading, *, last: int = 0) -> Outline:
         visits=tuple(_visits(reading, first, until_ms)),
         ending="" if ended is None else ended.ending.value,
         error="" if ended is None or ended.error is None else ended.error.value,
-        reason="" if ended is None else ended.message,
+        reason="" if ended is None else readable(ended.message),
         left_out=first,
     )
 

@@ -1,8 +1,8 @@
 """Which conditions of a boundary no call of these tools could ever meet, and what declaration is missing.
 
 Rule 1: only what tools and the boundary declare decides; what a run would have to show is taken as possible.
-Rule 2: a condition is read as alternatives of demands. One of which every alternative has a demand that no tool meets
-        is idle; the demand says why.
+Rule 2: a condition is read as alternatives of demands. A condition is idle when each of its alternatives has a demand
+        that no tool meets; that demand says why.
 """
 
 from collections.abc import Iterator, Sequence

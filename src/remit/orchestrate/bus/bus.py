@@ -78,7 +78,7 @@ class Listener:
 
 
 class Bus:
-    """Who is told what, in one process."""
+    """The listeners of one process, and the events that each of them gets."""
 
     def __init__(self, store: Store) -> None:
         self._journal, self._feed, self._catalogue, self._bell = store.journal, store.feed, store.catalogue, store.bell
@@ -122,7 +122,7 @@ class Bus:
         expect: Expect | None = None,
         whose: str = "",
     ) -> "Subscription":
-        """What happens in runs from now on, or from a cursor on, whichever process drives them; raises CURSOR_INVALID.
+        """What happens in runs from now on, or from a cursor on, no matter which process drives them; raises CURSOR_INVALID.
 
         `whose` is the tenant that is told; its cursors tell nothing of others.
         """
@@ -312,7 +312,8 @@ class Bus:
             self._wake_all()
             while self._ears and not self.is_closed:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), bell.look_ms / 1000)
+                    async with asyncio.timeout(bell.look_ms / 1000):
+                        await self._news.wait()
                 self._news.clear()
                 self._is_looking = True
                 try:

@@ -1,4 +1,4 @@
-"""The post: what people say to runs, whichever process drives them.
+"""The post: what people say to runs, no matter which process drives them.
 
 Rule 1: the holder of a run is rung for what is left for it, or looks; without a holder, the sender decides itself.
 Rule 2: an entry is settled together with the turn that answers it, so nothing is heard twice and nothing is lost.
@@ -18,7 +18,7 @@ from remit.core.journal.arrivals import PauseRequested
 from remit.core.journal.codec import decode_signal, decode_turn, encode_signal
 from remit.core.journal.storage import EntrySettled, RunHeld, Topic
 from remit.core.journal.turn import Turn
-from remit.core.run.signals import Signal, UserSignal, packet_named
+from remit.core.run.signals import Signal, UserSignal, never_asked, packet_named
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
@@ -40,7 +40,7 @@ OUTCOME_WAIT_MS_MAX = 10_000
 SIGNAL_UNHEARD = "SIGNAL_UNHEARD"
 REJECT_LOADS_NOTHING = "a no loads no tools and asks no model"
 
-# Why an answer is refused, among others where another person has settled the question.
+# Why an answer is refused where the question was settled, or was never asked.
 _MAYBE_LATE = (ArrivalFault.DUPLICATE, ArrivalFault.UNKNOWN_COMMAND, ArrivalFault.RUN_ENDED)
 
 # Whether a run goes on after a signal, when no process was driving it.
@@ -74,7 +74,7 @@ class Post:
         self._bell = bell
         self.check_answer = check_answer
         self._rounds: asyncio.Task[None] | None = None
-        # Who drives runs beside the hub, and what wakes everybody here who looks into the inbox.
+        # The drivers beside the hub, and what wakes every reader of the inbox in this process.
         self._attending: set[asyncio.Task[None]] = set()
         self._ears: set[asyncio.Event] = set()
 
@@ -83,7 +83,7 @@ class Post:
 
         Gives the fork that it ordered, if it did, and why the run rests when it heard and cannot go on. Raises
         IllegalArrival, or RequestRejected with the holder's code, when the run does not want to hear it. Who answers what
-        others have settled is told what became of it, whenever that was.
+        others have settled is told what became of it, whenever that was, and who answers what was never asked, that.
         """
         try:
             return await self._delivered(signal)
@@ -91,10 +91,9 @@ class Post:
             if signal.type not in (Signal.APPROVE, Signal.REJECT) or error.code not in _MAYBE_LATE:
                 raise
             turns = [decode_turn(data) for data in await self.hub.runner.journal.read(signal.run_id)]
-            late = too_late(signal.run_id, turns, packet_named(str(signal.payload["packet_id"]), signal.run_id))
-            if late is None:
-                raise
-            raise late from error
+            command_id = packet_named(str(signal.payload["packet_id"]), signal.run_id)
+            late = too_late(signal.run_id, turns, command_id)
+            raise late or never_asked(signal.run_id, command_id) from error
 
     async def _delivered(self, signal: UserSignal) -> tuple[str, str]:
         try:
@@ -152,10 +151,13 @@ class Post:
             return await self._say_and_rest(signal, state, report, str(error))
 
     async def _report(self, state: RunState, signal: UserSignal) -> Report:
-        """What a signal reports to its run, unless the queue of what it answers does not hear it."""
+        """What a signal reports to its run, unless a halt or the queue of what it answers keeps it from being heard."""
         report = answer_to(state, signal)
         if self.check_answer is not None:
             await self.check_answer(state, signal)
+        if signal.type is Signal.APPROVE and self.hub.halts is not None:
+            asked = packet_named(str(signal.payload["packet_id"]), signal.run_id)
+            await self.hub.halts.check_yes(state, state.commands.open.get(asked))
         return report
 
     async def _say_and_rest(
@@ -216,8 +218,10 @@ class Post:
                 # That a child has ended elsewhere rings for no process here, and is looked for as long as a caller waits for it.
                 is_awaiting = any(driver.live.state.children.held for driver in self.hub.drivers.values())
                 look_ms = min(INBOX_POLL_MS, self._bell.look_ms) if is_awaiting else self._bell.look_ms
+                # No `wait_for`: in Python 3.11 it forgets that it was cancelled where it is rung at the same moment.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(rung.wait(), look_ms / 1000)
+                    async with asyncio.timeout(look_ms / 1000):
+                        await rung.wait()
                 rung.clear()
                 try:
                     await hear()

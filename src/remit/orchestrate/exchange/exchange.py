@@ -1,4 +1,4 @@
-"""One exchange of a conversation: the kit it runs with, and who is told what while it goes on.
+"""One exchange of a conversation: the kit it runs with, and the listeners that hear of it while it goes on.
 
 Rule 1: a listener may break, and the run goes on.
 Rule 2: a result is told as the model is shown it, in full, after its turn was written.
@@ -75,7 +75,7 @@ class SpecializedConfig:
 
 
 class Exchange:
-    """One exchange as its listeners see it: the kit it runs with, and who is told what."""
+    """One exchange: the kit it runs with, and its listeners."""
 
     def __init__(
         self,

@@ -186,7 +186,7 @@ def _asked(state: RunState) -> tuple[Message, ...]:
 # What a session keeps beside its words: decisions and names that carry forward, by key, as JSON values.
 #
 # The journal is the truth; what is read here is a copy of it, and every value that is handed out is the reader's own.
-# Writing goes through the journal first; who reads afterwards reads what was written.
+# Writing goes through the journal first; a later reader reads what was written.
 class SessionState:
     """What a session keeps, by key: JSON values, read from here and written to the journal. Reading is thread-safe."""
 

@@ -7,7 +7,7 @@ Rule 3: an answer to a packet that names its version is an answer to that versio
 
 from collections.abc import Sequence
 
-from remit.core.failure import ArrivalFault, IllegalArrival
+from remit.core.failure import ArrivalFault, IllegalArrival, RequestRejected
 from remit.core.journal.arrivals import Happened, OutcomeJudged
 from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import AskHuman, AskPurpose, question_version
@@ -125,5 +125,9 @@ def _expect_version(question: AskHuman, named: str) -> None:
     """Refuse an answer, also a no, to another packet than the one that waits."""
     version = question_version(question)
     if named and named != version:
-        message = f"question {question.id} holds packet {version or '(none)'} and the answer is to {named[:80]}; look at it anew"
-        raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message, {"packet": version})
+        shown = f"packet {version}" if version else "no packet"
+        message = (
+            f"the answer is to packet {named[:80]}, and question {question.id} holds {shown} now; show that to the person "
+            "(waiting_for.packets of the response), and send the answer with its `packet`"
+        )
+        raise RequestRejected(ArrivalFault.PACKET_CHANGED, message, {"packet": version, "answered": named[:80]})

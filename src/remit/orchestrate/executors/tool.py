@@ -3,7 +3,7 @@
 Rule 1: a tool is called with the arguments that were judged, read from the command, and with the key minted for it.
 Rule 2: the outcome of a call that no caller waits for any more is still reported, when it comes: its effect is the same.
 Rule 3: what a tool returns or raises is data; it is bounded by its room and completed by facts.
-Rule 4: no report holds a secret of the vault, whichever tool it came from and whenever it comes.
+Rule 4: no report holds a secret of the vault, no matter which tool sent it and when it comes.
 Rule 5: a handle in the arguments is filled in just before the call; where its value is gone, nothing is called.
 Rule 6: a call whose arguments hold a secret is not made: the model should never have had it, and the one it wants to tell
         it to would have it too.
@@ -82,7 +82,8 @@ class ToolExecutor:
         told = command.arguments
         # Unless a handle was filled in, the tool is called with the very text that was judged.
         canonical = told if type(told) is str and HANDLE_MARK not in told else ""
-        attempt = Attempt(tool, arguments, command.key, resources.vault, partial(self._pass, errand), canonical)
+        gate = partial(self._pass, errand)
+        attempt = Attempt(tool, arguments, command.key, resources.vault, gate, canonical, errand.metadata)
         began_s = asyncio.get_running_loop().time()
         try:
             performed = await within(command.timeout_ms, perform(attempt))

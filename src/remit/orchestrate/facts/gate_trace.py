@@ -351,7 +351,7 @@ class Tracer:
             self._show(None if arrival.is_shared else "", arrival.tool, read(arrival.text))
 
     def hear_answer(self, arrival: arrivals.QuestionAnswered, read: Read) -> None:
-        """Take in what a person answered. Who picks one of the options picks words of the model: those bind nothing."""
+        """Take in what a person answered. An answer that picks an option is the model's words, which bind nothing."""
         said = read(arrival.text)
         if said is not None and said.strip() in self._options.pop(arrival.command_id, ()):
             self._show("", "", said)

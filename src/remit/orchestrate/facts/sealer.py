@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from remit.core.journal.arrivals import RunHalted, RunStarted
-from remit.core.record import Record, replace, values_of
+from remit.core.record import Record, field_values, replace
 from remit.core.run.manifest import Manifest, Origin, lineage_root
 from remit.core.run.messages import Message
 from remit.core.run.signals import UserSignal
@@ -233,7 +233,7 @@ class Sealer:
             return self._named(look, name, value) if name else self._replaced(look, value)
         if isinstance(value, Record):
             changes = {}
-            for field, old in zip(value.__struct_fields__, values_of(value), strict=True):
+            for field, old in zip(value.__struct_fields__, field_values(value), strict=True):
                 # Most fields are empty or numbers, and every report comes by here.
                 if old and type(old) not in _WITHOUT_TEXT and (new := self._changed(look, old)) is not old:
                     changes[field] = new

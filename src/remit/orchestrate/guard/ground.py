@@ -2,7 +2,7 @@
 
 Rule 1: a conversation is pinned like any run: what the user wrote, tools, boundary, who asks, and the host's name for it.
 Rule 2: the caps of steps and time are the host's to keep; every other cap is the run's.
-Rule 3: a run is gone on with by who declares exactly the same, and by one process at a time.
+Rule 3: a run is gone on with by a host that declares exactly the same, and by one process at a time.
 Rule 4: whatever the guard knows of a run beyond its state is read off its turns again.
 """
 
@@ -103,7 +103,7 @@ async def _as_it_is(manifest: Manifest, begin: Callable[[Manifest], Awaitable[Li
 
 @dataclass(frozen=True)
 class Ground:
-    """What guarded runs stand on: who writes their turns, who holds them, who names them, and what is halted."""
+    """What guarded runs stand on: the runner that writes their turns, their leases, their names, and the halts."""
 
     runner: Runner
     holdings: Holdings
@@ -119,7 +119,7 @@ class Ground:
     check_answer: Callable[[RunState, UserSignal], Awaitable[None]] | None = None
     # Lets runs hear what was left for them in the inbox.
     hear: Callable[[Callable[[str], Live | None]], Awaitable[None]] | None = None
-    # Calls somebody whenever something may have been left there, as long as that is wanted.
+    # Calls back whenever something may have been left there, as long as the listener wants that.
     attend: Callable[[Callable[[], Awaitable[None]], Callable[[], bool]], asyncio.Task[None]] | None = None
     check_name: Callable[[str, str], None] = NO_SECRETS.check_name
     custody: Custody | None = None
@@ -206,7 +206,7 @@ async def reopened_run(ground: Ground, manifest: Manifest, moment_ms: int | None
         warrant = await ground.holdings.hold(run_id)
     except RunHeld as error:
         message = f"run {host.name!r} is open as {run_id} in another process; use another name, or end that one"
-        raise RequestRejected(GUARD_RUN_OPEN, message, {"run_id": run_id}) from error
+        raise RunHeld(run_id, message=message) from error
     try:
         live = await ground.runner.load(run_id)
         live.warrant, live.moment_ms = warrant, moment_ms

@@ -8,7 +8,7 @@ Rule 3: a result that settles nothing is that of a call that was not allowed, wh
 Rule 4: the moment at which the next question expires is known, so that not all of them have to be looked at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -25,10 +25,10 @@ from remit.core.journal.rulings import (
 )
 from remit.core.journal.turn import Decision, Turn
 from remit.core.record import JsonObject
+from remit.core.run.signals import PACKET_AMBIGUOUS, never_asked
 from remit.kernel.state import RunState
+from remit.observe.people.packets import too_late
 from remit.orchestrate.loop.live import Live
-
-CALL_NOT_HELD = "CALL_NOT_HELD"
 
 # No question expires so late.
 _NEVER_MS = 2**63
@@ -128,7 +128,7 @@ class OpenRun:
         return [command for command in commands if command.tool == tool][:1]
 
     def unallowed(self, call_id: str | None, tool: str) -> ProposedCall | None:
-        """The call of a result that settles nothing, where it changes something; a tool that nobody declared does."""
+        """The call of a result that settles nothing, where it changes something; an undeclared tool does."""
         declared = self.state.derived.tools.get(tool)
         if declared is not None and not declared.effect.is_mutating:
             return None
@@ -140,22 +140,6 @@ class OpenRun:
             return None
         nobody_proposed = ProposedCall(call_id or "", tool, "", sha256(tool.encode()).digest())
         return self._refused.get((call_id or "", tool), nobody_proposed)
-
-    def held_as(self, call_id: str) -> Held:
-        """The held call of this id; raises RequestRejected when there is none."""
-        held = self.held.get(call_id)
-        if held is None:
-            known = ", ".join([*self.held][:_SHOWN_MAX]) or "none"
-            raise RequestRejected(CALL_NOT_HELD, f"call {call_id!r} is not held; answer one of {known}")
-        return held
-
-    def only_held(self) -> str:
-        """The id of the one call that is held, where an answer does not say which."""
-        if len(self.held) == 1:
-            return next(iter(self.held))
-        shown = ", ".join([*self.held][:_SHOWN_MAX])
-        found = f"{len(self.held)} calls are held ({shown}); say which by its id" if shown else "no call is held"
-        raise RequestRejected(CALL_NOT_HELD, found)
 
     def due(self, at_ms: int) -> Iterator[str]:
         """The timers of questions that were not answered in time, one after the other."""
@@ -204,3 +188,18 @@ class OpenRun:
             del self._of_id[waiting.call_id]
         del self._of_tool[waiting.command.tool][command_id]
         return waiting
+
+
+def not_held(run: OpenRun, call_id: str, turns: Sequence[Turn]) -> RequestRejected:
+    """Why an answer to a call that is not held is refused, as any door says it: its question was settled, or never asked.
+
+    An answer that names no call is one to the only call that is held.
+    """
+    run_id = run.live.run_id
+    if not call_id and run.held:
+        message = f"{len(run.held)} calls are held ({', '.join([*run.held][:_SHOWN_MAX])}); say which by its id"
+        return RequestRejected(PACKET_AMBIGUOUS, message, {"run_id": run_id})
+    questions = [one for turn in turns for one in turn.decisions if isinstance(one, AskHuman)]
+    asked = [one.id for one in questions if one.packet is not None and one.packet.call.call_id == call_id]
+    late = too_late(run_id, turns, asked[-1] if asked else "") if asked or not call_id else None
+    return late or never_asked(run_id, call_id)

@@ -7,7 +7,7 @@ Rule 3: what a person is asked to approve is shown in full: arguments that were 
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
 from remit.core.journal.arrivals import RunStarted
@@ -20,7 +20,7 @@ from remit.core.run.approval import Approval
 from remit.core.run.contract import ToolCallMade
 from remit.core.run.halt import HALTED, HALTS, HaltScope
 from remit.core.run.manifest import Source
-from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN
+from remit.core.run.signals import PACKET_AMBIGUOUS, PACKET_MARK, never_asked
 from remit.kernel.state import RunState, loop_state, pinned, waiting_for
 from remit.observe.history import History, fold, read_history
 from remit.observe.people.packets import GROUP_MARK, grouped, too_late
@@ -36,14 +36,13 @@ from remit.orchestrate.executors.human import approvals_told
 from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
 from remit.orchestrate.history.repair import doubts
 from remit.orchestrate.history.replay import Audit, audit, kept_texts
-from remit.orchestrate.loop.child_runs import doubts_below, held_now, orphan_above, paused_beneath
+from remit.orchestrate.loop.child_runs import doubts_below, halted_beneath, held_now, orphan_above, paused_beneath
 from remit.orchestrate.loop.durability import run_listing, standing_after
 from remit.orchestrate.loop.halt_switch import has_met
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
 from remit.orchestrate.setup.reloaded_kit import changed_sources
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
-PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
 EXPORT_UNSIGNED = "EXPORT_UNSIGNED"
 
 LAST = "last"
@@ -52,6 +51,14 @@ SHOWN_MAX = 4
 _NAME_CHARS_MAX = 80
 # From which rules on a run is listed under the gravest code that it waits under.
 LISTED_BY_STAKES_SINCE = 3
+
+
+class Glimpse(NamedTuple):
+    """The role of a run, the loop state it stands in, and what was asked; all empty where it cannot be read."""
+
+    role: str = ""
+    loop: str = ""
+    asked: Text = ""
 
 
 class ArchivePorts(Protocol):
@@ -102,7 +109,7 @@ class Archive:
             found = [*await catalogue.entries(parent_id="", limit=1)]
         else:
             # A run comes before those that came from it, whose ids may begin with its own.
-            begun = sorted(await catalogue.entries(begins=name) if name else (), key=_length)
+            begun = sorted(await catalogue.entries(begins=name) if name else (), key=lambda entry: len(entry.run_id))
             found = [e for e in begun if begun[0].run_id not in e.listing.lineage]
         if not found:
             raise await self.absent(name)
@@ -131,30 +138,27 @@ class Archive:
         check_limit(limit)
         if before and await catalogue.entry(before) is None:
             raise await self.absent(before)
-        found = await catalogue.entries(
-            parent_id=None if with_children else "",
-            open_only=open_only,
-            waiting_only=waiting_only,
-            before=before,
-            limit=limit,
-        )
-        shown = list(found)
-        waiting = [entry.run_id for entry in shown if entry.waiting_for]
-        if not waiting:
-            return shown
-        # A child that is paused waits for no person, and what is above it is listed as it stands now all the same.
-        beneath = (
-            [child for name in waiting for child in await catalogue.entries(parent_id=name, open_only=True, limit=1)]
-            if limit
-            else await catalogue.entries(open_only=True)
-        )
-        above = {child.listing.parent_id for child in beneath}
-        is_above = [entry.run_id in above and bool(entry.waiting_for) for entry in shown]
-        listed = zip(shown, is_above, strict=True)
-        return [await self._as_it_waits(entry) if is_held else entry for entry, is_held in listed]
+        listed: list[RunEntry] = []
+        while True:
+            left = limit - len(listed) if limit else 0
+            found = await catalogue.entries(
+                parent_id=None if with_children else "",
+                open_only=open_only,
+                waiting_only=waiting_only,
+                before=before,
+                limit=left,
+            )
+            now = [await self._as_it_waits(entry) for entry in found]
+            listed += [entry for entry in now if entry.waiting_for or not waiting_only]
+            # Runs of a page may wait for no person any more; then more of them are looked at.
+            if len(listed) == limit or not left or len(found) < left:
+                return listed
+            before = found[-1].run_id
 
     async def _as_it_waits(self, entry: RunEntry) -> RunEntry:
-        """A run above one that waits, listed under what is asked now; it was told only what was asked first."""
+        """A run that waits, listed under what is asked now: of its children it was told only what they asked first."""
+        if not entry.waiting_for or not await self._shelf.catalogue.entries(parent_id=entry.run_id, limit=1):
+            return entry
         state = await self._read(entry.run_id)
         return entry if state is None else _listed_as(entry, state)
 
@@ -173,10 +177,22 @@ class Archive:
             made += [] if child is None else [*calls_made(child), *await self._calls_beneath(child)]
         return made
 
+    async def _alone(self, run_id: str) -> RunState | None:
+        """How a run stands by itself: with nothing done where it has no turn, None where it cannot be read."""
+        data = await self._shelf.journal.read(run_id)
+        try:
+            return fold(read_history(run_id, data)) if data else RunState()
+        except RemitError:
+            return None
+
     async def _stands(self, history: History) -> RunState:
+        """How a run stands with its children: it waits for what they ask now, and stands still for what halts them."""
         state = fold(history)
-        if state.children.held:
-            state.children.held = await held_now(state, self._read)
+        if state.children.held and state.end.ending is None:
+            halt = await halted_beneath(state, self._alone)
+            state.children.held = await held_now(state, self._alone)
+            if halt is not None and waiting_for(state) is None:
+                state.place.halted = halt
         return state
 
     async def root(self, run_id: str) -> str:
@@ -231,11 +247,36 @@ class Archive:
         `before` is the last question of the page before; raises RequestRejected where it is not asked any more.
         What a run asks whose parent has ended, or of which turns are missing, is left out: no answer to it is taken.
         """
-        asking = await self._asking(run_id)
+        check_limit(limit)
+        catalogue, found, place = self._shelf.catalogue, list[Approval](), ""
+        if run_id:
+            return page_of(
+                await self._asked_by(await self._asking(run_id)), lambda approval: approval.id, before, limit
+            )
+        if before:
+            place = before.rpartition(PACKET_MARK)[0]
+            last = await catalogue.entry(place)
+            asked = await self._asked_by([] if last is None or not last.waiting_for else [last])
+            found = page_of(asked, lambda approval: approval.id, before, 0)
+        # Of a page no more runs are read than it takes; some ask several things, and some nothing that may be answered.
+        while not limit or len(found) < limit:
+            asking = [*await catalogue.entries(waiting_only=True, before=place, limit=limit)]
+            found += await self._asked_by(asking)
+            if not limit or len(asking) < limit:
+                break
+            place = asking[-1].run_id
+        return found[:limit] if limit else found
+
+    async def _asking(self, run_id: str) -> list[RunEntry]:
+        """The runs that ask people something: a run and those beneath it."""
+        family = set(await self.family(run_id))
+        return [entry for entry in await self._shelf.catalogue.entries(waiting_only=True) if entry.run_id in family]
+
+    async def _asked_by(self, asking: Iterable[RunEntry]) -> list[Approval]:
+        """What these runs ask that may be answered."""
         answerable = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
         whole = [entry for entry in answerable if not await self.in_doubt(entry)]
-        every = [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
-        return page_of(every, lambda approval: approval.id, before, limit)
+        return [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
 
     async def in_doubt(self, entry: RunEntry) -> str:
         """Why a run is not gone on with: turns of it are missing, or may be; empty where it is whole."""
@@ -258,16 +299,17 @@ class Archive:
         if not found:
             if (late := await self.settled(entry.run_id, command_id if mark else "")) is not None:
                 raise late
-            what = f"asks nothing under {command_id[:_NAME_CHARS_MAX]!r}" if mark else "asks nothing"
-            message = f"run {entry.run_id} {what}; `remit approvals` lists what is asked"
-            raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:_NAME_CHARS_MAX]})
+            raise never_asked(entry.run_id, command_id if mark else "")
         if len(found) > 1:
             raise _ambiguous(PACKET_AMBIGUOUS, "questions are open in", name, [approval.id for approval in found])
         return found[0]
 
     async def settled(self, run_id: str, command_id: str = "") -> RequestRejected | None:
-        """What became of a question that a run, or one beneath it, asks no more, in words; None where there was none."""
-        for name in await self.family(run_id):
+        """What became of a question that a run asks no more, in words; None where there was none.
+
+        Where none is named, of the last one that the run, or one beneath it, asked.
+        """
+        for name in [run_id] if command_id else await self.family(run_id):
             with suppress(InvariantBroken):  # One that cannot be read, or is not there, tells nothing.
                 if (late := too_late(name, (await self.history(name)).turns, command_id)) is not None:
                     return late
@@ -299,17 +341,22 @@ class Archive:
             await self._custody.expect_vouched(run_id)
         return changed_sources(fold(await self.history(run_id)))
 
-    async def loop_of(self, entry: RunEntry) -> tuple[str, str]:
-        """The role of a run and the loop state it stands in; nothing of one that cannot be read."""
+    async def glimpse(self, entry: RunEntry) -> Glimpse:
+        """What a list tells of a run besides its entry; nothing of one that cannot be read."""
         try:
             history = await self.history(entry.run_id)
             began = history.turns[0].arrival
             assert isinstance(began, RunStarted), "a run that can be read begins with its start"
             ending = Ending(entry.ending) if entry.ending in set(Ending) else None
-            state = loop_state(await self._stands(history)) if ending is None else ENDINGS[ending].loop_state
+            role, said = began.manifest.role.value, began.manifest.request.messages[-1].content
+            if ending is not None:
+                return Glimpse(role, ENDINGS[ending].loop_state.value, said)
+            state = await self._stands(history)
         except RemitError:
-            return "", ""
-        return began.manifest.role.value, state.value
+            return Glimpse()
+        # One that is listed as open although its turns end it is not shown as what it is not.
+        is_misled = state.end.ending is not None and not entry.ending
+        return Glimpse(role, "" if is_misled else loop_state(state).value, said)
 
     async def verify(self, run_id: str, signer: str | None = None) -> Verification:
         """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""
@@ -324,7 +371,8 @@ class Archive:
         if not found.ok or entry is None or entry.turns != len(data) or _is_listed_truly(entry, data):
             return found
         message = (
-            f"run {run_id} is listed as {entry.ending or entry.waiting_for or 'open'}, which is not what its turns say"
+            f"run {run_id} is listed as {entry.ending or entry.waiting_for or 'open'}, which is not what its turns say;"
+            " `remit rebuild` lists it anew"
         )
         return replace(found, findings=(*found.findings, Finding(Fault.INDEX_DIFFERS, message)))
 
@@ -348,6 +396,9 @@ class Archive:
             found = tuple(Finding(Fault.HALTS_ALTERED, f"the journal of halts: {one}") for one in wrong)
             yield _nothing_of(HALTS, *found)
         lost = await self._shelf.log.losses()
+        for run_id in lost.unlisted:
+            message = f"run {run_id} is kept and not listed, so that no reader sees it; `remit rebuild` lists it again"
+            yield _nothing_of(run_id, Finding(Fault.INDEX_DIFFERS, message))
         for run_id in lost.missing:
             message = f"run {run_id} was signed for and is gone, and was not deleted: it was taken out of the store"
             yield _nothing_of(run_id, Finding(Fault.RUN_GONE, message))
@@ -388,12 +439,6 @@ class Archive:
             sign=signer.sign,
         )
 
-    async def _asking(self, run_id: str) -> list[RunEntry]:
-        """The runs that ask people something: of a run and those beneath it, or all."""
-        wanted = None if not run_id else set(await self.family(run_id))
-        waiting = await self._shelf.catalogue.entries(waiting_only=True)
-        return [entry for entry in waiting if wanted is None or entry.run_id in wanted]
-
     async def _approvals_of(self, run_id: str) -> list[Approval]:
         history = await self.history(run_id)
         return await approvals_told(fold(history), history.turns, self._text)
@@ -404,9 +449,11 @@ class Archive:
 
 def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:
     """The entry of a run that waits, with the code of what it and its children ask now."""
-    if entry.waiting_for in ("", HALTED) or (code := waiting_for(state)) is None:
+    if entry.waiting_for in ("", HALTED):
         return entry
-    return replace(entry, waiting_for=code.value)
+    if (code := waiting_for(state)) is not None:
+        return replace(entry, waiting_for=code.value)
+    return replace(entry, waiting_for="" if state.place.halted is None else HALTED)
 
 
 def _nothing_of(name: str, *findings: Finding) -> Verification:
@@ -430,10 +477,6 @@ def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
     if is_by_the_first:
         return bool(entry.waiting_for) == bool(standing.waiting_for)
     return entry.waiting_for == standing.waiting_for
-
-
-def _length(entry: RunEntry) -> int:
-    return len(entry.run_id)
 
 
 def _ambiguous(code: str, what: str, name: str, candidates: Sequence[str]) -> RequestRejected:

@@ -1,15 +1,18 @@
 """Runs beneath a run: what they ask people now, which effects they left in doubt, and which were left behind.
 
 Rule 1: a parent's turns tell under which code a child waited first; what the child asks since, only its own turns tell.
-Rule 2: a run waits under the gravest of all codes: of its own questions and of what its children ask now, whichever asks first.
+Rule 2: a run waits under the gravest of all codes: of its own questions and of what its children ask now, in any order.
 Rule 3: a child that a person paused, or that heard a no and rests, asks nothing. Where no other asks, a run that such a
         child holds up waits under REVIEW_REQUIRED, and names the child: resuming that lets both go on.
+Rule 4: a child that has ended, is gone, goes on or stands still for a halt keeps no person waiting, whatever its parent was
+        told: a run with nothing but such children is open, and goes on when it is resumed.
 """
 
 from collections.abc import Awaitable, Callable
 
 from remit.core.failure import Ending, RequestRejected, gravest, stakes_of
 from remit.core.journal.commands import CallTool
+from remit.core.journal.rulings import RunPaused
 from remit.core.journal.storage import RunEntry
 from remit.core.run.contract import WaitingFor
 from remit.kernel.results.grounding import child_claim, effects_in_doubt, place_of_child
@@ -25,15 +28,16 @@ Load = Callable[[str], Awaitable[RunState | None]]
 
 
 async def held_now(state: RunState, load: Load) -> dict[str, Ending]:
-    """The children that a run is held by, and under which code each waits now.
+    """The children for which a run waits for a person, and under which code each waits now.
 
     A child that asks nothing any more holds nothing up where another child asks; one that cannot be read stands as it was
     told.
     """
-    now = {key: code for key in state.children.held if (code := await _asked_by(state, key, load)) is not None}
+    held = state.children.held
+    now = {key: code for key in held if (code := await _asked_by(state, key, load)) is not None}
     if now or state.people.asking:
         return now
-    return dict.fromkeys(state.children.held, PAUSED_AS) if await paused_beneath(state, load) else state.children.held
+    return {key: PAUSED_AS for key in held if any(map(is_paused, await _open_beneath(state, key, load)))}
 
 
 async def _asked_by(state: RunState, command_id: str, load: Load) -> Ending | None:
@@ -50,13 +54,22 @@ async def _asked_by(state: RunState, command_id: str, load: Load) -> Ending | No
 
 async def paused_beneath(state: RunState, load: Load) -> tuple[str, ...]:
     """The runs beneath one that is held which a person has to resume before it can go on."""
-    found: list[str] = []
-    for command_id in state.children.held:
-        child = await load(state.children.runs[command_id])
-        if child is not None and child.end.ending is None:
-            found += [child.run_id] if is_paused(child) else []
-            found += await paused_beneath(child, load)
-    return tuple(found)
+    found = [run for key in state.children.held for run in await _open_beneath(state, key, load)]
+    return tuple([run.run_id for run in found if is_paused(run)])
+
+
+async def halted_beneath(state: RunState, load: Load) -> RunPaused | None:
+    """The halt that a run beneath one that is held stands still for."""
+    found = [run for key in state.children.held for run in await _open_beneath(state, key, load)]
+    return next((run.place.halted for run in found if run.place.halted is not None), None)
+
+
+async def _open_beneath(state: RunState, command_id: str, load: Load) -> list[RunState]:
+    """A child that holds a run up, and those that hold the child up, as far as they are open and can be read."""
+    child = await load(state.children.runs[command_id])
+    if child is None or child.end.ending is not None:
+        return []
+    return [child, *[run for key in child.children.held for run in await _open_beneath(child, key, load)]]
 
 
 def is_paused(state: RunState) -> bool:
@@ -64,16 +77,19 @@ def is_paused(state: RunState) -> bool:
     return state.place.paused and state.place.halted is None
 
 
-def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> WaitingFor:
-    """What a run waits for with its children, the packets with most at stake first; the first to expire says until when."""
+def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> WaitingFor | None:
+    """What a run waits for with its children, the packets with most at stake first; the first to expire says until when.
+
+    None where no person is waited for: those children that held the run up have ended, or go on.
+    """
+    if not own.packet_ids and not asked and not paused:
+        return None
     every = [own, *asked]
     packets = [packet for one in every for packet in zip(one.endings, one.packet_ids, strict=True)]
     packets.sort(key=lambda packet: stakes_of(packet[0]))
     expiring = [one.expires_at_ms for one in every if one.expires_at_ms]
     return WaitingFor(
-        # Where nothing is asked now and no child is paused, the run waits as it was told last.
-        ending=gravest([code for code, _ in packets] or [one.ending for one in asked])
-        or (PAUSED_AS if paused else own.ending),
+        ending=gravest([code for code, _ in packets] or [one.ending for one in asked]) or PAUSED_AS,
         packet_ids=tuple(packet for _, packet in packets),
         expires_at_ms=min(expiring, default=0),
         endings=tuple(code for code, _ in packets),

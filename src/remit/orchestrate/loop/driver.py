@@ -42,7 +42,7 @@ class Steps:
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Any], str] = {}
-        # Of each run with steps under way: who may go next, and how many are there.
+        # Of each run with steps under way: the lock that its steps take in turn, and how many there are.
         self._turnstiles: dict[str, tuple[asyncio.Lock, int]] = {}
 
     async def finish(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:

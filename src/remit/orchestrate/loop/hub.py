@@ -4,7 +4,8 @@ Rule 1: a run is driven by one process at a time: by the holder of its lease. A 
 Rule 2: a run at rest is driven by no process; one that has something for it takes it up and drives it on.
 Rule 3: a driver does not leave while a caller is saying something to its run.
 Rule 4: when a child ends and its parent does not wait here, the parent is taken up; starting the child again then
-        only finds out how it ended.
+        only finds out how it ended. A child that was told to end and was not driven here loads nothing: its parent goes on
+        where its kit is at hand, and else when it is resumed.
 Rule 5: a run that a halt paused goes on by being taken up once that is lifted; until then it is taken up and rests.
 Rule 6: a fork is copied by the holder of its lease, and before anything else is said to it.
 Rule 7: once closed, nothing is begun or told here any more, and nothing that was begun is left but code that swallowed
@@ -23,6 +24,7 @@ from remit.core.journal.arrivals import ResumeRequested
 from remit.core.journal.storage import LeaseLost, Warrant
 from remit.core.journal.turn import Turn
 from remit.core.run.manifest import Manifest, lineage_of, lineage_root
+from remit.core.run.run_events import system_closed
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
@@ -41,8 +43,6 @@ from remit.orchestrate.loop.run_snapshots import keep_if_due
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Dispatch, Leases
 from remit.orchestrate.setup.kit import Kit
-
-SYSTEM_CLOSED = "SYSTEM_CLOSED"
 
 # Of so many runs that broke here it is remembered why, for callers that ask for their result.
 BROKEN_MAX = 1024
@@ -71,7 +71,7 @@ class Hub:
         halts: Halts | None = None,
     ) -> None:
         self.runner = runner
-        self._halts = halts
+        self.halts = halts
         self.dispatch = dispatch
         self.drivers: dict[str, Driver] = {}
         # Drivers at work, until their runs are let go and parents are told.
@@ -81,7 +81,7 @@ class Hub:
         self._lineages = lineages
         self._kits: dict[str, Kit] = {}
         # While it is being closed, what was ordered is still done, and nothing follows from it here; then nothing is.
-        self.is_closing = self._is_closed = False
+        self.is_closing = self.is_closed = False
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
         self.late_delivery = LateDelivery(self)
@@ -112,9 +112,9 @@ class Hub:
         """Start a run and drive it."""
         self._lineages.learn(manifest)
         begin = self._begin(manifest, kit)
-        if self._is_closed:
+        if self.is_closed:
             begin.close()
-            raise _closed_under(manifest.run_id)
+            raise system_closed(manifest.run_id)
         return await self.steps.begin(manifest.run_id, begin)
 
     async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
@@ -154,14 +154,14 @@ class Hub:
     async def note_and_rest(self, run_id: str, reports: Sequence[Report], *, entry: int = 0) -> Turn:
         """Say something to a run that no process drives, order nothing and load nothing; gives the turn of the last report.
 
-        `entry` is the number in the inbox that the last report came from. A parent is not told: it asks when it is resumed.
+        `entry` is the number in the inbox that the last report came from.
         """
         return await self._step(run_id, self._note_and_rest(run_id, reports, entry))
 
     async def _step(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
-        if self._is_closed:
+        if self.is_closed:
             step.close()
-            raise _closed_under(run_id)
+            raise system_closed(run_id)
         return await self.steps.finish(run_id, step)
 
     async def _note_and_rest(self, run_id: str, reports: Sequence[Report], entry: int) -> Turn:
@@ -176,6 +176,7 @@ class Hub:
             self.dispatch.forget(live)
         finally:
             await self.holdings.let_go(run_id, warrant)
+        self._tell_parent_of(live)
         return turn
 
     async def _begin(self, manifest: Manifest, kit: Kit) -> Driver:
@@ -235,17 +236,22 @@ class Hub:
         warrant = await self.holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
-            was_open = live.state.end.ending is None
             turn = await self.runner.rule_on(live, report, entry=entry)
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
             await self.holdings.let_go(run_id, warrant)
-        if live.state.end.ending is not None:
-            self._kits.pop(run_id, None)
-            if was_open:
-                self.late_delivery.tell_parent(live.state)
+        self._tell_parent_of(live)
         return live, turn
+
+    def _tell_parent_of(self, live: Live) -> None:
+        """Let the parent of a run that was told to end, and was not driven here, go on where nothing has to be loaded for it."""
+        if live.state.end.ending is None:
+            return
+        self._kits.pop(live.run_id, None)
+        parent = pinned(live.state).parent
+        if parent is not None and self.has_kit(parent.run_id):
+            self.late_delivery.tell_parent(live.state)
 
     async def at_rest(self, driver: Driver) -> RunState:
         """The state of a run once it has ended or only waits for people."""
@@ -259,7 +265,7 @@ class Hub:
                     raise
                 # The caller that waits was not cancelled: the lease was lost or the house closed, and it is told so.
                 run_id = driver.live.run_id
-                raise (LeaseLost(run_id) if driver.is_lost else _closed_under(run_id)) from None
+                raise (LeaseLost(run_id) if driver.is_lost else system_closed(run_id)) from None
             finally:
                 driver.waiters.discard(waiter)
         return driver.live.state
@@ -271,7 +277,7 @@ class Hub:
         while self.steps.under_way() or self.dispatch.under_way():
             await self.steps.wait()
             await self.dispatch.finish()
-        self._is_closed = True
+        self.is_closed = True
         told: set[asyncio.Task[Any]] = set()
         while tasks := await self._moving(""):
             # What the dispatch has under way was told to stop already, and is left to clean up.
@@ -305,8 +311,10 @@ class Hub:
         """
         family = await self._lineages.family(run_id) if run_id else ""
         while tasks := await self._moving(family):
-            # Waited for and not gathered: who stops waiting must not stop the runs.
+            # Waited for and not gathered: a caller that stops waiting must not stop the runs.
             await asyncio.wait(tasks)
+            if self.is_closed:
+                raise system_closed(run_id)
 
     async def settle_beneath(self, run_id: str) -> bool:
         """Wait until neither a run nor anything beneath it moves here; says whether anything did."""
@@ -316,7 +324,7 @@ class Hub:
             has_moved = True
             await asyncio.wait(tasks)
             if self.is_closing:
-                raise _closed_under(run_id)
+                raise system_closed(run_id)
         return has_moved
 
     async def _moving(self, family: str) -> list[asyncio.Task[Any]]:
@@ -371,14 +379,14 @@ class Hub:
 
     async def _release(self, live: Live) -> None:
         """Let a run go on that was paused by a halt which is lifted by now, in the name of the person who lifted it."""
-        if self._halts is None or live.state.place.halted is None or self._halts.stopping_run(live.state) is not None:
+        if self.halts is None or live.state.place.halted is None or self.halts.stopping_run(live.state) is not None:
             return
-        by = self._halts.standing.lifted_by or live.state.place.halted.by
+        by = self.halts.standing.lifted_by or live.state.place.halted.by
         await self.runner.rule_on(live, ResumeRequested(by))
 
     def call_off(self) -> None:
         """Call off whatever is under way here and halted by now."""
-        if self._halts is not None and self._halts.standing.halts:
+        if self.halts is not None and self.halts.standing.halts:
             for driver in list(self.drivers.values()):
                 self.dispatch.call_off(driver.live)
 
@@ -473,11 +481,6 @@ class Hub:
         """Leave a run as it was found."""
         self.dispatch.forget(live)
         await self.holdings.let_go(live.run_id, live.warrant)
-
-
-def _closed_under(run_id: str) -> RemitError:
-    message = f"the system was closed while run {run_id} was under way; resume the run"
-    return RemitError(SYSTEM_CLOSED, message, {"run_id": run_id})
 
 
 def _is_being_cancelled() -> bool:

@@ -136,7 +136,7 @@ class InProcessDispatch:
             self._run_chore(live, command)
 
     async def receive(self, live: Live) -> Report | None:
-        """The next report: of the one command under way, of whichever of several is first, or of a timer."""
+        """The next report: of the one command under way, of the first of several, or of a timer."""
         work = self._work[live.run_id]
         if work.alarm is None:
             self._arm(work, live)

@@ -283,7 +283,8 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
             arrival.manifest, run_id=fork_id, forked_from=origin, parent=None, session=None, lineage=lineage
         )
         if earlier:
-            manifest = replace(manifest, earlier=(*manifest.earlier, *earlier))
+            # The first that applies is what a person is told, so what its own origin did comes before what that one's did.
+            manifest = replace(manifest, earlier=(*earlier, *manifest.earlier))
         arrival = replace(arrival, manifest=manifest)
     elif isinstance(arrival, RunTaken):
         arrival = replace(arrival, token=0)  # The leases of a fork are its own.

@@ -12,7 +12,7 @@ Rule 6: where leases expire, the driver before may still be at work. So a turn w
 
 from remit.core.failure import IllegalArrival, RequestRejected
 from remit.core.journal.arrivals import RunTaken, ToolOutcomeLost
-from remit.core.journal.commands import CallTool, Command
+from remit.core.journal.commands import CallTool, Command, StartChild
 from remit.core.run.recovery import Recovery
 from remit.kernel.state import is_safe_to_repeat, pinned
 from remit.orchestrate.executors.reports import PERFORMED
@@ -77,6 +77,7 @@ async def copy_whole(runner: Runner, live: Live) -> None:
 def _told(live: Live, repeated: list[Command], lost: int) -> Recovery:
     mutating = [command for command in repeated if isinstance(command, CallTool) and command.mutating]
     keyed = sum(live.state.derived.tools[command.tool].idempotent for command in mutating)
-    # Questions and timers are no calls: a person is not asked twice, and a timer costs nothing.
-    calls = sum(type(command) in PERFORMED for command in repeated)
+    # Questions, timers and children are no calls: a person is not asked twice, a timer costs nothing, and a child that was
+    # begun is only looked after.
+    calls = sum(type(command) in PERFORMED and type(command) is not StartChild for command in repeated)
     return Recovery(live.recovered_seq, calls - len(mutating), keyed, len(mutating) - keyed, lost)

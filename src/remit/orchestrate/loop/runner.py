@@ -1,6 +1,6 @@
 """The runner: load, decide, append, dispatch. The only loop in the house.
 
-Rule 1: a turn is written before anyone acts on it.
+Rule 1: a turn is written before any component acts on it.
 Rule 2: when another runner was faster, the run is brought up to date and the report ruled on anew.
 Rule 3: a report that cannot be ruled on makes no turn; only the newest state of the run may say so.
 Rule 4: no secret stands in what is written: whatever looks like one is sealed before facts are made of it.
@@ -85,7 +85,7 @@ class Runner:
         self.dispatch = dispatch
         self.snapshots = snapshots
         self.sealer = sealer
-        # Who is told of every turn, after it was written and before anyone acts on it.
+        # Listeners of every turn, called after it was written and before any component acts on it.
         self.bus = bus
         self.facts = Facts()
         self.rates = UserRates()

@@ -1,4 +1,4 @@
-"""Counting: candidates of a vote read, told apart, put into groups, and who can still be overtaken.
+"""Counting: candidates of a vote read, told apart, put into groups, and whether the leader can still be overtaken.
 
 Rule 1: two candidates are equal when their keys are: the canonical form of a JSON answer, the bare text of any other.
 Rule 2: groups and tallies stand in the order in which they were first seen; the first of them wins a tie.
@@ -85,7 +85,7 @@ def equal_groups(keys: Sequence[str]) -> list[list[int]]:
 
 
 def is_beyond_reach(tallies: Sequence[Sequence[float]], left: Sequence[float]) -> bool:
-    """Whether the leader stays ahead even if all that is left goes to one rival; who was seen first stands in front."""
+    """Whether the leader stays ahead even if all that is left goes to one rival; of equals the first one seen leads."""
     sums = [fsum(tally) for tally in tallies]
     lead = max(sums, default=0.0)
     if not lead:

@@ -51,7 +51,15 @@ class EngineMissing(HandlerUnusable):
 class CandidateReranker(Protocol):
     """Puts candidates into a better order, and may leave some out."""
 
-    def rerank(self, query: str, candidates: Sequence[Candidate]) -> Any:
+    def rerank(self, asked: RerankInput, /) -> Any:
+        """The candidates that remain, best first; perhaps awaited."""
+
+
+@runtime_checkable
+class QueryReranker(Protocol):
+    """The same with query and candidates apart."""
+
+    def rerank(self, query: str, candidates: Sequence[Candidate], /) -> Any:
         """The candidates that remain, best first; perhaps awaited."""
 
 
@@ -167,7 +175,7 @@ class RetrieveHandler:
 class RerankHandler:
     """Steps that put candidates into a better order: by a reranker, or by a function of query and candidates."""
 
-    def __init__(self, reranker: CandidateReranker | Rerank | None) -> None:
+    def __init__(self, reranker: CandidateReranker | QueryReranker | Rerank | None) -> None:
         if reranker is not None and not (callable(reranker) or isinstance(reranker, CandidateReranker)):
             raise _unfit("rerank", reranker, "a reranker, or a function of query and candidates")
         self.reranker = reranker
@@ -177,7 +185,8 @@ class RerankHandler:
         if self.reranker is None:
             raise HandlerUnusable("rerank handler: no reranker was given")
         asked: RerankInput = step.input
-        rerank = self.reranker.rerank if isinstance(self.reranker, CandidateReranker) else self.reranker
+        # Both kinds of rerankers have the one method; how it is called is told by what it takes.
+        rerank: Any = getattr(self.reranker, "rerank", self.reranker)
         given = (asked,) if _takes_one(rerank) else (asked.query, asked.candidates)
         ordered = await call_user_code(rerank, *given)
         return replace(

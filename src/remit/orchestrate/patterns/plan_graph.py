@@ -80,7 +80,7 @@ _TAKES: Mapping[type, ValueKind] = {
     ValidateHandler: ValueKind.TEXT,
 }
 
-# What tells attempts and replicas apart is counted by whoever asks the engine.
+# What tells attempts and replicas apart is counted by the caller of the engine.
 _COUNTED = ("attempt", "replica")
 
 Handlers: TypeAlias = Mapping[str, Handler]

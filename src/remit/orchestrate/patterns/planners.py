@@ -1,4 +1,4 @@
-"""Planners: who makes a plan of a request that brings none, inside the run.
+"""Planners: they make a plan of a request that brings none, inside the run.
 
 Rule 1: a planner only makes plans; executing them is the graph's business, and a plan that is given needs no planner.
 Rule 2: a plan says who made it, why, when, and how many steps it has; the manifest pins that.

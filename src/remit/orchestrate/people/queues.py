@@ -2,7 +2,7 @@
 
 Rule 1: what a queue holds is read off the journals whenever it is asked for; nothing is counted beside them.
 Rule 2: a queue that is full lets no question in but what is grave: the others wait outside, their runs stay suspended,
-        and the first of them enters as soon as there is room. Who wants to approve one before is sent away with a code;
+        and the first of them enters as soon as there is room. An approval that comes before that is refused with a code;
         a no is heard at any time.
 Rule 3: an ending is acknowledged once, by a person with a name. That is a receipt of the store and no turn of the run:
         a journal is closed with its ending, and whether people have seen it changes nothing in it.

@@ -12,6 +12,7 @@ from typing import Any
 
 from remit.core.journal.storage import START, AppendConflict, Barrier, EntrySettled, RunListing
 from remit.orchestrate.ports import Inbox, Journal
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens a journal and its inbox, both empty, and closes them afterwards.
@@ -102,7 +103,7 @@ async def what_was_said_of_an_entry_first_stays(open_answers: OpenAnswers) -> No
         assert list(await inbox.pending(after=0)) == [], "an entry that was settled twice is pending"
 
 
-ANSWERS_CHECKS: Sequence[AnswersCheck] = (
+ANSWERS_CHECKS: Sequence[AnswersCheck] = in_words(
     an_entry_is_settled_by_the_turn_that_answers_it,
     a_settled_entry_is_answered_by_no_turn,
     a_turn_that_loses_settles_nothing,

@@ -12,6 +12,7 @@ from typing import Any
 
 from remit.core.journal.storage import START, RunListing, Topic
 from remit.orchestrate.ports import Store
+from remit.testing.conformance.in_words import in_words
 
 # Opens one store twice, and closes both afterwards.
 OpenTwice = Callable[[], AbstractAsyncContextManager[tuple[Store, Store]]]
@@ -114,7 +115,7 @@ async def a_listener_that_does_not_hear_holds_up_nobody(open_twice: OpenTwice) -
         end()
 
 
-BELL_CHECKS: Sequence[BellCheck] = (
+BELL_CHECKS: Sequence[BellCheck] = in_words(
     whatever_is_written_rings_for_those_who_listen,
     words_reach_everybody_who_listens_to_their_topic,
     whoever_stops_listening_stops_alone,

@@ -13,6 +13,7 @@ from typing import Any
 from remit.core.journal.storage import BlobMissing
 from remit.core.record import digest_of
 from remit.orchestrate.ports import Blobs
+from remit.testing.conformance.in_words import in_words
 
 # Opens blobs that are empty, and closes them afterwards.
 OpenBlobs = Callable[[], AbstractAsyncContextManager[Blobs]]
@@ -90,7 +91,7 @@ async def what_is_kept_stays(open_blobs: OpenBlobs) -> None:
             assert await blobs.get(digest_of(kept)) == kept, "a blob that was kept is gone, or another one by now"
 
 
-BLOBS_CHECKS: Sequence[BlobsCheck] = (
+BLOBS_CHECKS: Sequence[BlobsCheck] = in_words(
     a_missing_blob_is_said_to_be_missing,
     bytes_come_back_exactly,
     a_large_blob_comes_back,

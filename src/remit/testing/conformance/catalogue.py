@@ -22,7 +22,9 @@ from remit.core.journal.storage import (
     SignedHead,
     Warrant,
 )
+from remit.core.record import replace
 from remit.orchestrate.ports import Catalogue, Journal
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens a journal that is empty, with its catalogue, and closes them afterwards.
@@ -76,6 +78,11 @@ async def a_barrier_says_how_a_run_stands(open_catalogue: OpenCatalogue) -> None
             assert entry is not None, "a run that was listed has no entry"
             stands = (entry.ending, entry.waiting_for)
             assert stands == (barrier.ending, barrier.waiting_for), f"after {barrier} the run is listed as {stands}"
+            await add(journal, "run", b"turn")
+            entry = await catalogue.entry("run")
+            assert entry is not None, "a run that was listed has no entry"
+            later = (entry.ending, entry.waiting_for)
+            assert later == stands, f"a turn without a barrier lists the run as {later}, which stood as {stands}"
 
 
 async def a_barrier_may_come_with_the_first_turn(open_catalogue: OpenCatalogue) -> None:
@@ -150,15 +157,31 @@ async def runs_are_listed_page_by_page(open_catalogue: OpenCatalogue) -> None:
     async with open_catalogue() as (journal, catalogue):
         for number in range(9):
             listing = RunListing(1, tenant_id="even" if number % 2 == 0 else "odd", parent_id="0" if number % 3 else "")
-            await add(journal, str(number), b"turn", listing=listing, barrier=Barrier("END" if number % 4 else ""))
-        for tenant_id, parent_id, open_only in product((None, "even"), (None, "", "0"), (False, True)):
-            whole = await catalogue.entries(tenant_id=tenant_id, parent_id=parent_id, open_only=open_only)
+            barrier = Barrier("END") if number % 4 else Barrier(waiting_for="REVIEW_REQUIRED" if number % 8 else "")
+            await add(journal, str(number), b"turn", listing=listing, barrier=barrier)
+        every = await catalogue.entries()
+        for tenant_id, parent_id, stand in product((None, "even", "odd"), (None, "", "0"), ("", "open", "waiting")):
+            open_only, waiting_only = stand == "open", stand == "waiting"
+            whole = await catalogue.entries(
+                tenant_id=tenant_id, parent_id=parent_id, open_only=open_only, waiting_only=waiting_only
+            )
+            narrowed = [
+                entry
+                for entry in every
+                if tenant_id in (None, entry.listing.tenant_id)
+                and parent_id in (None, entry.listing.parent_id)
+                and not (stand and entry.ending)
+                and (entry.waiting_for or not waiting_only)
+            ]
+            asked = f"tenant {tenant_id}, parent {parent_id}, {stand or 'any'}"
+            assert list(whole) == narrowed, f"of {asked} are listed {whole}, and there are {narrowed}"
             for limit in (1, 2, 4):
                 paged: list[RunEntry] = []
                 while page := await catalogue.entries(
                     tenant_id=tenant_id,
                     parent_id=parent_id,
                     open_only=open_only,
+                    waiting_only=waiting_only,
                     before=paged[-1].run_id if paged else "",
                     limit=limit,
                 ):
@@ -191,7 +214,14 @@ async def a_session_is_of_its_tenant(open_catalogue: OpenCatalogue) -> None:
 async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> None:
     """Those alone that succeeded and are alike, newest first, never more than asked for; the empty likeness is none."""
     async with open_catalogue() as (journal, catalogue):
-        standings = {"c": "SUCCESS", "a": "TIMEOUT", "b": "SUCCESS", "open": "", "d": "SUCCESS"}
+        standings = {
+            "c": "SUCCESS",
+            "a": "TIMEOUT",
+            "b": "SUCCESS",
+            "open": "",
+            "half": "PARTIAL_SUCCESS",
+            "d": "SUCCESS",
+        }
         for run_id, ending in standings.items():
             await add(journal, run_id, b"turn", listing=RunListing(1, likeness="like"))
             if ending:
@@ -201,7 +231,7 @@ async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> Non
             await add(journal, run_id, b"turn", listing=listing, barrier=Barrier("SUCCESS"))
         found = list(await catalogue.alike("like", limit=9))
         expected = [RunEntry(run_id, RunListing(1), 2, "SUCCESS") for run_id in "dbc"]
-        assert found == expected, f"of five runs that are alike, three succeeded, and {found} are given"
+        assert found == expected, f"of six runs that are alike, three succeeded, and {found} are given"
         assert list(await catalogue.alike("like", limit=2)) == expected[:2], (
             "a limit is not kept among runs that are alike"
         )
@@ -214,10 +244,11 @@ async def open_runs_are_found_by_their_name(open_catalogue: OpenCatalogue) -> No
         named = {"a": ("r 1", "t"), "b": ("r 1", "t"), "c": ("R 1", "t"), "d": ("r 1", "u"), "e": ("", "t")}
         for run_id, (name, tenant_id) in {**named, "ended": ("r 1", "t")}.items():
             listing = RunListing(1, tenant_id=tenant_id, name=name)
-            barrier = Barrier("SUCCESS") if run_id == "ended" else None
+            barrier = {"ended": Barrier("SUCCESS"), "a": Barrier(waiting_for="REVIEW_REQUIRED")}.get(run_id)
             await add(journal, run_id, b"turn", listing=listing, barrier=barrier)
         found = list(await catalogue.named("r 1", "t"))
-        expected = [RunEntry(run_id, RunListing(1, tenant_id="t", name="r 1"), 1) for run_id in "ba"]
+        listing, waits = RunListing(1, tenant_id="t", name="r 1"), {"a": "REVIEW_REQUIRED", "b": ""}
+        expected = [RunEntry(run_id, listing, 1, waiting_for=waits[run_id]) for run_id in "ba"]
         assert found == expected, f"of three runs of a name and a tenant two are open, and {found} are given"
         assert list(await catalogue.named("", "t")) == [], "runs without a name are found by that"
 
@@ -225,11 +256,11 @@ async def open_runs_are_found_by_their_name(open_catalogue: OpenCatalogue) -> No
 async def a_session_is_listed_in_order(open_catalogue: OpenCatalogue) -> None:
     """The runs of a session by their places; sessions with names that look alike are different."""
     async with open_catalogue() as (journal, catalogue):
-        for ordinal in (0, 1, 2):
+        for ordinal in (0, 2, 1):
             for session_id in ODD_SESSIONS:
                 run_id = f"{session_id} {ordinal}"
                 listing = RunListing(1, session_id=session_id, ordinal=ordinal)
-                await add(journal, run_id, b"turn", listing=listing)
+                await add(journal, run_id, b"turn", listing=listing, barrier=None if ordinal else Barrier("SUCCESS"))
         for session_id in ODD_SESSIONS:
             found = [entry.run_id for entry in await catalogue.session(session_id)]
             expected = [f"{session_id} {ordinal}" for ordinal in (0, 1, 2)]
@@ -247,6 +278,8 @@ async def a_place_in_a_session_is_taken_once(open_catalogue: OpenCatalogue) -> N
         assert listed == won, f"{won} has the place, and {listed} are listed"
         kept = [f"run{number}" for number in range(RIVALS) if await journal.read(f"run{number}")]
         assert kept == won, f"{won} has the place, and {kept} have turns"
+        await add(journal, won[0], b"end", barrier=Barrier("SUCCESS"))
+        assert await _begun(journal, "late", listing) is None, "the place of a run that has ended was taken again"
         await add(journal, "next", b"turn", listing=RunListing(1, session_id="session", ordinal=1))
 
 
@@ -287,6 +320,8 @@ async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None
         assert found == heads, f"of two heads came back {found}"
         assert await catalogue.last_head("run") == heads[1], "the last head is not that of the highest turn"
         assert list(await catalogue.heads("other")) == [], "a run without a signature has heads"
+        await add(journal, "RUN", b"0", listing=RunListing(1), warrant=Warrant(head=replace(heads[0], run_id="RUN")))
+        assert list(await catalogue.heads("run")) == heads, "a run has the heads of one whose id looks alike"
 
 
 async def a_refused_turn_leaves_no_head(open_catalogue: OpenCatalogue) -> None:
@@ -303,7 +338,7 @@ async def a_refused_turn_leaves_no_head(open_catalogue: OpenCatalogue) -> None:
         assert await catalogue.last_head("run") is None, "the head of a refused turn was kept"
 
 
-CATALOGUE_CHECKS: Sequence[CatalogueCheck] = (
+CATALOGUE_CHECKS: Sequence[CatalogueCheck] = in_words(
     an_unknown_run_has_no_entry,
     an_entry_says_what_the_listing_said,
     an_entry_counts_turns,

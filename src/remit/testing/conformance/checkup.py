@@ -15,6 +15,7 @@ from remit.core.journal.storage import STORE_BEHIND_ITS_LOG, Barrier, RunListing
 from remit.observe.checkup import Check, CheckState
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.retention import OpenStore, Time
 from remit.testing.conformance.sample_turns import add
 
@@ -81,7 +82,7 @@ async def looking_changes_nothing(open_store: OpenStore) -> None:
         await add(store.journal, "open", b"1", Barrier(), None, Warrant(token))
 
 
-CHECKUP_CHECKS: Sequence[CheckupCheck] = (
+CHECKUP_CHECKS: Sequence[CheckupCheck] = in_words(
     a_store_is_looked_at_under_names,
     a_store_that_is_well_has_no_problem,
     the_store_says_how_many_runs_it_holds,

@@ -19,6 +19,7 @@ from remit.orchestrate.executors.reports import Report, ToolBroke, ToolSaid
 from remit.orchestrate.loop.claims import PerformerLost
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Dispatch
+from remit.testing.conformance.in_words import in_words
 
 # Performs a command, wherever the dispatch has it performed.
 Perform = Callable[[Command], Awaitable[Report]]
@@ -178,9 +179,12 @@ async def whoever_is_first_claims_or_revokes(open_dispatch: OpenDispatch) -> Non
         assert await dispatch.revoke("run", "1.2"), "a call that has not begun cannot be revoked"
         assert not await dispatch.claim("run", "1.2"), "a call that was revoked may begin"
         assert await dispatch.revoke("run", "1.2"), "a call that was revoked cannot be revoked again"
+        assert not await dispatch.claim("run", "1.2"), "a call that was revoked may begin when that is asked again"
         assert await dispatch.claim("other", "1.2"), "a call of another run was revoked along"
         dispatch.send(live, calls[1])
         assert await dispatch.claim("run", "1.2"), "a call that was revoked and is wanted again may not begin"
+        dispatch.send(live, calls[0])
+        assert not await dispatch.revoke("run", "1.1"), "a call that has begun was revoked once it was sent again"
 
 
 async def what_somebody_else_may_have_begun_is_not_revoked(open_dispatch: OpenDispatch) -> None:
@@ -192,6 +196,14 @@ async def what_somebody_else_may_have_begun_is_not_revoked(open_dispatch: OpenDi
         live.recovered_seq = 3
         dispatch.send(live, call)
         assert not await dispatch.revoke("run", call.id), "a call of an earlier process was revoked"
+        ours, theirs = a_run(call, run_id="ours"), a_run(call, run_id="theirs")
+        for one in (ours, theirs):
+            dispatch.send(one, call)
+        dispatch.forget(ours)
+        assert not await dispatch.revoke("ours", call.id), "a call was revoked of a run that is driven elsewhere by now"
+        assert await dispatch.revoke("theirs", call.id), (
+            "of one run nothing is known any more, because another was left"
+        )
 
 
 async def whoever_waits_can_be_woken(open_dispatch: OpenDispatch) -> None:
@@ -312,7 +324,7 @@ async def _until(condition: Callable[[], bool], otherwise: str) -> None:
         raise AssertionError(otherwise) from None
 
 
-DISPATCH_CHECKS: Sequence[DispatchCheck] = (
+DISPATCH_CHECKS: Sequence[DispatchCheck] = in_words(
     a_command_is_performed_once_and_reported_once,
     many_are_performed_beside_each_other,
     what_is_under_way_is_not_begun_again,

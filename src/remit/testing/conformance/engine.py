@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
+from inspect import unwrap
 from typing import Any
 
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
@@ -21,6 +22,7 @@ from remit.core.run.messages import assistant_message, check_message, tool_messa
 from remit.core.run.usage import TokenUsage, check_usage
 from remit.inference.engine import INFERENCE_CODES, Engine, EngineFault, StreamChunk, StreamHandler
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
+from remit.testing.conformance.in_words import in_words
 
 CHECK_UNKNOWN = "CONFORMANCE_CHECK_UNKNOWN"
 CHECK_UNEXPLAINED = "CONFORMANCE_CHECK_UNEXPLAINED"
@@ -319,7 +321,7 @@ async def calls_at_the_same_time_do_not_mix(open_engine: OpenEngine) -> None:
             _expect_joined(stream, result)
 
 
-ENGINE_CHECKS: Sequence[EngineCheck] = (
+ENGINE_CHECKS: Sequence[EngineCheck] = in_words(
     the_model_is_known_before_it_is_asked,
     a_message_is_answered,
     the_pieces_of_a_stream_are_the_answer,
@@ -350,13 +352,15 @@ ENGINE_CHECKS: Sequence[EngineCheck] = (
 
 def checks_without(left_out: Mapping[EngineCheck, str]) -> tuple[EngineCheck, ...]:
     """All checks but those that an engine cannot be asked, each of which is given with the reason why."""
+    # A check that was imported by its name is the one of the suite.
+    every, without = set(map(unwrap, ENGINE_CHECKS)), set(map(unwrap, left_out))
     for check, reason in left_out.items():
         name = getattr(check, "__name__", str(check))
-        if check not in ENGINE_CHECKS:
+        if unwrap(check) not in every:
             raise RequestRejected(CHECK_UNKNOWN, f"{name!r} is none of ENGINE_CHECKS; leave out only what is there")
         if not reason.strip():
             raise RequestRejected(CHECK_UNEXPLAINED, f"{name!r} is left out without a reason; say why")
-    return tuple(check for check in ENGINE_CHECKS if check not in left_out)
+    return tuple(check for check in ENGINE_CHECKS if unwrap(check) not in without)
 
 
 def _asking(text: str) -> ModelRequest:

@@ -11,6 +11,7 @@ from typing import Any
 
 from remit.core.journal.storage import START, AppendConflict, Barrier, Place, RunListing, WrittenTurn
 from remit.orchestrate.ports import Feed, Journal
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens an empty journal and its feed, and closes them afterwards.
@@ -106,7 +107,7 @@ async def a_long_feed_is_told_whole(open_feed: OpenFeed) -> None:
         assert await feed.end() == whole[-1].place, "the end of a feed is not the place of its newest turn"
 
 
-FEED_CHECKS: Sequence[FeedCheck] = (
+FEED_CHECKS: Sequence[FeedCheck] = in_words(
     an_empty_feed_has_nothing,
     turns_of_all_runs_come_in_the_order_written,
     reading_goes_on_behind_any_place,

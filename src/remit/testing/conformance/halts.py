@@ -14,6 +14,7 @@ from remit.core.journal.signing import Signer, sign_head
 from remit.core.journal.storage import AppendConflict
 from remit.core.run.halt import HALTS
 from remit.orchestrate.ports import HaltLog
+from remit.testing.conformance.in_words import in_words
 
 # Opens a log of halts that is empty, and closes it afterwards.
 OpenHalts = Callable[[], AbstractAsyncContextManager[HaltLog]]
@@ -61,7 +62,7 @@ async def the_last_signed_entry_is_known(open_halts: OpenHalts) -> None:
             assert halts.signed() == (number + 1, head.head), "the last entry that was signed is another one"
 
 
-HALTS_CHECKS: Sequence[HaltsCheck] = (
+HALTS_CHECKS: Sequence[HaltsCheck] = in_words(
     an_empty_log_halts_nothing,
     entries_come_back_in_order,
     an_entry_is_written_once,

@@ -12,6 +12,7 @@ from typing import Any
 
 from remit.core.journal.storage import InboxEntry
 from remit.orchestrate.ports import Inbox
+from remit.testing.conformance.in_words import in_words
 
 # Opens an inbox that is empty, and closes it afterwards.
 OpenInbox = Callable[[], AbstractAsyncContextManager[Inbox]]
@@ -99,7 +100,7 @@ async def many_may_leave_something_at_once(open_inbox: OpenInbox) -> None:
         assert found == expected, f"{RIVALS} entries were left, and {len(found)} are found"
 
 
-INBOX_CHECKS: Sequence[InboxCheck] = (
+INBOX_CHECKS: Sequence[InboxCheck] = in_words(
     an_empty_inbox_holds_nothing,
     what_was_left_is_found_in_order,
     reading_goes_on_after_a_number,

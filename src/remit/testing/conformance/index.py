@@ -10,6 +10,7 @@ from typing import Any
 
 from remit.core.journal.storage import Barrier, Derived, RunEntry, RunListing
 from remit.orchestrate.ports import Store
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens a store that is empty, and closes it afterwards.
@@ -84,7 +85,7 @@ async def a_run_that_has_gone_on_is_left_as_it_is(open_store: OpenIndexed) -> No
         assert await store.catalogue.entry("unknown") is None, "a run that is not there is listed"
 
 
-INDEX_CHECKS: Sequence[IndexCheck] = (
+INDEX_CHECKS: Sequence[IndexCheck] = in_words(
     every_journal_is_named,
     a_run_is_listed_as_its_turns_tell,
     many_runs_are_listed_at_once,

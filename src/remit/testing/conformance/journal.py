@@ -12,6 +12,7 @@ from typing import Any
 
 from remit.core.journal.storage import START, AppendConflict, Barrier, Place, RunListing
 from remit.orchestrate.ports import Journal
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens a journal that is empty, and closes it afterwards.
@@ -218,7 +219,7 @@ async def equal_bytes_are_another_turn(open_journal: OpenJournal) -> None:
         assert turns == [b"turn"] * 2, f"two turns of the same bytes came back as {turns}"
 
 
-JOURNAL_CHECKS: Sequence[JournalCheck] = (
+JOURNAL_CHECKS: Sequence[JournalCheck] = in_words(
     an_unknown_run_reads_as_nothing,
     turns_come_back_in_order,
     bytes_come_back_exactly,

@@ -10,6 +10,7 @@ from typing import Any
 
 from remit.core.journal.signing import is_head_signed, sign_head
 from remit.orchestrate.ports import Key
+from remit.testing.conformance.in_words import in_words
 
 # Opens a key, made or not, and closes what it belongs to afterwards.
 OpenKey = Callable[[], AbstractAsyncContextManager[Key]]
@@ -32,4 +33,4 @@ async def a_key_that_was_used_is_made(open_key: OpenKey) -> None:
         assert key.is_made, "a key that signed is said not to be there"
 
 
-KEY_CHECKS: Sequence[KeyCheck] = (a_key_signs_and_stays_the_same, a_key_that_was_used_is_made)
+KEY_CHECKS: Sequence[KeyCheck] = in_words(a_key_signs_and_stays_the_same, a_key_that_was_used_is_made)

@@ -13,6 +13,7 @@ from typing import Any
 
 from remit.core.journal.storage import AppendConflict, Barrier, LeaseLost, RunListing, Warrant
 from remit.orchestrate.ports import Journal, Leases
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens an empty journal and its leases, of which none is held, and lets go of them afterwards.
@@ -164,7 +165,7 @@ async def who_let_a_run_go_writes_nothing(open_leases: OpenLeases) -> None:
             raise AssertionError("a turn was written under a lease that was let go")
 
 
-LEASES_CHECKS: Sequence[LeasesCheck] = (
+LEASES_CHECKS: Sequence[LeasesCheck] = in_words(
     a_run_is_taken_once,
     one_of_many_rivals_holds_a_run,
     runs_are_held_apart,

@@ -13,6 +13,7 @@ from remit.core.journal.storage import START, AppendConflict, Barrier, Place, Qu
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import HOUR_MS, NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.orchestrate.ports import Journal, Ledger
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 OpenLedger = Callable[[], AbstractAsyncContextManager[tuple[Journal, Ledger]]]
@@ -57,7 +58,7 @@ async def nothing_always_fits(open_ledger: OpenLedger) -> None:
 
 
 async def every_limit_holds(open_ledger: OpenLedger) -> None:
-    """A run that fits one limit and not another begins nothing, whichever comes first; each is told what counts against it."""
+    """A run that fits one limit and not another begins nothing, in either order; each refusal names what counts against it."""
     async with open_ledger() as (journal, ledger):
         for number, within in enumerate(((limit(100), limit(2, CALLS)), (limit(2, CALLS), limit(100)))):
             reserves = Reservation(1, ((TOKENS, 10), (CALLS, 3)), within)
@@ -175,7 +176,7 @@ async def a_run_that_is_counted_again_counts_once(open_ledger: OpenLedger) -> No
         assert list(await journal.read("run")) == [b"turn"], "counting a run changed its turns"
 
 
-LEDGER_CHECKS: Sequence[LedgerCheck] = (
+LEDGER_CHECKS: Sequence[LedgerCheck] = in_words(
     what_is_reserved_counts,
     what_does_not_fit_begins_nothing,
     nothing_always_fits,

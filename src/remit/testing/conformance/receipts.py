@@ -12,6 +12,7 @@ from typing import Any
 from remit.core.journal.storage import RunListing
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.orchestrate.ports import Journal, Receipts
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens a store in which nothing was written, and closes it afterwards.
@@ -64,7 +65,7 @@ async def an_item_is_delivered_once_to_each_place(open_receipts: OpenReceipts) -
         assert kept == [("one", 0), ("two", 1)], f"deliveries are remembered as {kept}"
 
 
-RECEIPTS_CHECKS: Sequence[ReceiptsCheck] = (
+RECEIPTS_CHECKS: Sequence[ReceiptsCheck] = in_words(
     nothing_is_kept_at_first,
     what_was_kept_comes_back_oldest_first,
     the_first_to_acknowledge_stays,

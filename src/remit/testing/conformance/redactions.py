@@ -18,6 +18,7 @@ from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef, Text, digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.retention import START_MS, OpenStore, Time
 from remit.testing.conformance.sample_turns import add
 
@@ -132,7 +133,7 @@ async def a_kind_that_nobody_knows_is_refused(open_store: OpenStore) -> None:
         assert code == "PATTERN_UNKNOWN", f"a kind of secret that there is not was refused with {code!r}"
 
 
-REDACTIONS_CHECKS: Sequence[RedactionsCheck] = (
+REDACTIONS_CHECKS: Sequence[RedactionsCheck] = in_words(
     words_are_taken_out_of_turns_and_texts,
     a_redacted_turn_keeps_the_hash_that_it_had,
     a_run_is_redacted_with_those_beneath_it,

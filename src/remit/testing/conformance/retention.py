@@ -17,6 +17,7 @@ from remit.core.journal.signing import is_deletion_signed
 from remit.core.journal.storage import (
     ANSWER_GRACE_MS,
     PARENT_OPEN,
+    START,
     TEXT_GRACE_MS,
     Barrier,
     BlobMissing,
@@ -30,6 +31,7 @@ from remit.core.limits.quota import NEVER_MS, Committed, Limit, Period, Reservat
 from remit.core.record import digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens an empty store that has a key and goes by this clock, and closes it afterwards.
@@ -76,6 +78,8 @@ async def a_deleted_run_is_gone_with_all_that_was_kept_of_it(open_store: OpenSto
         removed = await store.retention.delete("run")
         expected = Removed(runs=1, turns=2, inbox_entries=2)
         assert removed == expected, f"a run of two turns with two entries was deleted, and {removed} is told"
+        told = {turn.run_id for turn in await store.feed.since(START, limit=9)}
+        assert told == {"other"}, f"a run was deleted, and the feed still tells of {told}"
         left = await _left_of(store, "run")
         assert not left, f"of a run that was deleted there is still: {', '.join(left)}"
         pending = [entry.number for entry in await store.inbox.pending(after=0)]
@@ -91,8 +95,12 @@ async def a_run_goes_with_all_beneath_it(open_store: OpenStore) -> None:
         await _family(store, parent_ending="")
         await _run(store, "root2")
         await _run(store, "beside", listing=RunListing(1, parent_id="root2"))
+        for run_id in ("grandchild", "beside"):
+            await store.inbox.put(run_id, b"waiting")
         removed = await store.retention.delete("root")
         assert removed.runs == 3, f"a run with a child and a grandchild was deleted, and {removed.runs} runs are gone"
+        pending = [entry.run_id for entry in await store.inbox.pending(after=0)]
+        assert pending == ["beside"], f"of entries for a run that went and one that stayed wait those for {pending}"
         found = [entry.run_id for entry in await store.catalogue.entries()]
         assert found == ["beside", "root2"], f"another family was deleted, and there are {found}"
         silent = [run_id for run_id in ("root", "child", "grandchild") if await store.log.deletion(run_id) is None]
@@ -141,7 +149,7 @@ async def texts_go_with_the_last_run_that_refers_to_them(open_store: OpenStore) 
     """What another run refers to stays, byte for byte."""
     async with open_store(Time().now_ms) as store:
         await _run(store, "run", _OWN, _SHARED)
-        await _run(store, "other", _SHARED)
+        await _run(store, "other", _SHARED, ending="")
         removed = await store.retention.delete("run")
         assert (removed.texts, removed.text_bytes) == (1, len(_OWN)), (
             f"one text went with its run, and {removed} is told"
@@ -177,6 +185,7 @@ async def a_deletion_is_signed_and_the_log_keeps_the_heads(open_store: OpenStore
         await store.retention.delete("run")
         assert len(heads) == 2, f"two turns of a run were signed, and logged are {heads}"
         assert list(await store.log.heads("run")) == heads, "the heads of a run left the log with it"
+        assert await store.log.last("run") == heads[-1], "the last head of a run left the log with it"
         deletion = await store.log.deletion("run")
         assert deletion is not None, "a run was deleted, and the log does not say so"
         assert is_deletion_signed(deletion), "the deletion of a run is not signed"
@@ -195,6 +204,8 @@ async def a_session_goes_on_after_its_newest_run_was_deleted(open_store: OpenSto
         await store.retention.delete("run1")
         left = [entry.run_id for entry in await store.catalogue.session("session")]
         assert left == ["run0"], f"the second run of a session was deleted, and it holds {left}"
+        code = await _refused(_run(store, "rival", listing=RunListing(1, session_id="session", ordinal=0)))
+        assert code, "a run was deleted, and the place of another is free"
         await _run(store, "again", listing=RunListing(1, session_id="session", ordinal=1))
         left = [entry.run_id for entry in await store.catalogue.session("session")]
         assert left == ["run0", "again"], f"a place was taken that a deletion had freed, and the session holds {left}"
@@ -231,6 +242,8 @@ async def a_collection_removes_what_ended_before_a_time(open_store: OpenStore) -
         await _run(store, "open", ending="")
         time.at_ms += TEXT_GRACE_MS + 1
         await _run(store, "young", _SHARED)
+        removed = await store.retention.gc(ended_before_ms=START_MS)
+        assert removed == Removed(), f"no run ended before the time, and {removed} was collected"
         removed = await store.retention.gc(ended_before_ms=START_MS + 1)
         expected = Removed(runs=1, turns=2, texts=1, text_bytes=len(_OWN))
         assert removed == expected, f"one old run was to be collected, and {removed} was"
@@ -312,7 +325,7 @@ async def a_collection_takes_texts_and_answers_that_nobody_needs(open_store: Ope
         assert pending == [waiting], f"entry {waiting} was not heard, and {pending} wait"
 
 
-RETENTION_CHECKS: Sequence[RetentionCheck] = (
+RETENTION_CHECKS: Sequence[RetentionCheck] = in_words(
     deleting_what_nobody_started_removes_nothing,
     a_deleted_run_is_gone_with_all_that_was_kept_of_it,
     a_run_goes_with_all_beneath_it,
@@ -380,7 +393,7 @@ async def _kept(store: Store, *texts: bytes) -> list[bytes]:
     return found
 
 
-async def _refused(work: Coroutine[Any, Any, Removed]) -> str:
+async def _refused(work: Coroutine[Any, Any, Removed | None]) -> str:
     """The code of a refusal; empty where there was none."""
     try:
         await work

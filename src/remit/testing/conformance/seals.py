@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from remit.orchestrate.ports import Seals
+from remit.testing.conformance.in_words import in_words
 
 # Opens seals that hold nothing, and closes them afterwards.
 OpenSeals = Callable[[], AbstractAsyncContextManager[Seals]]
@@ -55,7 +56,7 @@ async def what_is_forgotten_is_gone(open_seals: OpenSeals) -> None:
         assert seals.values("other") == {handle: "v"}, "forgetting one scope changed another"
 
 
-SEALS_CHECKS: Sequence[SealsCheck] = (
+SEALS_CHECKS: Sequence[SealsCheck] = in_words(
     a_value_comes_back_by_its_handle,
     a_value_has_one_handle,
     scopes_are_kept_apart,

@@ -13,6 +13,7 @@ from typing import Any
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.storage import Snapshot
 from remit.orchestrate.ports import Journal, Snapshots
+from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.sample_turns import add
 
 # Opens a journal and snapshots of its runs, both empty, and closes them afterwards.
@@ -88,7 +89,7 @@ async def a_signature_is_kept_with_its_snapshot(open_snapshots: OpenSnapshots) -
         assert found == Snapshot("run", 1, head, b"state", b"signature"), f"a signed snapshot came back as {found}"
 
 
-SNAPSHOTS_CHECKS: Sequence[SnapshotsCheck] = (
+SNAPSHOTS_CHECKS: Sequence[SnapshotsCheck] = in_words(
     a_run_that_nobody_kept_has_no_snapshot,
     a_snapshot_comes_back_exactly,
     the_newest_snapshot_is_found,

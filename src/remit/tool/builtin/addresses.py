@@ -13,7 +13,7 @@ from typing import TypeAlias
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-# Everything in IPv4 that is not for everybody: the registry of special purposes, multicast, and what is reserved.
+# Everything in IPv4 that is not public: the registry of special purposes, multicast, and what is reserved.
 CLOSED_V4 = tuple(
     IPv4Network(network)
     for network in (

@@ -1,7 +1,7 @@
 """The catalogue: which builtin tools there are, what each needs to be told, and how a place names them.
 
 Rule 1: nothing is on by itself. A tool is there because its operator named it, with the folder, file or hosts it may reach.
-Rule 2: a place is `builtin:NAME,NAME=VALUE,...`. A run keeps one place per tool, with absolute paths, so that whoever goes
+Rule 2: a place is `builtin:NAME,NAME=VALUE,...`. A run keeps one place per tool, with absolute paths, so that a process that goes
         on with it from another folder gets the same tools.
 Rule 3: the digest of a builtin tool covers its place and its revision, and not the bytes of the package: a new release goes
         on with old runs. A revision is raised when a tool comes to do something else; then a person has to accept it.

@@ -77,7 +77,7 @@ def http_get_tool(hosts: Sequence[AllowedHost] | None = None, *, reach: Reach = 
         effect=Effect.READ,
         category=ToolCategory.LIVE_API,
         network=True,
-        # Pages of the open internet are anybody's to read; what an operator opened besides may be private.
+        # Pages of the open internet are public; what an operator opened besides may be private.
         reads=Reads.PRIVATE if reach.networks else Reads.PUBLIC,
         idempotent=True,
         untrusted_output=True,
@@ -117,7 +117,7 @@ def _next(target: Target, location: str, hosts: Sequence[AllowedHost] | None) ->
         message = f"{quoted_value(target.url)} redirects to where this tool does not go: {why}"
         raise ToolRefused(HTTP_REDIRECT_REFUSED, message) from error
     if target.scheme == "https" and found.scheme == "http":
-        message = f"{quoted_value(target.url)} redirects from https to http, which anybody could read; use another URL"
+        message = f"{quoted_value(target.url)} redirects from https to http, which is not encrypted; use another URL"
         raise ToolRefused(HTTP_REDIRECT_REFUSED, message)
     return found
 

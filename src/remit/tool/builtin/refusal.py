@@ -8,7 +8,7 @@ Rule 3: what the model wrote comes back shortened and quoted, so that an error i
 from remit.core.failure import RemitError
 from remit.tool.call.outcomes import NotDone
 
-# As much of a value as one needs to recognise it.
+# As much of a value as a reader needs to recognise it.
 SHOWN_CHARS_MAX = 80
 
 

@@ -46,7 +46,7 @@ def problem_of(name: str) -> str:
     if folded.startswith("."):
         return "has a name that begins with '.'; hidden files are out of reach"
     if _IGNORED.search(name) or any(unicodedata.category(character) in _UNSEEN for character in name):
-        return "holds characters that nobody sees; use plain letters"
+        return "holds invisible characters; use plain letters"
     if _SHORT_NAME.fullmatch(folded):
         return "looks like the short name of another file; use the long one"
     if "\\" in name:

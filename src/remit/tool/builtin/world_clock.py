@@ -28,7 +28,7 @@ TIMEOUT_MS = 1_000
 
 ZONE = "A city or the IANA name of a zone: Tokyo, New York, Europe/Berlin, UTC."
 # Letters: small models are held to this while they write, and cannot answer with a number. The few names that have
-# digits are offsets, which no one asks for by name.
+# digits are offsets, which no caller asks for by name.
 ZONE_PATTERN = "^[A-Za-z][A-Za-z_/ ]*$"
 
 

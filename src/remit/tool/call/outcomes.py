@@ -80,7 +80,7 @@ def error_text(error: BaseException) -> str:
 
 
 def shortened_error(text: str) -> str:
-    """The text, cut at ERROR_CHARS_MAX; before a secret that the cut would leave half of, which nobody could tell then."""
+    """The text, cut at ERROR_CHARS_MAX; before a secret that the cut would split, since half of one is not recognised."""
     if len(text) <= ERROR_CHARS_MAX:
         return text
     end = ERROR_CHARS_MAX - 4

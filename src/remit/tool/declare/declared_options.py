@@ -117,7 +117,7 @@ def check_known(declared: Declared) -> None:
     if unknown := sorted(set(declared) - Declared.__annotations__.keys()):
         known = ", ".join(sorted(Declared.__annotations__))
         raise invalid_definition(
-            str(declared.get("name") or "?"), f"declares {unknown[0]!r}, which nobody knows; use {known}"
+            str(declared.get("name") or "?"), f"declares {unknown[0]!r}, which is unknown; use {known}"
         )
 
 

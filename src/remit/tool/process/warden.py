@@ -3,7 +3,7 @@
 Rule 1: the tool's parent is a process of this call alone. A signal that ends it ends the call, and nothing else.
 Rule 2: where the kernel lets it, the tool has process numbers of its own (a namespace): it can neither see nor signal
         anything outside, and everything in there ends with the first of them. Elsewhere it can signal what its user can.
-Rule 3: processes are counted every few milliseconds, because no limit of the kernel's binds root; whoever has too many of
+Rule 3: processes are counted every few milliseconds, because no limit of the kernel's binds root; a tool that has too many of
         them loses them all.
 Rule 4: how the tool's process ended is how the warden ends.
 """
@@ -39,7 +39,7 @@ _STATUS = struct.Struct("=i")
 TOO_MANY = -1
 _KILL_ROUNDS_MAX = 100
 _FIRST = -20
-# Whoever is not the first process of its namespace; nobody outside is meant, since nobody outside can be.
+# Every process but the first of its namespace; no process outside is meant, since none can be reached.
 EVERYBODY = -1
 SIGNALLED = 128
 

@@ -3,7 +3,7 @@
 Rule 1: a value is looked for as it is, and as JSON, a URL, HTML, hexadecimal and base64 write it, at any place of a text.
 Rule 2: where a text was cut, what is left of a value at its edge counts as the value.
 Rule 3: a short value would be found in many words, and a guess would be confirmed; so no secret is that short.
-Rule 4: this is a net and no wall: who is given a value can write it in a form that is not looked for.
+Rule 4: this is a net and no wall: a tool that is given a value can write it in a form that is not looked for.
 """
 
 import base64

@@ -100,7 +100,7 @@ class KeptRevocations:
         except ValueError:
             key = b""
         if len(key) != _KEY_BYTES:
-            raise self._unreadable(self._key_path, f"holds no key, so nobody can tell which secrets {FILE} revokes")
+            raise self._unreadable(self._key_path, f"holds no key, so it is unknown which secrets {FILE} revokes")
         return key
 
     def _make_key(self) -> None:

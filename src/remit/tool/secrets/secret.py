@@ -64,7 +64,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A secret, when it expires if it does, and who gives a new one. Without a value the first call asks for one."""
+    """A secret, when it expires if it does, and what gives a new one. Without a value the first call asks for one."""
 
     value: Secret | None
     expires_at_ms: int | None = None

@@ -196,7 +196,7 @@ class Vault:
         return expires_at_ms is not None and expires_at_ms <= self._now_ms()
 
     def revoke(self, name: str) -> None:
-        """Let a secret hold no longer, whichever of its values was told: it is known where it must not be."""
+        """Let a secret hold no longer, since one of its values is known where it must not be."""
         if (held := self._held.get(name)) is None:
             return
         at_ms = self._now_ms()

@@ -1,6 +1,6 @@
 """The commands about models on this machine: which are there, what each is, and how another is added.
 
-Rule 1: nothing here loads a model; what is told stands in the file's own header.
+Rule 1: nothing here loads a model; all it prints stands in the file's own header.
 Rule 2: a file that cannot be read is listed as such, and hides no other.
 Rule 3: what a file says of itself was written by others and is shown as data.
 """

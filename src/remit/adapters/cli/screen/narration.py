@@ -86,7 +86,7 @@ class Narrator:
             self._saying = ""
 
     def recovered(self, run_id: str, recovery: Recovery) -> None:
-        """A run was taken up again; the user is told what was done about its open calls."""
+        """A run was taken up again; say what was done about its open calls."""
         if run_id == self.run_id:
             self.recovery = recovery
 
@@ -119,7 +119,7 @@ class Narrator:
         self._terminal.remark(Interrupted(number).at_once(self.run_id).message)
 
     def hear_next(self) -> None:
-        """Listen to whichever run comes next, as if nothing had been heard."""
+        """Listen to the next run, as if nothing had been heard."""
         self.run_id, self.shown, self._saying, self.recovery = "", "", "", None
 
 

@@ -39,7 +39,7 @@ _RETRY_S = 0.01
 
 
 class ReadConnection:
-    """A connection that reads; it sees what is committed, by whichever process."""
+    """A connection that reads; it sees what any process has committed."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection

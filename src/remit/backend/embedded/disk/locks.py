@@ -1,4 +1,4 @@
-"""Who drives which run, and who has the store open: locks of the operating system, in one file.
+"""Which process drives which run, and which have the store open: locks of the operating system, in one file.
 
 Rule 1: a lock belongs to an open file and dies with it, so a killed process holds nothing.
 Rule 2: every run has one byte of the file, found by hashing its id; the file itself stays empty.

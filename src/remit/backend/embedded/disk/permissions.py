@@ -95,7 +95,7 @@ def refuse_other_names(path: Path, descriptor: int) -> None:
 
 
 def _allowed(folder: Path) -> tuple[int, ...]:
-    """The users who may have made a file in a folder of a store: its owner, this user, and who may write anywhere."""
+    """The users who may have made a file in a folder of a store: its owner, this user, and users that may write anywhere."""
     return folder.stat().st_uid, os.geteuid(), 0
 
 
@@ -121,7 +121,7 @@ def refuse_exposed(home: Path) -> None:
 def owners_of(home: Path) -> dict[int, Path]:
     """The users to whom the folder of a store and its files belong, each with the first path that is theirs."""
     found: dict[int, Path] = {}
-    # SQLite gives the files beside a database to the database's owner, whichever process makes them.
+    # SQLite gives the files beside a database to the database's owner, no matter which process makes them.
     for path in (home, *(home / name for name in (*FILES, *FOLDERS) if not name.startswith("remit.db-"))):
         try:
             found.setdefault(path.stat().st_uid, path)

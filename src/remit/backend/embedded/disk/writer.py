@@ -64,7 +64,7 @@ Act = Callable[[sqlite3.Cursor], Outcome]
 
 
 class WriteJob:
-    """Something to write, and who waits for it."""
+    """Something to write, and the future that its caller waits for."""
 
     __slots__ = ("act", "future", "size_bytes")
 
@@ -135,7 +135,7 @@ class Writer:
             await self.submit(_nothing)
 
     async def synced(self) -> None:
-        """Return once everything that can be read here outlives the power, whichever process wrote it.
+        """Return once everything that can be read here survives a power loss, no matter which process wrote it.
 
         A process that only reads has nothing to sync with, and tells what stands there.
         """

@@ -1,7 +1,7 @@
 """Making a store ours that was not made here: what a person is shown, and what their yes does.
 
 Rule 1: looking reads, and nothing more.
-Rule 2: a yes enters the key of the store, whichever user owns its files, and every signer of its runs until now. What no key
+Rule 2: a yes enters the key of the store, for any owner of its files, and every signer of its runs until now. What no key
         has signed yet is signed for as it stands, since the person who said yes has seen what it names.
 """
 

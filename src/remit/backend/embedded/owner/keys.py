@@ -62,7 +62,7 @@ def load_signer(home: Path, on_new: Callable[[str], None] | None = None) -> Sign
 
 
 def fingerprint_in(home: Path) -> str:
-    """The name of the key in a folder, whether or not it may be read: who it is, not whether it can be used."""
+    """The name of the key in a folder, whether or not it may be read. It does not say that the key can be used."""
     path = home / KEY
     try:
         with open_regular(path) as file:

