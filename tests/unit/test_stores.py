@@ -62,6 +62,13 @@ def test_without_the_client_of_nats_its_extra_is_named(monkeypatch: pytest.Monke
         stores.open_to_read("nats://h", tmp_path)
 
 
+def test_another_module_that_is_missing_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delitem(sys.modules, "remit.backend.cluster.store")
+    monkeypatch.setitem(sys.modules, "remit.backend.cluster.link", None)
+    with pytest.raises(ModuleNotFoundError):
+        stores.open_to_read("nats://h", tmp_path)
+
+
 def test_a_cluster_is_opened_to_write_to_read_and_to_be_looked_at(tmp_path: Path) -> None:
     address = clear()
 

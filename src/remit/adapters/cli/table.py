@@ -175,7 +175,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
 
 OPTIONS = (
     ("--home DIR", "Where runs are kept: this folder, else $REMIT_HOME, else .remit."),
-    ("--store ADDRESS", "Servers that keep runs, nats://HOST:PORT; else $REMIT_STORE, else the folder."),
+    ("--store ADDRESS", "Servers that keep runs, nats://HOST:PORT; else $REMIT_STORE or the folder."),
     ("--json", "Print JSON, one object or one a line."),
     ("--log-level LEVEL", "debug, info, warning (the default), error or critical; logs go to stderr."),
     ("--log-format FORMAT", "text (the default) or json."),
