@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from math import log
+from os import PathLike
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -191,6 +192,11 @@ class DocumentIndex:
         self, path: Path | None = None, *, chunk_chars_max: int = CHUNK_CHARS_MAX, overlap_chars: int = OVERLAP_CHARS
     ) -> None:
         check_chunking(chunk_chars_max, overlap_chars)
+        if path is not None and not isinstance(path, str | PathLike):
+            message = (
+                f"path is a {type(path).__name__}; pass the path of a file, or nothing, and give documents to add()"
+            )
+            raise RequestRejected(INDEX_UNREADABLE, message)
         self._name = str(path) if path is not None else ":memory:"
         self._chunk_chars_max, self._overlap_chars = chunk_chars_max, overlap_chars
         self._lock = Lock()

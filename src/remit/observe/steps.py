@@ -303,7 +303,7 @@ def status_settled(ruling: CallSettled, step: PerformedStep) -> str:
 def gauges_of(step: PerformedStep, charged: Charges) -> Charges:
     """How far a model call that was charged so went in the gauges: retries before it, and tokens that it was shown.
 
-    Nothing else goes anywhere in them but the run itself, by its depth.
+    Steps of other kinds move no gauge; the depth of the run is told by the run itself.
     """
     if step.kind is not StepKind.MODEL:
         return ()
