@@ -37,7 +37,7 @@ def test_every_view_of_a_run_tells_the_same_figure_of_a_gauge(path: Path) -> Non
         for line in budget_lines(Terminal(io.StringIO(), io.StringIO()), explained.spent)
     ]
     for name, spent in told.items():
-        assert f"{spent.used} of {spent.cap - spent.released} {name}" in sentence(explained)
+        assert f"{spent.used:,} of {spent.cap - spent.released:,} {name}" in sentence(explained)
         assert any(bar.split()[:2] == [name, f"{spent.used:,}"] for bar in bars)
 
 

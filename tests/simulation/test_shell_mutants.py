@@ -253,7 +253,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "a call is sent twice": (
         "no_mutating_command_is_issued_again",
-        (8,),
+        (2,),
         (_instead(InProcessDispatch, "send", _send_calls_twice),),
     ),
     "a cancel of a call is lost": (
