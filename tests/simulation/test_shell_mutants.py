@@ -216,7 +216,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "an entry is heard apart from its turn": (
         "no_signal_is_lost_or_doubled",
-        (36,),
+        (10,),
         (_instead(Post, "_hear", _hear_without_saying_so),),
     ),
     "what was settled is heard again": (
