@@ -98,7 +98,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
             "commands.trace:trace",
             "Show a run as a tree of its steps: what each took and cost, and the budget.",
         ),
-        CommandEntry("cost", "commands.cost:cost", "Add up what runs cost: by run, tenant, node, tool or model."),
+        CommandEntry("cost", "commands.cost:cost", "Add up what runs cost: by run, tenant, day, node, tool or model."),
         CommandEntry(
             "quotas", "commands.quotas:quotas", "Show what tenants have left of their quotas, and when these renew."
         ),
