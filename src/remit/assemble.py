@@ -4,6 +4,7 @@ Rule 1: settings are one typed record, read once.
 Rule 2: nothing is opened before it is needed, and the caller that opens a system closes it.
 """
 
+import getpass
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -245,8 +246,6 @@ def graph_in(path: Path) -> Graph:
 def os_user() -> str:
     """Who uses this process, as far as the operating system knows."""
     try:
-        import getpass
-
         return getpass.getuser()
     except (KeyError, OSError):
         # A container may run under a number that has no name.

@@ -32,6 +32,7 @@ KINDS = (
     "a key of boundary files",
     "an error code",
     "a refusal",
+    "an objection of the gate",
     "an ending",
     "a signal, with its arrival",
 )

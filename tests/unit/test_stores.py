@@ -54,11 +54,31 @@ def test_an_address_that_is_none_is_refused_with_how_to_say_it(address: str, tmp
         stores.open_store(address, tmp_path)
 
 
-def test_without_the_client_of_nats_its_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in sys.modules if name.startswith(("nats", "remit.backend.cluster"))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "nats", None)
+class Missing:
+    """Finds no module of this name where the store of a cluster is imported."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "remit.backend.cluster.store":
+            raise ModuleNotFoundError(name=self._name)
+
+
+@pytest.mark.parametrize("name", ["nats", "nats.aio"])
+def test_without_the_client_of_nats_its_extra_is_named(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delitem(sys.modules, "remit.backend.cluster.store")
+    monkeypatch.setattr("sys.meta_path", [Missing(name), *sys.meta_path])
     with pytest.raises(RequestRejected, match=r"STORE_EXTRA_MISSING.*pip install 'remit\[nats\]'"):
+        stores.open_to_read("nats://h", tmp_path)
+
+
+def test_another_module_that_is_missing_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delitem(sys.modules, "remit.backend.cluster.store")
+    monkeypatch.setattr("sys.meta_path", [Missing("zlib"), *sys.meta_path])
+    with pytest.raises(ModuleNotFoundError):
         stores.open_to_read("nats://h", tmp_path)
 
 

@@ -192,8 +192,11 @@ class DocumentIndex:
         self, path: Path | None = None, *, chunk_chars_max: int = CHUNK_CHARS_MAX, overlap_chars: int = OVERLAP_CHARS
     ) -> None:
         check_chunking(chunk_chars_max, overlap_chars)
-        if path is not None and not isinstance(path, str | PathLike):
-            message = f"path is a {type(path).__name__}; pass the path of a file, or nothing, and give documents to add()"
+        given: object = path
+        if given is not None and not isinstance(given, str | PathLike):
+            message = (
+                f"path is a {type(given).__name__}; pass the path of a file, or nothing, and give documents to add()"
+            )
             raise RequestRejected(INDEX_UNREADABLE, message)
         self._name = str(path) if path is not None else ":memory:"
         self._chunk_chars_max, self._overlap_chars = chunk_chars_max, overlap_chars

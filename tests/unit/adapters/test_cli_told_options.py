@@ -18,12 +18,14 @@ def told(desk: Desk) -> str:
     return desk.say("show", "last", "--turn", "0").out + desk.say("show", "last", "--turn", "1").out
 
 
+@pytest.mark.req("1.6")
 def test_instructions_are_a_text_or_a_file(desk: Desk) -> None:
     for system in ("Talk like a pirate.", f"@{desk.file('pirate.txt', 'Talk like a pirate.')}"):
         assert desk.say("run", "Hi", "--engine", desk.script("Arr."), "--system", system).code == 0
         assert "Talk like a pirate." in told(desk)
 
 
+@pytest.mark.req("1.6")
 def test_evidence_is_read_from_files_named_and_numbered(desk: Desk) -> None:
     files = [desk.file("hours.txt", "We open at nine."), desk.file("notes.csv", "a,b")]
     options = [word for file in files for word in ("--context", file)]

@@ -31,7 +31,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry(
             "dev",
             "commands.dev:dev",
-            "Start a NATS server on this machine and talk with a model whose runs it keeps; both end together.",
+            "Start a NATS server here and talk with a model whose runs it keeps.",
         ),
         CommandEntry("run", "commands.run:run", "Start a run and wait until it has ended or waits for a person."),
         CommandEntry("resume", "commands.resume:resume", "Go on with a run after a crash, an answer or a stop."),
@@ -175,7 +175,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
 
 OPTIONS = (
     ("--home DIR", "Where runs are kept: this folder, else $REMIT_HOME, else .remit."),
-    ("--store ADDRESS", "The NATS servers that keep runs, nats://HOST:PORT; else $REMIT_STORE, else the folder."),
+    ("--store ADDRESS", "Servers that keep runs, nats://HOST:PORT; else $REMIT_STORE or the folder."),
     ("--json", "Print JSON, one object or one a line."),
     ("--log-level LEVEL", "debug, info, warning (the default), error or critical; logs go to stderr."),
     ("--log-format FORMAT", "text (the default) or json."),

@@ -21,29 +21,35 @@ from remit.core.failure import RequestRejected
 BACKUP_UNUSABLE = "BACKUP_UNUSABLE"
 # What belongs to the processes that use a store, and not to the store.
 _OF_PROCESSES = (LOCKS, BELLS)
+# As much of a name as is repeated.
+_NAME_CHARS_MAX = 100
 _OWNER_FILE, _OWNER_FOLDER = 0o600, 0o700
 
 
 def back_up_store(home: Path, to: Path) -> int:
     """Copy a store to a folder that is not there yet; gives how many bytes it takes there."""
     refuse_links(home)
-    if to.exists() or to.is_symlink():
-        raise RequestRejected(BACKUP_UNUSABLE, f"{str(to)!r} is there already; name a folder that is not")
-    draft = to.with_name(f".{to.name[:100]}.{os.getpid()}.draft")
+    draft = to.with_name(f".{to.name[:_NAME_CHARS_MAX]}.{os.getpid()}.draft")
     try:
+        if to.exists() or to.is_symlink():
+            raise _unusable(to, "is there already; name a folder that is not")
         draft.mkdir(mode=_OWNER_FOLDER, parents=True)
         _copy(home, draft)
         size_bytes = _settle(draft)
         draft.rename(to)
         sync_folder(to.parent)
-    except OSError as error:
-        raise RequestRejected(BACKUP_UNUSABLE, f"{str(to)!r} cannot be written: {error.strerror}") from error
     except sqlite3.Error as error:
         raise store_unusable(error, home / DATABASE) from error
+    except (OSError, ValueError) as error:
+        raise _unusable(to, f"cannot be written: {getattr(error, 'strerror', '') or error}") from error
     finally:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             shutil.rmtree(draft)
     return size_bytes
+
+
+def _unusable(to: Path, problem: str) -> RequestRejected:
+    return RequestRejected(BACKUP_UNUSABLE, f"{str(to)[:_NAME_CHARS_MAX]!r} {problem}")
 
 
 def _copy(home: Path, draft: Path) -> None:

@@ -28,7 +28,7 @@ def dev(
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Start a NATS server on this machine and talk with a model whose runs it keeps; both end together."""
+    """Start a NATS server here and talk with a model whose runs it keeps."""
     from remit.assemble import local_server
 
     if not nats or common.store:
