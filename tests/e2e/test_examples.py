@@ -15,7 +15,8 @@ def shown_by(example: str, folder: Path) -> list[str]:
     command = [sys.executable, str(EXAMPLES / example)]
     done = warm.run(command, cwd=folder, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()
+    said: list[str] = done.stdout.splitlines()
+    return said
 
 
 def test_every_script_is_run_by_a_test_of_this_file() -> None:
