@@ -32,4 +32,4 @@ class WallClock:
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""
-        return time.time_ns() // _NS_PER_MS
+        return wall_clock_ms()

@@ -205,8 +205,7 @@ class Reading:
 
     def gauges(self) -> dict[int, int]:
         """The largest of each gauge that the run reached itself; the one figure that every view tells."""
-        assert self.manifest is not None, "a run that is read has begun"
-        largest = {int(Dimension.DEPTH): self.manifest.depth}
+        largest = {} if self.manifest is None else {int(Dimension.DEPTH): self.manifest.depth}
         for step in self.steps.values():
             for gauge, amount in gauges_of(step, step.charged):
                 largest[gauge] = max(largest.get(gauge, 0), amount)

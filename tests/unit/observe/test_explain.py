@@ -44,7 +44,7 @@ def test_a_run_is_answered_for_in_one_sentence() -> None:
         "supervised agentic loop; refund only with a person's approval), chose the path prepare > think > act > think > act > think > check > done, called "
         "lookup_order once and refund once (find_order was refused once: TOOL_NOT_FOUND), spent 24 of 200,000 "
         "input_tokens, 12 of 30,000 output_tokens, 2 of 30 tool_calls, 1 of 10 external_api_calls, 3.1 s of 5 min "
-        "wall_clock, $0.000012 of $2.00 inference_cost, 497 of 100,000 context_tokens, 1 of 0 side_effects [1 released], 7 of 15 "
+        "wall_clock, $0.000012 of $2.00 inference_cost, 8 of 100,000 context_tokens, 1 of 0 side_effects [1 released], 7 of 15 "
         "steps and 1 of 20 human_reviews, updated its state from 1 verified observation (refund) and 1 unchecked observation (lookup_order), and "
         "ended as SUCCESS because it answered and no effect was left uncommitted; nothing checked the answer."
     )
