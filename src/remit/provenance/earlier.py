@@ -58,7 +58,7 @@ def _names_one(said: Words, names: list[str]) -> bool:
 def _addressed(asking: Words, plan: Plan, tools: ToolWords) -> Iterator[str]:
     """The plain words to which an order turns, and that are no words of the tools."""
     orders = {place for asked in plan.asked.values() for place in asked.places}
-    known = frozenset[str]().union(*tools.wide.values())
+    known = tools.known.union(*tools.objects.values())
     tokens = asking.tokens
     for place in range(1, len(tokens)):
         word, before = tokens[place].text, tokens[place - 1].text.lower()

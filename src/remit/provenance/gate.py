@@ -53,7 +53,7 @@ from remit.provenance.repeats import objection_to, targets_of
 from remit.provenance.toolbox import GatedTool, Toolbox, toolbox_of
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
-RULES_VERSION = 3
+RULES_VERSION = 4
 
 GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"

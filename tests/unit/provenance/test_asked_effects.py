@@ -36,6 +36,7 @@ TOOLS = {
         ("None of you delete notes.txt.", "delete_file"),
         ("There is nothing to delete.", "delete_file"),
         ("I did not want to delete notes.txt", "delete_file"),
+        ("notes.txt should be deleted", "delete_file"),
     ],
 )
 def test_a_question_a_wish_or_a_statement_asks_for_no_effect(prompt: str, tool: str) -> None:
@@ -54,7 +55,6 @@ def test_a_question_a_wish_or_a_statement_asks_for_no_effect(prompt: str, tool: 
         ("Look up what is old, delete it.", "delete_file"),
         ("What is old? Delete it.", "delete_file"),
         ("I want you to delete notes.txt", "delete_file"),
-        ("notes.txt should be deleted", "delete_file"),
     ],
 )
 def test_a_request_asks_also_beside_a_question(prompt: str, tool: str) -> None:

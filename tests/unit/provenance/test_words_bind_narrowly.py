@@ -1,0 +1,125 @@
+"""Words bind narrowly: families of requests over many trades, each made from a grammar, with known leaks beside them."""
+
+import pytest
+
+from remit.provenance.gate import start
+from remit.provenance.gate_verdict import Objection
+from tests.unit.provenance.domains import DOMAINS, Domain, judged
+from tests.unit.provenance.office import declared, parameters
+
+
+def by_name(domain: Domain) -> str:
+    return domain.name
+
+
+def gerund(verb: str) -> str:
+    if verb == "drop":
+        return f"{verb}{verb[-1]}ing"
+    return verb.removesuffix("e") + "ing"
+
+
+def third(verb: str) -> str:
+    return verb + "s"
+
+
+# What is said of an effect without ordering it: `V` stands for the verb and `T` for the thing with its name.
+REPORTS = (
+    "Bob plans to V T.",
+    "Bob and Ann plan to sell the car, V T and move out.",
+    "Refrain from Ving T.",
+    "Please avoid Ving T.",
+    "I am against Ving T.",
+    "Instead of Ving T, tell me about it.",
+    "Ann Vs T every Monday, tell me why.",
+    "Ving T would be a mistake, I think.",
+    "Bob asked me to V T yesterday.",
+    "It is dangerous to V T.",
+    "Should we V T?",
+    "Did somebody V T?",
+    "V T?",
+    "Bob says to V T.",
+    "If Bob agrees, V T.",
+    "V T if Bob agrees.",
+    "Unless it rains, please V T.",
+    "When the time comes, V T.",
+    "Ann will V T.",
+    "We usually V T.",
+    "The plan to V T was dropped.",
+    "Bob's plan: V T.",
+    "Tell Bob: V T.",
+    "Tell Bob that they can come and V T.",
+    "T should be Ved.",
+    "O T.",
+    "Please O T today.",
+    "Don't V T.",
+    "Never V T.",
+    "Do not ever V T or anything else.",
+    "V X.",
+    "Please V X and tell me.",
+)
+ORDERS = (
+    "V T.",
+    "Please V T.",
+    "pls V T now",
+    "Can you V T?",
+    "Could you please V T?",
+    "I want you to V T.",
+    "I need to V T.",
+    "I'd like you to V T.",
+    "Look around and V T.",
+    "The rent goes up, V T.",
+    "Hello Bob, V T, thanks",
+    "Make sure to V T.",
+    "You should V T.",
+    "What is new? V T.",
+)
+
+
+def said(form: str, domain: Domain) -> str:
+    thing = f"{domain.thing} {domain.value}"
+    parts = {"Ving": gerund(domain.verb), "Ved": f"{domain.verb.removesuffix('e')}ed", "Vs": third(domain.verb)}
+    words = []
+    for word in form.split(" "):
+        core = word.strip(".,?!:")
+        told = {
+            **parts,
+            "V": domain.verb,
+            "T": thing,
+            "O": domain.other_verb,
+            "X": f"{domain.other_thing} {domain.value}",
+        }
+        words.append(word.replace(core, told[core]) if core in told else word)
+    sentence = " ".join(words)
+    return sentence[0].upper() + sentence[1:]
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_what_is_reported_asked_negated_or_conditional_orders_nothing(domain: Domain) -> None:
+    leaks = [prompt for form in REPORTS if judged(prompt := said(form, domain), domain).is_allowed]
+    assert leaks == []
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_what_is_ordered_in_any_form_of_an_order_happens(domain: Domain) -> None:
+    held = [prompt for form in ORDERS if not judged(prompt := said(form, domain), domain).is_allowed]
+    assert held == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tool", "argument", "value"),
+    [
+        ("Review pull request 12", "merge_pull_request", "number", 12),
+        ("Refrain from deleting report-2019.txt", "delete_file", "path", "report-2019.txt"),
+        ("Bob plans to delete report-2019.txt", "delete_file", "path", "report-2019.txt"),
+        ("Delete branch release-7", "delete_repository", "name", "release-7"),
+        ("Delete user group g-7", "delete_user", "user_id", "g-7"),
+    ],
+)
+def test_a_tool_that_nobody_ordered_by_verb_and_thing_is_not_asked_for(
+    prompt: str, tool: str, argument: str, value: object
+) -> None:
+    about = f"{tool.split('_', maxsplit=1)[0].capitalize()}s something after review, also for a group or a branch."
+    made = declared(tool, about, parameters(**{argument: {}}), effect="write", repeat="target")
+    verdict = start(prompt, [made]).verdict_on("c", tool, {argument: value})
+    assert not verdict.is_allowed
+    assert verdict.code in (Objection.NOT_ASKED, Objection.PROVENANCE_UNBOUND)
