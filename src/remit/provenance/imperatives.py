@@ -153,8 +153,9 @@ class _Sentence:
 
     def _is_inflected(self, place: int) -> bool:
         """Whether a word has the ending of a gerund, a participle, a plural or a third person."""
-        word = self._lowered[place]
-        return len(word) > 4 and (word.endswith(("ing", "ed")) or (word.endswith("s") and not word.endswith("ss")))
+        word, length = self._lowered[place], len(self._lowered[place])
+        is_verbal = (word.endswith("ing") and length > 5) or (word.endswith("ed") and length > 4)
+        return is_verbal or (word.endswith("s") and not word.endswith("ss") and length > 3)
 
     def _is_telling(self, place: int, end: int) -> bool:
         """Whether "that" leads to what is said: a subject follows, and not the verb of "files that are old"."""
