@@ -37,6 +37,7 @@ from remit.provenance.kinds import (
 from remit.provenance.labels import OriginPlace, index_key
 from remit.provenance.leaves import Leaf
 from remit.provenance.moments import is_said
+from remit.provenance.money import SUMS_CALLED
 from remit.provenance.user_words import Words
 from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem, word_stems
 
@@ -46,7 +47,8 @@ IDENTIFIER_DIGITS_MIN = 5
 _NUMERIC = frozenset("-0123456789")
 # What an argument is called that takes a share, and one that takes an amount though it is written as a text.
 _RATES = frozenset({"percent", "percentag", "rat"})
-_SUMS = frozenset({"amount", "sum", "total", "price", "value", "limit", "fee", "cost", "budget", "payment", "cents"})
+# What many an argument is called, and what says nothing about the thing it takes.
+_UNSAYING = frozenset({"id", "number", "nam", "key", "ref", "no", "nr"})
 _TIME = regex(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
@@ -99,7 +101,7 @@ def _money(leaf: Leaf, kind: str) -> Decimal | None:
     if kind != ANY:
         return None
     is_number = isinstance(value, (int, float)) and "id" not in name_words(leaf.argument)
-    return number_of(value) if is_number or not _SUMS.isdisjoint(name_words(leaf.argument)) else None
+    return number_of(value) if is_number or not SUMS_CALLED.isdisjoint(name_words(leaf.argument)) else None
 
 
 def _amount(leaf: Leaf, kind: str, number: Decimal, evidence: Evidence, tool: str) -> Argument | None:
@@ -224,12 +226,12 @@ def _digits_said(digits: str, leaf: Leaf, kind: str, words: Words, tool: str) ->
     """A number as an identifier: written as an account number, called one, or too long to be a count."""
     if (span := words.strings.get(digits)) is not None or digits not in words.numbers:
         return span
-    # The verb of a tool is no hint: "delete 13 files" names no file.
-    things = (stem(word) for word in name_words(tool)[1:])
-    hints = {stem(kind.partition(":")[2]), *name_stems(leaf.argument), *things} - {""}
+    # The verb of a tool is no hint: "delete 13 files" names no file. Its things are, where the argument names none.
+    hints = (name_stems(kind.partition(":")[2]) | name_stems(leaf.argument)) - _UNSAYING
+    hints = hints or {stem(word) for word in name_words(tool)[1:]}
     if (span := words.identifier_said(digits, hints)) is not None:
         return span
-    bare = [said for said in words.numbers.get(digits, ()) if not said.unit and not said.percent]
+    bare = [said for said in words.numbers.get(digits, ()) if not said.names and not said.percent]
     return (bare[0].start, bare[0].end) if bare and len(digits) >= IDENTIFIER_DIGITS_MIN else None
 
 

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from remit.core.regex import regex
 from remit.provenance.asked_effects import Plan
 from remit.provenance.moments import MONTHS, WEEKDAYS
-from remit.provenance.money import CURRENCIES
 from remit.provenance.tool_words import ToolWords
 from remit.provenance.user_words import Words, words_of_user
-from remit.provenance.vocabulary import FUNCTION_WORDS, PAIRS, stem
+from remit.provenance.vocabulary import CURRENCIES, FUNCTION_WORDS, PAIRS, stem
 
 # Of earlier messages this much is kept: half of what a prompt may have.
 EARLIER_CHARS_MAX = 100_000

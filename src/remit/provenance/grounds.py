@@ -216,7 +216,7 @@ class Evidence:
 
 def _read(prompts: list[str], tools: ToolWords, silent: frozenset[int]) -> Words:
     """The words, of which a quotation that is introduced as payload (`subject "June"`) names nothing."""
-    words = words_of_user(prompts, silent=silent)
+    words = words_of_user(prompts, silent=silent, verbs=tools.known)
     spoken = {name for name in words.names if words.word_before_quote(name) in tools.introducing}
     return replace(words, names=words.names - spoken) if spoken else words
 

@@ -46,6 +46,19 @@ SUPERLATIVES = LEAST | GREATEST | LATEST | EARLIEST
 MOST = "most"
 RECENT = "recent"
 
+# The codes and names of currencies.
+_CODE_WORDS = """
+    aed ars aud bgn brl cad chf clp cny cop czk dkk egp eur gbp hkd huf idr ils inr isk jpy kes krw kwd mad mxn myr ngn
+    nok nzd pen php pkr pln qar ron rsd rub sar sek sgd thb try twd uah usd vnd zar btc eth usdc usdt
+"""
+CODES = frozenset(_CODE_WORDS.upper().split())
+_CURRENCY_WORDS = """
+    euro euros dollar dollars buck bucks pound pounds quid sterling yen yuan renminbi rupee rupees franc francs franken
+    krona kronor krone kroner koruna forint zloty zlotys lira peso pesos real reais rand won ruble rubles rouble roubles
+    shekel shekels baht dirham dirhams riyal riyals ringgit kr grand
+"""
+CURRENCIES = frozenset(_CODE_WORDS.split()) | frozenset(_CURRENCY_WORDS.split())
+
 SUMS = frozenset({"sum", "total", "altogether", "combined"})
 DIFFERENCES = frozenset({"difference", "rest", "remaining", "remainder", "balance"})
 PERCENTS = frozenset({"percent", "percentage", "%"})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from remit.core.record import JsonObject
 from remit.provenance.gate import start
 from remit.provenance.gate_verdict import Objection
 from tests.unit.provenance.domains import DOMAINS, Domain, judged
@@ -123,3 +124,103 @@ def test_a_tool_that_nobody_ordered_by_verb_and_thing_is_not_asked_for(
     verdict = start(prompt, [made]).verdict_on("c", tool, {argument: value})
     assert not verdict.is_allowed
     assert verdict.code in (Objection.NOT_ASKED, Objection.PROVENANCE_UNBOUND)
+
+
+# A number that is called something; `N` is the number, `U` its unit, `T` the thing that is ordered, `X` another one.
+CALLED_OTHERWISE = (
+    "V T for X N.",
+    "V T, see page N.",
+    "V T and note N kilometres.",
+    "X N asked for it, so please V T.",
+    "V T for room N.",
+    "V T and give it to X N.",
+    "V T as of release N.",
+)
+CALLED_RIGHTLY = ("V T, N U.", "Please V T with N U.", "V T after N U.", "V T for N U, thanks.")
+
+
+def with_number(form: str, domain: Domain, number: int) -> str:
+    return (
+        said(form.replace("X", "Q"), domain)
+        .replace("Q", domain.other_thing)
+        .replace(" N", f" {number}")
+        .replace(" U", f" {domain.unit}")
+    )
+
+
+@pytest.mark.parametrize("number", [17, 4712])
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_a_number_that_is_called_something_binds_nothing_else(domain: Domain, number: int) -> None:
+    leaks = [
+        prompt
+        for form in CALLED_OTHERWISE
+        if judged(prompt := with_number(form, domain, number), domain, "number", **{domain.number: number}).is_allowed
+    ]
+    assert leaks == []
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_a_number_binds_the_argument_of_its_name_or_unit(domain: Domain) -> None:
+    held = [
+        prompt
+        for form in CALLED_RIGHTLY
+        if not judged(prompt := with_number(form, domain, 17), domain, "number", **{domain.number: 17}).is_allowed
+    ]
+    assert held == []
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_an_identifier_that_is_called_another_thing_binds_no_target(domain: Domain) -> None:
+    number = "88213"
+    forms = ("V T for X N.", "V the T of X number N.", "V T, X #N agreed.", "V the T of X with the id N.")
+    tool = domain.tool(repeat="target")
+    leaks = []
+    for form in forms:
+        words = {"V": domain.verb, "T": domain.thing, "X": domain.other_thing, "N": number, "#N": f"#{number}"}
+        prompt = " ".join(
+            words.get(part.strip(".,"), part) + ("," if part.endswith(",") else "") for part in form.split()
+        )
+        if start(prompt, [tool]).verdict_on("c", domain.name, {domain.argument: number}).is_allowed:
+            leaks.append(prompt)
+    assert leaks == []
+
+
+GIVE = declared(
+    "give_drug",
+    "Gives a drug.",
+    parameters(patient_id="string", dose_mg="number"),
+    effect="write",
+    control_args={"patient_id": "id:patient", "dose_mg": "number"},
+    asks=["give"],
+)
+ASSIGN = declared(
+    "assign_ticket",
+    "Assigns a ticket to a user.",
+    parameters(ticket="string", user="string"),
+    effect="write",
+    control_args={"ticket": "id:ticket", "user": "id:user"},
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tool", "arguments", "is_allowed"),
+    [
+        ("Give 400 mg to patient 4711.", GIVE, {"patient_id": "4711", "dose_mg": 400}, True),
+        ("Give 400 mg to patient 4711.", GIVE, {"patient_id": "4711", "dose_mg": 4711}, False),
+        ("Give 40000 mg to patient 4711.", GIVE, {"patient_id": "40000", "dose_mg": 40000}, False),
+        ("Assign ticket 7741 to user 90210.", ASSIGN, {"ticket": "7741", "user": "90210"}, True),
+        ("Assign ticket 7741 to user 90210.", ASSIGN, {"ticket": "90210", "user": "7741"}, False),
+        ("Assign ticket #7741 to user #90210.", ASSIGN, {"ticket": "90210", "user": "90210"}, False),
+    ],
+)
+def test_numbers_go_where_they_are_called(
+    prompt: str, tool: JsonObject, arguments: JsonObject, is_allowed: bool
+) -> None:
+    assert start(prompt, [tool]).verdict_on("c", tool["name"], arguments).is_allowed is is_allowed
+
+
+def test_each_of_several_numbers_is_called_by_the_noun_before_them() -> None:
+    gate = start("Close tickets 7741 and 7742, please.", [DOMAINS[7].tool(repeat="target")])
+    assert [gate.verdict_on(None, "close_ticket", {"ticket_id": one}).is_allowed for one in ("7741", "7742")] == [
+        True
+    ] * 2
