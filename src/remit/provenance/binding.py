@@ -14,6 +14,7 @@ from decimal import Decimal
 from remit.core.limits.authority import Stakes, reaches
 from remit.core.record import replace
 from remit.core.regex import regex
+from remit.provenance.atoms import NumberSaid
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.grounds import Evidence
@@ -38,7 +39,7 @@ from remit.provenance.labels import OriginPlace, index_key
 from remit.provenance.leaves import Leaf
 from remit.provenance.moments import is_said
 from remit.provenance.money import SUMS_CALLED
-from remit.provenance.user_words import Words
+from remit.provenance.user_words import Words, is_called_for
 from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem, word_stems
 
 # From this length on, a bare number of the words is no count and may be an identifier without being called one.
@@ -81,14 +82,53 @@ def _by_words(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaratio
     """What the words of this exchange, and then earlier ones, say about a value; nothing when they say nothing."""
     if declaration.stakes is Stakes.MONEY and (number := _money(leaf, kind)) is not None:
         return _amount(leaf, kind, number, evidence, declaration.name)
+    if (
+        _is_ordered(evidence, declaration)
+        and isinstance(leaf.value, (bool, str))
+        and (leaf.value is True or _is_choice(leaf))
+    ):
+        return _chosen(leaf, kind, evidence, declaration.name)
     span, by = _said(leaf, kind, evidence.asking, evidence, declaration.name), "words"
     if span is None and evidence.words is not evidence.asking and not isinstance(leaf.value, bool):
         span, by = _said(leaf, kind, evidence.words, evidence, declaration.name), "earlier"
-    if span is None:
+    if span is None or (by == "words" and not _is_of_order(leaf, kind, span, evidence, declaration)):
         return None
     if _is_known_otherwise(leaf, kind, evidence, declaration):
         return _objection(leaf, kind, Objection.KIND_MISMATCH, evidence)
     return Argument(leaf.path, leaf.value, by, span=span, kind=kind)
+
+
+def _is_ordered(evidence: Evidence, declaration: Declaration) -> bool:
+    """Whether a tool changes something and the words order it: then their clause says what is numbered and chosen."""
+    return declaration.effect.is_mutating and evidence.ordering.is_ordered(declaration.name)
+
+
+def _chosen(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> Argument | None:
+    """A switch that the ordering clause turns on, or the only choice that it names."""
+    if leaf.value is True:
+        is_switch = leaf.schema.get("type") == "boolean" or base_of(kind) in ("bool", "boolean")
+        stems = name_stems(leaf.argument)
+        span = evidence.ordering.switch(tool, stems) if is_switch and stems else None
+    else:
+        span = evidence.ordering.choice(tool, leaf.value, leaf.schema["enum"])
+    return None if span is None else Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
+
+
+def _is_of_order(leaf: Leaf, kind: str, span: tuple[int, int], evidence: Evidence, declaration: Declaration) -> bool:
+    """Whether a number or a quotation stands where the effect is ordered; other values may stand anywhere."""
+    if not _is_ordered(evidence, declaration):
+        return True
+    words, tool = evidence.asking, declaration.name
+    if base_of(kind) in NUMBERS or (kind == ANY and number_of(leaf.value) is not None):
+        return any(evidence.ordering.covers(tool, said.start) for said in _fitting(leaf, kind, words))
+    is_quoted = words.own[span[0] : span[1]] != words.bare[span[0] : span[1]]
+    return not is_quoted or evidence.ordering.covers_quotation(tool, span[0])
+
+
+def _fitting(leaf: Leaf, kind: str, words: Words) -> list[NumberSaid]:
+    number = number_of(leaf.value)
+    uses = words.numbers.get(number_key(number), ()) if number is not None else ()
+    return [said for said in uses if is_called_for(said, kind, leaf.argument)]
 
 
 def _money(leaf: Leaf, kind: str) -> Decimal | None:
@@ -112,6 +152,12 @@ def _amount(leaf: Leaf, kind: str, number: Decimal, evidence: Evidence, tool: st
     unit = kind.partition(":")[2]
     for meant, by in ((evidence.amounts[tool], "words"), (evidence.earlier_amounts, "earlier")):
         if key in meant.spans and (not unit or evidence.words.has_unit(key, unit)):
+            if (
+                by == "words"
+                and evidence.ordering.is_ordered(tool)
+                and not evidence.ordering.covers(tool, meant.spans[key][0])
+            ):
+                continue
             return Argument(leaf.path, leaf.value, by, span=meant.spans[key], kind=kind)
         if key in meant.rivals:
             count = len(meant.rivals)

@@ -145,6 +145,9 @@ class _Sentence:
             return True
         if stem(word) in self._known:
             return False
+        # "4 points" and "order 17" add to what was ordered.
+        if not word[:1].isalpha() or after[:1].isdigit():
+            return True
         is_name = self._words.tokens[place].text[:1].isupper() and place > self._start
         return is_name or (place + 1 < end and self._is_inflected(place + 1))
 

@@ -224,3 +224,66 @@ def test_each_of_several_numbers_is_called_by_the_noun_before_them() -> None:
     assert [gate.verdict_on(None, "close_ticket", {"ticket_id": one}).is_allowed for one in ("7741", "7742")] == [
         True
     ] * 2
+
+
+# `A` and `B` are the two choices of an argument, `S` is a switch, `N` a number of its argument's unit `U`.
+CHOICES_ELSEWHERE = (
+    "Ask the A team, V T.",
+    "The A team agreed. V T.",
+    "V T. The A people will like it.",
+    "V T with A or B.",
+    "V T as A, not as C, B would be fine as well.",
+    "I like A. Please V T.",
+)
+SWITCHES_ELSEWHERE = (
+    "The task S agreed, V T.",
+    "V T for the task S.",
+    "V T, the S team agreed.",
+    "The S is strong. V T.",
+    "V T in the S folder.",
+    "Do not S. V T.",
+)
+NUMBERS_ELSEWHERE = ("Bob has N U. V T.", "V T. Bob wants N U.", "Ann spoke of N U, V T.")
+
+
+def filled(form: str, domain: Domain) -> str:
+    parts = {
+        "A": domain.choices[0],
+        "B": domain.choices[1],
+        "C": "other",
+        "S": domain.switch,
+        "N": "17",
+        "U": domain.unit,
+    }
+    marked = "".join(f"\0{sign}\0" if sign in parts and _is_alone(form, at) else sign for at, sign in enumerate(form))
+    sentence = said(marked, domain)
+    for sign, text in parts.items():
+        sentence = sentence.replace(f"\0{sign}\0", text)
+    return sentence
+
+
+def _is_alone(form: str, at: int) -> bool:
+    return not (form[at - 1 : at].isalpha() and at > 0) and not form[at + 1 : at + 2].isalpha()
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_a_choice_a_switch_and_a_number_bind_from_the_clause_that_orders(domain: Domain) -> None:
+    values = {domain.choice: domain.choices[0], domain.switch: True, domain.number: 17}
+    families = {domain.choice: CHOICES_ELSEWHERE, domain.switch: SWITCHES_ELSEWHERE, domain.number: NUMBERS_ELSEWHERE}
+    sorts = {domain.choice: "choice", domain.switch: "switch", domain.number: "number"}
+    leaks = [
+        prompt
+        for name, forms in families.items()
+        for form in forms
+        if judged(prompt := filled(form, domain), domain, sorts[name], **{name: values[name]}).is_allowed
+    ]
+    assert leaks == []
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_a_choice_and_a_switch_that_the_order_names_bind(domain: Domain) -> None:
+    chosen = {domain.choice: domain.choices[0]}
+    choices = [filled(form, domain) for form in ("V T as A.", "Please V T with A, thanks.", "V T in A mode.")]
+    assert [one for one in choices if not judged(one, domain, "choice", **chosen).is_allowed] == []
+    switches = [filled(form, domain) for form in ("V T with S.", "V T and S.", "V T, make it S.")]
+    assert [one for one in switches if not judged(one, domain, "switch", **{domain.switch: True}).is_allowed] == []
