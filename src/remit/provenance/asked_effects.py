@@ -35,6 +35,7 @@ from remit.provenance.vocabulary import (
 MANY = 1_000_000
 # Behind a thing these say when and how often.
 _ADVERBS = OFFSETS.keys() | frozenset(WEEKDAYS) | {"times"}
+_NAMING = frozenset({"called", "named"})
 
 
 class Asked(Record):
@@ -110,22 +111,22 @@ class _Sentences:
 
     def things_after(self, place: int) -> frozenset[str]:
         """The stems of the things that an order falls on: the last word of each run of plain words before an aside."""
-        things: list[str] = []
-        is_going_on = False
+        runs: list[list[str]] = [[]]
+        named: set[int] = set()
         for one in range(place + 1, self._last(place)):
             word, text = self.lowered[one], self.tokens[one].text
-            if (word in ASIDES or word in PREPOSITIONS) and word != "of":
+            if (word in ASIDES or word in PREPOSITIONS) and (word != "of" or any(runs)):
                 break
-            is_plain = text.islower() and text.replace("-", "").isalpha() and text not in FUNCTION_WORDS
-            is_plain = is_plain and word not in _ADVERBS
-            if is_plain and is_going_on and not gap_before(self._words, one).strip():
-                things[-1] = word
-            elif is_plain:
-                things.append(word)
-            is_going_on = is_plain
-            if word == "of" and things:
-                break
-        return frozenset(stem(word) for word in things if word not in SUPERLATIVES)
+            is_plain = text.islower() and text.replace("-", "").isalpha() and word not in FUNCTION_WORDS | _ADVERBS
+            if not is_plain or word in _NAMING or gap_before(self._words, one).strip():
+                # A number, a name or "called" behind a run says that the run is all of what the thing is called.
+                named |= {len(runs) - 1} if word not in FUNCTION_WORDS | _ADVERBS else set()
+                runs.append([])
+            if is_plain and word not in _NAMING:
+                runs[-1].append(word)
+        # "branch main" is a branch, and so is "main branch"; "user group 7" is a group.
+        lasts = [run[-1:] if number in named else run[-2:] for number, run in enumerate(runs)]
+        return frozenset(stem(word) for last in lasts for word in last if word not in SUPERLATIVES)
 
     def listed(self, place: int) -> int:
         """How many numbered things an order lists: "files 13 and 14", "file 13 and file 14"; at least one."""

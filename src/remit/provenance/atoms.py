@@ -31,7 +31,7 @@ _LEADING, _TRAILING = "'\u2018*_¿¡", ".,;:!?'\u2019*…"
 _OPENING = "'\u2018*_([<{,;:"
 _POSSESSIVE = regex(r"(?:'|\u2019)s$")
 _NUMBER = regex(
-    r"(?<![\w.,/:-])(?P<cur>[$€£¥])?\s?(?P<num>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?|\d+,\d{1,2})"
+    r"(?<![\w.,/:-])(?P<cur>[$€£¥])?\s?(?P<num>0,\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?|\d+,\d{1,2})"
     r"(?:\s?(?P<pct>%|percent\b))?(?:\s?(?P<unit>[$€£¥]|[A-Za-z]+))?(?![\w/@]|[.,:-]\w)"
 )
 # What may stand between a noun and the number that it is given: "card ending in 9023", "invoice no. 77", "order #5512".
@@ -47,6 +47,9 @@ _LINKED = regex(r"[\s(#№:=.,&]*")
 # What stands behind a number and is no unit of it.
 _NO_UNITS = FUNCTION_WORDS | LEADS | OFFSETS.keys() | frozenset(WEEKDAYS) | {""}
 _CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
+# "1,250" and "1.250" are a thousand to some and one and a quarter to others; "0,250" and "1,250,000" have one reading.
+_AMBIGUOUS = regex(r"[1-9]\d{0,2}[.,]\d{3}|0\d+[.,]\d+")
+_THOUSANDS = frozenset({"k", "K"})
 _CONNECTORS = frozenset({"of", "de", "la", "le", "du", "von", "van", "&", "the", "del", "di", "da"})
 _SENTENCE_END = regex(r"[.!?:\n]")
 _IDENTIFIER = regex(r".*[\d_@/\\#+=].*|.*\w[.:-]\w.*|[a-z]+[A-Z].*", re.DOTALL)
@@ -184,11 +187,15 @@ def numbers_of(
         start, end = match.start("num"), match.end("num")
         if taken[start]:
             continue
+        if (number := _decimal(match["num"])) is None:
+            continue
         unit = _CURRENCIES.get(match["cur"] or match["unit"] or "") or (match["unit"] or "")
+        if unit in _THOUSANDS:
+            number, unit = number * 1_000, ""
         before = tuple(_before(tokens, start)) + (("#",) if bare[start - 1 : start] == "#" else ())
         caller = "" if unit.lower() in CURRENCIES else caller_of(bare, tokens, (start, end), verbs)
         said = NumberSaid(start, end, unit, match["pct"] is not None, before, caller)
-        found.setdefault(number_key(_decimal(match["num"])), []).append(said)
+        found.setdefault(number_key(number), []).append(said)
     for match in re.finditer(r"(?<!\w)#(\d+)\b", bare):
         caller = caller_of(bare, tokens, match.span(1), verbs)
         said = NumberSaid(match.start(1), match.end(1), "", percent=False, mentions=("#",), caller=caller)
@@ -252,7 +259,10 @@ def _before(tokens: tuple[Token, ...], start: int) -> list[str]:
     return [stem(token.text) for token in tokens[max(last - _MENTION_WORDS_MAX, 0) : last]]
 
 
-def _decimal(text: str) -> Decimal:
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+|\d+,\d{1,2}", text):
+def _decimal(text: str) -> Decimal | None:
+    """The one number that a text can stand for; none where its separator may part thousands or a fraction."""
+    if _AMBIGUOUS.fullmatch(text):
+        return None
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+|\d+,\d{1,2}|0,\d+", text):
         return Decimal(text.replace(".", "").replace(",", "."))
     return Decimal(text.replace(",", ""))

@@ -91,7 +91,11 @@ def _by_words(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaratio
     span, by = _said(leaf, kind, evidence.asking, evidence, declaration.name), "words"
     if span is None and evidence.words is not evidence.asking and not isinstance(leaf.value, bool):
         span, by = _said(leaf, kind, evidence.words, evidence, declaration.name), "earlier"
-    if span is None or (by == "words" and not _is_of_order(leaf, kind, span, evidence, declaration)):
+    if span is None or (
+        declaration.effect.is_mutating and _is_plain_word(leaf, kind, evidence.words, declaration.name)
+    ):
+        return None
+    if by == "words" and not _is_of_order(leaf, kind, span, evidence, declaration):
         return None
     if _is_known_otherwise(leaf, kind, evidence, declaration):
         return _objection(leaf, kind, Objection.KIND_MISMATCH, evidence)
@@ -101,6 +105,17 @@ def _by_words(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaratio
 def _is_ordered(evidence: Evidence, declaration: Declaration) -> bool:
     """Whether a tool changes something and the words order it: then their clause says what is numbered and chosen."""
     return declaration.effect.is_mutating and evidence.ordering.is_ordered(declaration.name)
+
+
+def _is_plain_word(leaf: Leaf, kind: str, words: Words, tool: str) -> bool:
+    """Whether a value is nothing but plain words of the user, which no noun of its argument calls a name."""
+    value = leaf.value
+    if not isinstance(value, str) or value in words.names or _is_choice(leaf):
+        return False
+    if not value.islower() or not value.replace(" ", "").isalpha():
+        return False
+    nouns = (name_stems(kind) | name_stems(leaf.argument)) - _UNSAYING
+    return not words.is_called(value, nouns or {stem(word) for word in name_words(tool)[1:]})
 
 
 def _chosen(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> Argument | None:

@@ -46,6 +46,7 @@ _SENTENCE = regex(r"[.!?:;\n]")
 _SIGIL = regex(r"[#@][\w-]+")
 _CALLED = frozenset({"id", "number", "no", "#", "nr"})
 _SUM_STEMS = frozenset(stem(word) for word in SUMS_CALLED)
+_NAMING = frozenset({"called", "named"})
 _ADDRESSING = PREPOSITIONS | PAIRS
 _SPACE = regex(r"\s+")
 _VISIBLE = regex(r"\S")
@@ -156,6 +157,19 @@ class Words(Record):
         if any(self._is_addressed(place, hints) for place in self.places.get(value, ())):
             return True
         return " " in value and self.run_of(value) is not None
+
+    def is_called(self, value: str, nouns: Set[str]) -> bool:
+        """Whether a noun stands right beside plain words: "branch main", "the main branch", "a branch called main"."""
+        parts = value.split(" ")
+        for first in self.places.get(parts[0], ()):
+            last = first + len(parts)
+            if [token.text for token in self.tokens[first:last]] != parts:
+                continue
+            before = [stem(token.text) for token in self.tokens[max(first - 2, 0) : first] if token.text not in _NAMING]
+            after = [stem(token.text) for token in self.tokens[last : last + 1] if not token.opens]
+            if not nouns.isdisjoint((*before[-1:], *after)):
+                return True
+        return False
 
     def _is_addressed(self, place: int, hints: Set[str]) -> bool:
         if self.tokens[place].text[:1].isupper():

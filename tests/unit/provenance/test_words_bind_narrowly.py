@@ -287,3 +287,74 @@ def test_a_choice_and_a_switch_that_the_order_names_bind(domain: Domain) -> None
     assert [one for one in choices if not judged(one, domain, "choice", **chosen).is_allowed] == []
     switches = [filled(form, domain) for form in ("V T with S.", "V T and S.", "V T, make it S.")]
     assert [one for one in switches if not judged(one, domain, "switch", **{domain.switch: True}).is_allowed] == []
+
+
+# Plain words that stand about in a request; `W` is the one that a call would fall on.
+PLAIN = (
+    "V the T report-2019.txt in my W cabinet.",
+    "V the T report-2019.txt, the W people know.",
+    "V the T report-2019.txt for W reasons.",
+    "V the T report-2019.txt and greet W.",
+)
+NAMED = ("V T W.", "Please V the T called W.", "V the T named W, please", "V T 'W'.", 'V the T "W" now.')
+
+
+def plain_call(form: str, domain: Domain, kinds: JsonObject) -> tuple[str, bool]:
+    last = domain.thing.split()[-1]
+    told = {
+        "V": domain.verb,
+        "T": domain.thing,
+        "W": "home",
+        "'W'.": "'home'.",
+        '"W"': '"home"',
+        "W.": "home.",
+        "W,": "home,",
+    }
+    prompt = " ".join(told.get(part, part) for part in form.split())
+    tool = declared(domain.name, "", parameters(**{last: "string"}), effect="write", repeat="target", **kinds)
+    return prompt, start(prompt, [tool]).verdict_on("c", domain.name, {last: "home"}).is_allowed
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_a_plain_word_binds_only_beside_the_noun_of_its_argument(domain: Domain) -> None:
+    for kinds in ({}, {"control_args": {domain.thing.split()[-1]: "path"}}):
+        calls = [plain_call(form, domain, kinds) for form in PLAIN]
+        assert [prompt for prompt, is_allowed in calls if is_allowed] == []
+    calls = [plain_call(form, domain, {}) for form in NAMED]
+    assert [prompt for prompt, is_allowed in calls if not is_allowed] == []
+
+
+@pytest.mark.parametrize("value", ["home", "home folder", "my home folder"])
+def test_a_place_that_is_mentioned_on_the_way_is_no_target(value: str) -> None:
+    tool = declared("delete_path", "Deletes a path.", parameters(path="string"), effect="write", asks=["delete"])
+    prompt = "delete report-2019.txt in my home folder"
+    assert not start(prompt, [tool]).verdict_on("c", "delete_path", {"path": value}).is_allowed
+    assert start(prompt, [tool]).verdict_on("c", "delete_path", {"path": "report-2019.txt"}).is_allowed
+
+
+@pytest.mark.parametrize("stakes", ["none", "money"])
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        *(
+            ("0,250", 0.25),
+            ("0.250", 0.25),
+            ("1.5k", 1500),
+            ("1,250,000", 1_250_000),
+            ("1,250.00", 1250),
+            ("1.250,00", 1250),
+        ),
+        *(("12,5", 12.5), ("12.50", 12.5), ("1250", 1250), ("1,250", None), ("1.250", None), ("12,500", None)),
+    ],
+)
+def test_a_number_has_one_reading_or_none(written: str, read: float | None, stakes: str) -> None:
+    tool = declared(
+        "send_coins", "Sends.", parameters(amount="number"), effect="external", stakes=stakes, asks=["send"]
+    )
+    for prompt in (f"Send {written} ETH.", f"Please send {written}."):
+        bound = [
+            value
+            for value in (0.25, 1.25, 12.5, 1.5, 250, 1250, 1500, 12_500, 1_250_000)
+            if start(prompt, [tool]).verdict_on("c", "send_coins", {"amount": value}).args[0].code is None
+        ]
+        assert bound == ([] if read is None else [read])
