@@ -52,7 +52,7 @@ _CONDITIONS = frozenset({"if", "unless", "provided", "assuming"})
 _OPENING_CONDITIONS = frozenset({"when", "whenever", "once", "should", "had", "suppose"})
 _ASKED = regex(r"\?(?=\s|$)")
 _COLON = regex(r":(?=\s|$)")
-_BLOCK = regex(r"\n[ \t]+\n")
+_BLOCK = regex(r"\n[ \t]+\n|[ \t]{3,}\n\n")
 _CUT = regex(r"[,;()\[\]{}\u2013\u2014]|\s-+\s")
 
 
