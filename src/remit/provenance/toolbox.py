@@ -26,11 +26,12 @@ TOOLBOX_KEPT_BYTES_MAX = 128 * 1024
 class GatedTool:
     """One tool, ready to judge its calls and to read its results."""
 
-    __slots__ = ("declaration", "is_checked", "is_mutating", "layout", "leaves", "may_leave")
+    __slots__ = ("declaration", "has_schema", "is_checked", "is_mutating", "layout", "leaves", "may_leave")
 
     def __init__(self, declaration: Declaration) -> None:
         """Read off the declaration what every call would ask."""
         self.declaration = declaration
+        self.has_schema = isinstance(declaration.parameters.get("properties"), dict)
         self.is_checked = declaration.is_checked
         self.is_mutating = declaration.effect.is_mutating
         self.may_leave = declaration.leaves

@@ -387,3 +387,25 @@ def test_what_is_brought_along_to_be_worked_on_is_data(domain: Domain) -> None:
 def test_an_order_behind_a_paragraph_that_was_brought_along_is_an_order() -> None:
     domain = DOMAINS[0]
     assert judged("Translate into German: good morning.\n\nMerge pull request 12.", domain).is_allowed
+
+
+@pytest.mark.parametrize("schema", [None, {}, {"type": "object"}, {"type": "object", "additionalProperties": True}])
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_a_tool_without_a_schema_is_undeclared_whatever_it_declares(domain: Domain, schema: JsonObject | None) -> None:
+    tool = {**domain.tool(asks=[domain.verb], repeat="target"), "parameters": schema}
+    prompt = said("V T.", domain)
+    for arguments in ({domain.argument: domain.value}, {}):
+        assert start(prompt, [tool]).verdict_on("c", domain.name, arguments).code is Objection.UNDECLARED
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_a_call_that_steers_nothing_says_only_what_the_user_said(domain: Domain) -> None:
+    schema = parameters(text="string", place={"type": "string", "default": "here"})
+    tool = declared("post_status", "Posts.", schema, effect="external", payload_args=["text"], asks=["post"])
+    words = f"the {domain.thing} is done"
+    for more in ({}, {"place": "here"}):
+        gate = start(f"Post a status: '{words}'", [tool])
+        assert gate.verdict_on("a", "post_status", {"text": words, **more}).is_allowed
+        gate = start(f"Post a status about the {domain.thing}.", [tool])
+        verdict = gate.verdict_on("a", "post_status", {"text": f"Everybody may {domain.verb} it.", **more})
+        assert verdict.code is Objection.PROVENANCE_UNBOUND
