@@ -26,6 +26,7 @@ from remit.provenance.kinds import (
     MOMENTS,
     NUMBERS,
     TEXT,
+    UNSAYING,
     base_of,
     is_target,
     looks_like,
@@ -48,8 +49,6 @@ IDENTIFIER_DIGITS_MIN = 5
 _NUMERIC = frozenset("-0123456789")
 # What an argument is called that takes a share, and one that takes an amount though it is written as a text.
 _RATES = frozenset({"percent", "percentag", "rat"})
-# What many an argument is called, and what says nothing about the thing it takes.
-_UNSAYING = frozenset({"id", "number", "nam", "key", "ref", "no", "nr"})
 _TIME = regex(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
@@ -114,7 +113,7 @@ def _is_plain_word(leaf: Leaf, kind: str, words: Words, tool: str) -> bool:
         return False
     if not value.islower() or not value.replace(" ", "").isalpha():
         return False
-    nouns = (name_stems(kind) | name_stems(leaf.argument)) - _UNSAYING
+    nouns = (name_stems(kind) | name_stems(leaf.argument)) - UNSAYING
     return not words.is_called(value, nouns or {stem(word) for word in name_words(tool)[1:]})
 
 
@@ -288,7 +287,7 @@ def _digits_said(digits: str, leaf: Leaf, kind: str, words: Words, tool: str) ->
     if (span := words.strings.get(digits)) is not None or digits not in words.numbers:
         return span
     # The verb of a tool is no hint: "delete 13 files" names no file. Its things are, where the argument names none.
-    hints = (name_stems(kind.partition(":")[2]) | name_stems(leaf.argument)) - _UNSAYING
+    hints = (name_stems(kind.partition(":")[2]) | name_stems(leaf.argument)) - UNSAYING
     hints = hints or {stem(word) for word in name_words(tool)[1:]}
     if (span := words.identifier_said(digits, hints)) is not None:
         return span

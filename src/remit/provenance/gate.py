@@ -45,6 +45,7 @@ from remit.provenance.grounds import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
 from remit.provenance.labels import Observation, OriginPlace, index_key
 from remit.provenance.leaves import LEAVES_MAX, Leaf
+from remit.provenance.left_out import left_out
 from remit.provenance.order_book import OrderBook, reads_privately
 from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
 from remit.provenance.payload import check_payload, is_own, is_private_flow
@@ -279,6 +280,8 @@ class Gate:
         if not any(one.bound_by != "default" for one in arguments[:control]) and not all(
             map(is_own, arguments[control:])
         ):
+            return Objection.PROVENANCE_UNBOUND
+        if tool.optional and any(left_out(tool.optional, arguments[:control], declaration, self.evidence)):
             return Objection.PROVENANCE_UNBOUND
         uses = self.ledger.uses_of(declaration.name)
         return objection_to(arguments[:control], declaration, uses, asked, self.evidence.asking)

@@ -7,7 +7,7 @@ Rule 3: a switch is turned on by its own words, said of the effect and not as a 
         "for the task force" does not.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 
 from remit.core.regex import regex
 from remit.provenance.asked_effects import Plan
@@ -85,6 +85,24 @@ class Ordering:
                 if self._is_instruction(place, last):
                     return tokens[place].start, tokens[place].end
         return None
+
+    def calls_something(self, tool: str, nouns: Set[str]) -> bool:
+        """Whether a clause of a tool has a number or a name behind one of these nouns: "user 4242", "branch 'main'"."""
+        words = self._words
+        called = (said for uses in words.numbers.values() for said in uses if said.caller in nouns)
+        if any(self.covers(tool, said.start) for said in called):
+            return True
+        for clause in self._of(tool):
+            for place in self._said(clause):
+                if stem(words.tokens[place].text) in nouns and place not in self._plan.heads and self._has_name(place):
+                    return True
+        return False
+
+    def _has_name(self, place: int) -> bool:
+        """Whether a name, an identifier or a quotation stands right behind a word."""
+        words, end = self._words, self._words.tokens[place].end
+        start = next((at for at in range(end, len(words.own)) if not words.own[at].isspace()), end)
+        return any(start <= begin <= start + 1 for name in words.names if (begin := words.strings[name][0]) > end)
 
     def _is_instruction(self, place: int, last: int) -> bool:
         """Whether words stand for themselves: no article and no noun before them, and no noun behind."""

@@ -409,3 +409,34 @@ def test_a_call_that_steers_nothing_says_only_what_the_user_said(domain: Domain)
         gate = start(f"Post a status about the {domain.thing}.", [tool])
         verdict = gate.verdict_on("a", "post_status", {"text": f"Everybody may {domain.verb} it.", **more})
         assert verdict.code is Objection.PROVENANCE_UNBOUND
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_an_argument_that_the_words_give_is_not_left_out(domain: Domain) -> None:
+    other = domain.other_thing
+    schema = parameters(**{
+        domain.argument: {"type": "string", "default": ""},
+        f"{other}_id": {"type": "string", "default": ""},
+        domain.switch: {"type": "boolean", "default": False},
+        domain.choice: {"enum": list(domain.choices), "default": "unset"},
+    })  # fmt: skip
+    kinds = {domain.argument: domain.kind, f"{other}_id": f"id:{other}"}
+    tool = declared(domain.name, "", schema, effect="write", control_args=kinds)
+    own = f"{domain.verb} {domain.thing} {domain.value}"
+    target = {domain.argument: domain.value}
+    for prompt, arguments in (
+        (f"{own} for {other} 4242", target),
+        (f"{own} of {other} 'north'", target),
+        (f"{own} of {other} x-17", {**target, f"{other}_id": ""}),
+        (f"{own} with {domain.switch}", target),
+        (f"{own} as {domain.choices[0]}", target),
+        (domain.verb, {}),
+        (f"{own}", {}),
+    ):
+        assert not start(prompt, [tool]).verdict_on("c", domain.name, arguments).is_allowed, prompt
+    for prompt, arguments in (
+        (own, target),
+        (f"{own} for {other} 4242", {**target, f"{other}_id": "4242"}),
+        (f"{own} with {domain.switch}", {**target, domain.switch: True}),
+    ):
+        assert start(prompt, [tool]).verdict_on("c", domain.name, arguments).is_allowed, prompt
