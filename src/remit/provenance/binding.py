@@ -288,7 +288,7 @@ def _digits_said(digits: str, leaf: Leaf, kind: str, words: Words, tool: str) ->
         return span
     # The verb of a tool is no hint: "delete 13 files" names no file. Its things are, where the argument names none.
     hints = (name_stems(kind.partition(":")[2]) | name_stems(leaf.argument)) - UNSAYING
-    hints = hints or {stem(word) for word in name_words(tool)[1:]}
+    hints = hints or frozenset(stem(word) for word in name_words(tool)[1:])
     if (span := words.identifier_said(digits, hints)) is not None:
         return span
     bare = [said for said in words.numbers.get(digits, ()) if not said.names and not said.percent]

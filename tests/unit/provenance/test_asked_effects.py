@@ -2,8 +2,9 @@
 
 import pytest
 
-from remit.provenance.asked_effects import PLANNED_WORDS_MAX, asked_plan
+from remit.provenance.asked_effects import asked_plan
 from remit.provenance.declarations import declaration_of
+from remit.provenance.imperatives import PLANNED_WORDS_MAX
 from remit.provenance.user_words import words_of_user
 
 TOOLS = {

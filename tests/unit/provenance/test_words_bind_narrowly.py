@@ -423,8 +423,9 @@ def test_an_argument_that_the_words_give_is_not_left_out(domain: Domain) -> None
     kinds = {domain.argument: domain.kind, f"{other}_id": f"id:{other}"}
     tool = declared(domain.name, "", schema, effect="write", control_args=kinds)
     own = f"{domain.verb} {domain.thing} {domain.value}"
-    target = {domain.argument: domain.value}
-    for prompt, arguments in (
+    target: JsonObject = {domain.argument: domain.value}
+    calls: list[tuple[str, JsonObject]]
+    calls = [
         (f"{own} for {other} 4242", target),
         (f"{own} of {other} 'north'", target),
         (f"{own} of {other} x-17", {**target, f"{other}_id": ""}),
@@ -432,11 +433,13 @@ def test_an_argument_that_the_words_give_is_not_left_out(domain: Domain) -> None
         (f"{own} as {domain.choices[0]}", target),
         (domain.verb, {}),
         (f"{own}", {}),
-    ):
+    ]
+    for prompt, arguments in calls:
         assert not start(prompt, [tool]).verdict_on("c", domain.name, arguments).is_allowed, prompt
-    for prompt, arguments in (
+    calls = [
         (own, target),
         (f"{own} for {other} 4242", {**target, f"{other}_id": "4242"}),
         (f"{own} with {domain.switch}", {**target, domain.switch: True}),
-    ):
+    ]
+    for prompt, arguments in calls:
         assert start(prompt, [tool]).verdict_on("c", domain.name, arguments).is_allowed, prompt
