@@ -31,7 +31,7 @@ export UV_PYTHON_DOWNLOADS := never
 CERTIFICATES := $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem)
 export UV_SYSTEM_CERTS ?= $(if $(CERTIFICATES),true,false)
 
-.PHONY: run check test soak bench docs requirements format lock clean static measured
+.PHONY: run check test soak bench peers docs requirements format lock clean static measured
 .DEFAULT_GOAL := check
 
 run: $(READY)
@@ -63,6 +63,15 @@ soak: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks
+
+# Other frameworks for `make bench`, each in an environment of its own: their newest releases, and nothing of our lock.
+PEERS := agno:agno pydantic_ai:pydantic-ai-slim
+peers: $(UV_STAMP)
+	@for peer in $(PEERS); do \
+		echo "==> $${peer#*:}"; \
+		$(UV) venv --quiet --allow-existing --python $(PYTHON) .peers/$${peer%%:*} && \
+		$(UV) pip install --quiet --upgrade --python .peers/$${peer%%:*}/bin/python $${peer#*:} || exit 1; \
+	done
 
 # The documents that are made from the code; a test fails while a stored one is stale.
 docs: $(READY)

@@ -1,4 +1,4 @@
-"""Write the documents that are made from the code: failures, lifecycle, events and the public names.
+"""Write the documents that are made from the code: failures, lifecycle, events, the public names and the wire.
 
 Rule 1: whatever the code knows is read from its tables, unions and docstrings, never written down again here.
 Rule 2: the same code gives the same bytes; tests/tidy/test_generated_docs.py compares them with what is stored.
@@ -36,6 +36,7 @@ from remit.orchestrate.patterns.chat_graph import chat_graph
 from scripts.api_docs import api
 from scripts.event_docs import events
 from scripts.markdown import code, fenced, paragraph, table
+from scripts.wire_docs import wire
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MADE = "<!-- Made by `make docs` (scripts/generate_docs.py) from the code. Edits here are overwritten. -->"
@@ -242,7 +243,7 @@ def may_move(before: Iterable[LoopState], after: Iterable[LoopState]) -> bool:
 
 
 DOCUMENTS: Mapping[str, Callable[[], Iterator[str]]] = MappingProxyType(
-    {"failures.md": failures, "lifecycle.md": lifecycle, "events.md": events, "api.md": api}
+    {"failures.md": failures, "lifecycle.md": lifecycle, "events.md": events, "api.md": api, "wire.md": wire}
 )
 
 

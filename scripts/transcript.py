@@ -21,7 +21,6 @@ VARYING = (
     (re.compile(r"\b[0-9a-hjkmnp-tv-z]{16}\b"), "RUN"),
     (re.compile(r"did:key:\w+"), "KEY"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), "MOMENT"),
-    (re.compile(r"wall_clock_ms +[\d,]+"), "wall_clock_ms TIME"),
     (re.compile(r"[\d.,]+ (?:ms|s|min)\b"), "TIME"),
     (re.compile(r"\d+ tokens in, \d+ out"), "N tokens"),
     (re.compile(r"(input|output|context)_tokens +\d+"), r"\1_tokens N"),

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -12,15 +13,15 @@ from remit.backend.clock import wall_clock_ms
 from remit.backend.cluster.connection import asked, connect
 from remit.backend.cluster.layout import ALIVE, STREAM, TEXTS
 from remit.backend.cluster.link import LEASE_MS
-from remit.backend.cluster.server import Server
+from remit.backend.cluster.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 
 
 @cache
-def server() -> Server:
+def server() -> NatsServer:
     """The server, started by the first who needs it; nothing is synced, since nothing is kept."""
     folder = Path(tempfile.mkdtemp(prefix="remit-nats-"))
-    started = Server(folder, sync="1m")
+    started = NatsServer(folder, sync="1m")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(started.stop)
     return started
@@ -43,3 +44,30 @@ def clear() -> str:
 def opened(home: Path, now_ms: Callable[[], int] = wall_clock_ms, *, lease_ms: int = LEASE_MS) -> ClusterStore:
     """The store as one more process has it open."""
     return ClusterStore.open(server().address, home, now_ms=now_ms, lease_ms=lease_ms)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on just now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def three_nodes(folder: Path, sync: str = "1m") -> list[NatsServer]:
+    """A cluster of three, each with a folder of its own; it needs some seconds until it can lead."""
+    routes = free_ports(3)
+    others = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
+    return [
+        NatsServer(
+            folder / f"node{number}",
+            sync=sync,
+            port=port,
+            more=f'server_name: node{number}\ncluster {{ name: test, listen: "127.0.0.1:{route}", routes: [{others}] }}',
+        )
+        for number, (route, port) in enumerate(zip(routes, free_ports(3), strict=True))
+    ]

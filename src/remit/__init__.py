@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from remit.inference.scripted.engine import ScriptedEngine
     from remit.inference.scripted.script import FREE
     from remit.kernel.graph.compiled import GuardUndecided
+    from remit.observe.cost.cost_report import CostReport, Grouping, Prices
     from remit.observe.logs import JsonFormatter, TextFormatter, run_logger
     from remit.observe.plain import printable_line
     from remit.observe.proof.export import ExportUnreadable
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from remit.tool.builtin.http_get import http_get_tool
     from remit.tool.builtin.refusal import ToolRefused
     from remit.tool.builtin.targets import AllowedHost
+    from remit.tool.call.call_metadata import CallMetadata
     from remit.tool.call.cancel_token import CancelToken, ToolCancelled
     from remit.tool.call.outcomes import NotDone, Reconciled, ToolFault
     from remit.tool.call.performing import Attempt, perform
@@ -142,11 +144,13 @@ __all__ = [
     "Boundary",
     "Budget",
     "CallCancelled",
+    "CallMetadata",
     "CancelToken",
     "Candidate",
     "CandidateReranker",
     "ContextBuilder",
     "ContextProvider",
+    "CostReport",
     "Demand",
     "Document",
     "DocumentIndex",
@@ -170,6 +174,7 @@ __all__ = [
     "FinishReason",
     "Goal",
     "Graph",
+    "Grouping",
     "Guard",
     "GuardInMemory",
     "GuardUndecided",
@@ -209,6 +214,7 @@ __all__ = [
     "Planner",
     "Policies",
     "Price",
+    "Prices",
     "Principal",
     "PromptProvider",
     "QueueLimits",
@@ -355,6 +361,7 @@ _HOMES = {
         "core.journal.signing": "Signer",
         "core.limits.tools": "Effect ToolCall ToolDefinition ToolResult",
         "core.run.usage": "TokenUsage",
+        "observe.cost.cost_report": "CostReport Grouping Prices",
         "observe.proof.export": "ExportUnreadable",
         "kernel.graph.compiled": "GuardUndecided",
         "tool.builtin.refusal": "ToolRefused",
@@ -380,6 +387,7 @@ _HOMES = {
         "tool.builtin.http_client": "Reach",
         "tool.builtin.http_get": "http_get_tool",
         "tool.builtin.targets": "AllowedHost",
+        "tool.call.call_metadata": "CallMetadata",
         "tool.call.cancel_token": "CancelToken ToolCancelled",
         "tool.declare.decorator": "tool",
         "tool.delegate": "delegate",

@@ -4,6 +4,7 @@ Rule 1: settings are one typed record, read once.
 Rule 2: nothing is opened before it is needed, and the caller that opens a system closes it.
 """
 
+import getpass
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from remit import stores
+from remit.backend import clock
 from remit.backend.clock import WallClock
-from remit.backend.clock import new_run_id as _new_run_id
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.core.limits.boundary import Boundary
@@ -59,8 +60,7 @@ QUOTAS = "quotas.yaml"
 # Models are large and the same for every store, so they have one folder for all of a user's.
 MODELS_VARIABLE, MODELS_DEFAULT = "REMIT_MODELS", "~/.local/share/remit/models"
 # Which stores are this user's: a file in the folder of their settings, or what this variable says instead.
-TRUST_VARIABLE = "REMIT_TRUST"
-TRUST_DEFAULT = "remit/stores.jsonl"
+TRUST_VARIABLE, TRUST_DEFAULT = "REMIT_TRUST", "remit/stores.jsonl"
 CONFIG_VARIABLE, CONFIG_DEFAULT = "XDG_CONFIG_HOME", "~/.config"
 # Addresses that may be given a vendor's key when a run that recorded them is taken up again, besides the vendor's own.
 URLS_VARIABLE = "REMIT_ENGINE_URLS"
@@ -100,9 +100,8 @@ def _trust_in(environment: Mapping[str, str]) -> "TrustList":
     """The list of this user's stores: fingerprints, commas between them, or the absolute path of another list."""
     from remit.backend.embedded.owner.trusted_keys import TrustList, trust_named
 
-    folder = Path(environment.get(CONFIG_VARIABLE) or "")
-    if not folder.is_absolute():
-        folder = Path(CONFIG_DEFAULT).expanduser()
+    said = Path(environment.get(CONFIG_VARIABLE) or "")
+    folder = said if said.is_absolute() else Path(CONFIG_DEFAULT).expanduser()
     return trust_named(environment.get(TRUST_VARIABLE, ""), TrustList(folder / TRUST_DEFAULT))
 
 
@@ -131,10 +130,7 @@ def _without_secrets() -> Mapping[str, str]:
 
 
 def vault_for(settings: Settings, secrets: Mapping[str, Given] = NOTHING) -> Vault:
-    """The secrets of the store's folder, of the environment and of the caller; of one name, the last of them counts.
-
-    Raises RequestRejected for a file that others may read, and for an entry that is none.
-    """
+    """The secrets of folder, environment and caller, of one name the last; raises RequestRejected for what is none."""
     every = {**read_secrets(settings.home), **settings.secrets, **secrets}
     inherited = _without_secrets if settings.secrets else None
     return Vault(every, inherited=inherited, revocations=KeptRevocations(settings.home) if every else None)
@@ -150,9 +146,8 @@ def quotas_for(settings: Settings) -> tuple[Quota, ...]:
     return read_quotas(path)
 
 
-def new_run_id() -> str:
-    """A new id: ids of later runs sort behind those of earlier ones."""
-    return _new_run_id()
+# Ids of later runs sort behind those of earlier ones.
+new_run_id = clock.new_run_id
 
 
 def kit_for(
@@ -251,8 +246,6 @@ def graph_in(path: Path) -> Graph:
 def os_user() -> str:
     """Who uses this process, as far as the operating system knows."""
     try:
-        import getpass
-
         return getpass.getuser()
     except (KeyError, OSError):
         # A container may run under a number that has no name.
@@ -415,8 +408,7 @@ async def drain_for(system: System, settings: Settings, queue: str, url: str, ke
     """What delivers the items of a queue, signed with the key in a file, else with the store's secret for it."""
     from remit.orchestrate.people.draining import Drain, webhook_key
 
-    key = await webhook_key(vault_for(settings), key_file)
-    return Drain(system, queue, url, key, clock=WallClock())
+    return Drain(system, queue, url, await webhook_key(vault_for(settings), key_file), clock=WallClock())
 
 
 def halts_of(settings: Settings) -> "AbstractContextManager[Callable[[], HaltStanding]]":
@@ -424,10 +416,22 @@ def halts_of(settings: Settings) -> "AbstractContextManager[Callable[[], HaltSta
     return stores.standing_halts(settings.store, settings.home, WallClock())
 
 
+def local_server(settings: Settings, port: int) -> "AbstractContextManager[str]":
+    """A NATS server of this machine that keeps runs in the settings' folder; gives its address."""
+    return stores.local_server(settings.home, port)
+
+
 def reopened_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
     stores.expect_there(settings.store, settings.home)
     return open_store(settings, mends=mends)
+
+
+def back_up(settings: Settings, to: Path) -> int:
+    """Copy the store in the settings' folder, which may be in use, to a new folder; gives its size in bytes."""
+    from remit.backend.embedded.backup import back_up_store
+
+    return back_up_store(settings.home, to)
 
 
 def reopened(settings: Settings, *, watcher: Watcher | None = None) -> Opened:

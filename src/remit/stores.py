@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
 
 from remit.core.failure import RequestRejected
 from remit.orchestrate.ports import Checkup, Store
@@ -18,11 +17,9 @@ if TYPE_CHECKING:
     from remit.core.run.halt import HaltStanding
     from remit.orchestrate.ports import Clock
 
-STORE_ADDRESS_INVALID = "STORE_ADDRESS_INVALID"
+# Where a server of this machine keeps its streams, in the folder.
+SERVER_FOLDER = "nats"
 _SCHEMES = ("nats", "tls")
-_LEASE = "lease_ms"
-# Shorter ones end while a server follows a leader that was killed; in longer ones nobody goes on with a run for too long.
-_LEASE_MS_MIN, _LEASE_MS_MAX = 1_000, 600_000
 
 
 def is_address(said: object) -> bool:
@@ -57,30 +54,14 @@ def open_to_read(address: str, home: Path) -> Store:
 
 
 def _cluster(address: str, home: Path) -> "ClusterStore":
-    servers, lease_ms = _read(address)
     try:
         from remit.backend.cluster.store import ClusterStore
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "nats":
             raise
-        message = f"runs at {servers} need the client of NATS, which is not installed: pip install 'remit[nats]'"
-        raise RequestRejected("EXTRA_MISSING", message, {"extra": "nats"}) from None
-    return ClusterStore.open(servers, home, lease_ms=lease_ms) if lease_ms else ClusterStore.open(servers, home)
-
-
-def _read(address: str) -> tuple[str, int]:
-    """The servers of an address, and how long leases last; 0 where it does not say so."""
-    servers, _, query = address.partition("?")
-    said = dict(parse_qsl(query, keep_blank_values=True))
-    lease = said.pop(_LEASE, "")
-    is_fine = all(urlsplit(one).hostname for one in servers.split(",")) and not said
-    if not is_fine or (lease and not (lease.isdecimal() and _LEASE_MS_MIN <= int(lease) <= _LEASE_MS_MAX)):
-        message = (
-            f"{servers.rpartition('@')[2][:200]!r} is no address of a store: say nats://HOST:PORT, several with commas, and "
-            f"?{_LEASE}=N behind it for leases of {_LEASE_MS_MIN} to {_LEASE_MS_MAX} ms"
-        )
-        raise RequestRejected(STORE_ADDRESS_INVALID, message)
-    return servers, int(lease or 0)
+        message = "runs on a cluster need the client of NATS, which is not installed: pip install 'remit[nats]'"
+        raise RequestRejected("STORE_EXTRA_MISSING", message, {"extra": "nats"}) from None
+    return ClusterStore.open(address, home)
 
 
 @contextmanager
@@ -124,3 +105,12 @@ def checkup_of(address: str, home: Path, trusted: "TrustList", webhooks: Callabl
     from remit.backend.embedded.checkup import FolderCheckup
 
     return FolderCheckup(home, trusted, webhooks)
+
+
+@contextmanager
+def local_server(home: Path, port: int) -> Iterator[str]:
+    """A NATS server of this machine that keeps its streams in the folder; gives its address, and ends it at last."""
+    from remit.backend.cluster.nats_server import NatsServer
+
+    with NatsServer(home / SERVER_FOLDER, port=port) as server:
+        yield server.address

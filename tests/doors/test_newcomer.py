@@ -6,7 +6,23 @@ from pathlib import Path
 import pytest
 
 import remit
-from remit import AgentLoop, PlanExecutor, RequestRejected, Step, ToolHandler, tool
+from remit import (
+    AgentLoop,
+    Message,
+    PlanExecutor,
+    RequestRejected,
+    Role,
+    Step,
+    SystemRequest,
+    ToolCall,
+    ToolHandler,
+    assistant_message,
+    kit_of,
+    system_message,
+    tool,
+    tool_message,
+    user_message,
+)
 from tests.doors.desk import Desk, call
 
 
@@ -67,3 +83,24 @@ def test_an_engine_is_made_of_its_spec(tmp_path: Path) -> None:
     assert AgentLoop(engine, home=tmp_path / "store").chat_sync("hi").content == "hello"
     with pytest.raises(RequestRejected):
         remit.engine("nothing:such")
+
+
+@pytest.mark.req("1.7")
+def test_a_message_has_the_fields_of_its_role_and_one_that_says_nothing_is_refused_at_the_door(tmp_path: Path) -> None:
+    told = {
+        "system": system_message("Be brief."),
+        "user": user_message("Hi."),
+        "assistant": assistant_message("", (ToolCall("c", "erase", {"word": "a"}),)),
+        "tool": tool_message("c", "erase", "gone"),
+    }
+    assert {name: message.role.value for name, message in told.items()} == {name: name for name in told}
+    assert (told["tool"].tool_call_id, told["tool"].name, told["user"].tool_calls) == ("c", "erase", ())
+
+    async def story() -> None:
+        engine = remit.engine(Desk(tmp_path).engine({"text": "hello"}))
+        async with remit.open(memory=True) as system:
+            for wrong in (user_message(""), tool_message("", "erase", "gone"), Message(Role.USER, "hi", name="bob")):
+                with pytest.raises(RequestRejected, match="MESSAGE_INVALID"):
+                    await system.run(SystemRequest((wrong,)), kit_of(engine))
+
+    asyncio.run(story())

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, RequestRejected, ScriptedEngine, SpecializedLoop, SystemResponse, tool
+from tests import warm
 from tests.doors.desk import MOOD
 
 PROGRAM = """
@@ -51,13 +51,13 @@ def test_an_agent_goes_on_with_the_exchange_that_a_killed_process_left(tmp_path:
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, str(tmp_path / "program.py"), str(tmp_path / "store"), str(tmp_path / "log")]
     environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    killed = subprocess.run([*command, "kill"], env=environment, capture_output=True, text=True, check=False)
+    killed = warm.run([*command, "kill"], env=environment, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     agent = AgentLoop(ScriptedEngine([{"text": "No."}]), session_id="desk", home=tmp_path / "store")
     with pytest.raises(RequestRejected, match=r"AgentLoop\.resume\(\)") as busy:
         agent.chat_sync("Once more?")
     assert busy.value.code == "SESSION_BUSY"
-    done = subprocess.run([*command, "resume"], env=environment, capture_output=True, text=True, check=False)
+    done = warm.run([*command, "resume"], env=environment, capture_output=True, text=True)
     assert done.stdout == "SUCCESS Three. Three.\n", done.stderr
 
 

@@ -266,6 +266,12 @@ SYSTEM: Table = {
     "settle": [lambda s, run: s.settle(run), lambda s, run: s.settle()],
     "close": lambda s, run: s.close(),
     "abandoned": lambda s, run: s.abandoned,
+    "costs": [
+        lambda s, run: s.costs(),
+        lambda s, run: s.costs(run or "nobody"),
+        lambda s, run: s.costs(by="tenant"),
+        lambda s, run: s.costs(tenant_id="globex"),
+    ],
     "state_of": lambda s, run: s.state_of(run),
 }
 ARCHIVE: Table = {
@@ -294,7 +300,7 @@ ARCHIVE: Table = {
     ],
     "packet": [lambda s, run: s.archive.packet(run), lambda s, run: s.archive.packet(f"{run}+")],
     "changed_sources": lambda s, run: s.archive.changed_sources(run),
-    "loop_of": lambda s, run: s.archive.loop_of(entry(run)),
+    "glimpse": lambda s, run: s.archive.glimpse(entry(run)),
     "verify": lambda s, run: s.archive.verify(run),
     "verify_halts": lambda s, run: s.archive.verify_halts(),
     "has_met": [
@@ -634,6 +640,16 @@ def test_questions_and_items_are_read_page_by_page() -> None:
                 await ada.run(request, kit_of(ScriptedEngine([{"tool_calls": calls}]), Registry([keep])))
             every = [one.id for one in await ada.archive.approvals()]
             assert len(every) == len(set(every)) == 5
+            read_runs: list[str] = []
+            history = ada.archive.history
+
+            async def noted(run_id: str) -> Any:
+                read_runs.append(run_id)
+                return await history(run_id)
+
+            ada.archive.history = noted  # type: ignore[method-assign]
+            await ada.archive.approvals(limit=2)
+            assert len(read_runs) == 2
             for read, name in ((ada.archive.approvals, "before"), (ada.queues.items, "after")):
                 whole = [one.id for one in await read()]
                 for limit in (1, 2, 5, 7):

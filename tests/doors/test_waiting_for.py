@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 import remit
 from remit import AgentLoop, Effect, ScriptedEngine, SystemResponse, delegate, kit_of, tool
+from tests import warm
 from tests.doors.desk import Desk, call
 
 QUEUES = "queues:\n" + "".join(f"  - name: {name}\n    answered_by: [ann, bob]\n" for name in ("user", "operator"))
@@ -74,7 +74,7 @@ def test_the_json_of_a_command_holds_the_same(tmp_path: Path) -> None:
     engine = Desk(tmp_path).engine(call("order", item="lamp"))
     command = ["run", "Order a lamp.", "--engine", engine, "--tools", str(tmp_path / "tools.py"), "--json"]
     environment = {**os.environ, "REMIT_HOME": str(tmp_path / "store"), "XDG_CONFIG_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-m", "remit", *command], env=environment, capture_output=True, check=False)
+    done = warm.run([sys.executable, "-m", "remit", *command], env=environment, capture_output=True)
     found = json.loads(done.stdout)["waiting_for"]
     (packet,) = found["packets"]
     assert packet["id"] == found["packet_ids"][0]

@@ -1,6 +1,7 @@
 """A plan with every kind of step, in a process of its own: it is begun and hangs where it is told to, or it is resumed.
 
     python -m tests.e2e.plan_errand FOLDER begin PLACE
+    python -m tests.e2e.plan_errand FOLDER plan PLACE      (a planner makes the plan)
     python -m tests.e2e.plan_errand FOLDER resume
 
 Whatever a step does is a line of the log: `+ PLACE` when it begins, `- PLACE` when it is done.
@@ -13,7 +14,17 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from remit import InferHandler, PlanExecutor, RedundantLoop, Step, ToolHandler, ValidateHandler, tool
+from remit import (
+    ExecutionPlan,
+    InferHandler,
+    PlanExecutor,
+    RedundantLoop,
+    Step,
+    SystemRequest,
+    ToolHandler,
+    ValidateHandler,
+    tool,
+)
 from remit.assemble import reopened, settings_of
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.inference.engine import StreamHandler
@@ -79,6 +90,18 @@ class Model:
         return ModelInfo(self.name, context_window=4096, price=FREE)
 
 
+class Plans:
+    """A planner that takes its time."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def create_plan(self, request: SystemRequest) -> ExecutionPlan:
+        """The plan, once it is made."""
+        self.log.done("planner")
+        return ExecutionPlan(PLAN)
+
+
 def plans(log: Log, home: Path) -> PlanExecutor:
     """The executor of the plan, the same in every process."""
 
@@ -104,7 +127,7 @@ def plans(log: Log, home: Path) -> PlanExecutor:
         "validate": ValidateHandler(lambda text: log.done("validate")),
         "vote": RedundantLoop(Model("vote", log, '{"ok":true}'), schema=SCHEMA),
     }
-    return PlanExecutor(handlers, home=home)
+    return PlanExecutor(handlers, planner=Plans(log), home=home)
 
 
 async def resume(log: Log, home: Path) -> None:
@@ -127,7 +150,10 @@ async def resume(log: Log, home: Path) -> None:
 def main(folder: Path, deed: str, place: str = "") -> None:
     """Begin the plan, or resume it."""
     log, home = Log(folder, place), folder / STORE
-    asyncio.run(resume(log, home) if deed == "resume" else plans(log, home).execute(PLAN))
+    if deed == "resume":
+        asyncio.run(resume(log, home))
+    else:
+        asyncio.run(plans(log, home).execute(PLAN if deed == "begin" else None))
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def test_a_person_talks_approves_and_comes_back(tmp_path: Path) -> None:
         terminal.until("Hello you.")
         terminal.until(PROMPT)
         terminal.type("Write hello\n")
-        terminal.until('text = "hello"')
+        terminal.until('write(text="hello")')
         terminal.until("l(ater): ")
         terminal.type("y\n")
         terminal.until("Written.")

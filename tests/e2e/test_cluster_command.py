@@ -7,10 +7,13 @@ from uuid import uuid4
 import pytest
 
 import remit as public
+from remit.adapters.cli.main import EXIT_USAGE
+from remit.backend.cluster.nats_server import NatsServer
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
-from tests.e2e.command import Answer, Remit, until
+from tests import warm
+from tests.e2e.command import COMMAND, Answer, Remit, until
 from tests.e2e.house import calls, says
-from tests.nats_server import clear
+from tests.nats_server import clear, free_ports
 
 # A payment notes that it was asked for, and waits where there is no gate; it is made once per key.
 TOOLS = """
@@ -132,6 +135,22 @@ def test_the_same_program_runs_on_a_cluster(
 async def _runs() -> int:
     async with public.open() as system:
         return len(await system.archive.runs())
+
+
+def test_dev_begins_a_server_whose_runs_outlive_it(tmp_path: Path) -> None:
+    script = tmp_path / "hello.json"
+    script.write_text('{"replies": [{"text": "Hello."}]}')
+    home, (port,) = tmp_path / "home", free_ports(1)
+    words = ["dev", "--nats", "--port", str(port), "--engine", f"scripted:{script}", "--home", str(home)]
+    for count in (1, 2):
+        said = warm.run([COMMAND, *words], input="Hi.\n", capture_output=True, text=True, timeout=60, check=False)
+        assert (said.returncode, said.stdout.count("Hello.")) == (EXIT_OK, 1), said
+        assert f"--store nats://127.0.0.1:{port}" in said.stderr
+        with NatsServer(home / "nats", port=port) as server:
+            runs = Remit(tmp_path).here("runs", "--json", "--store", server.address)
+        assert len(runs.out.splitlines()) == count, runs
+    refused = Remit(tmp_path).here("dev", "--nats", "--store", "nats://h")
+    assert refused.exit_code == EXIT_USAGE
 
 
 @pytest.mark.parametrize("address", ["nats://", "nats://host?lease_ms=5", "nats://host?x=1", "nats://u:pass@?"])

@@ -1,10 +1,11 @@
 """Every example runs as it stands, and shows what it promises."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -12,9 +13,10 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def shown_by(example: str, folder: Path) -> list[str]:
     """What an example prints; it complains about nothing."""
     command = [sys.executable, str(EXAMPLES / example)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = warm.run(command, cwd=folder, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()
+    said: list[str] = done.stdout.splitlines()
+    return said
 
 
 def test_every_script_is_run_by_a_test_of_this_file() -> None:

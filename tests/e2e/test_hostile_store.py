@@ -170,6 +170,8 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "delete": (REFUSED, ["delete", "last"]),
     "rebuild": (REFUSED, ["rebuild"]),
     "gc": (REFUSED, ["gc"]),
+    # The copy stays the stranger's: its key is not in the list of this user's stores.
+    "backup": (READS, ["backup", "../copy"]),
     "doctor": (READS, ["doctor"]),
     "trust": (READS, ["trust"]),
     "models list": (ELSEWHERE, []),

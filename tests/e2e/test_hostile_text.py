@@ -349,6 +349,7 @@ SAID: dict[str, Words] = {
     "redact": lambda stage: [["redact", stage.ended(), "--pattern", "any", "--why", "a mistake"]],
     "rebuild": said("rebuild"),
     "gc": said("gc", "--dry-run"),
+    "backup": lambda stage: [["backup", f"{stage.folder}/copy{len(list(stage.folder.iterdir()))}"]],
     "doctor": said("doctor"),
     "trust": said("trust"),
     "restore": said("restore", "--all"),

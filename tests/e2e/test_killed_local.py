@@ -45,7 +45,7 @@ def test_killed_in_a_model_call_while_waiting_and_in_a_payment_it_pays_once(tmp_
     set_up(tmp_path)
     with remit_in(tmp_path) as remit:
         asking = remit.start(*story.BEGIN, "--engine", "local")
-        until(lambda: turns_of_last(remit) >= story.TURNS_BEFORE_KILL, "the model is asked a second time")
+        until(lambda: turns_of_last(remit) >= 2, "the model is asked a second time")
         asking.kill()
 
         resumed = remit("resume", "last")

@@ -78,7 +78,7 @@ def test_caps_that_were_never_assigned_are_read_as_those_of_the_boundary(name: s
 def test_what_a_run_of_fewer_dimensions_spent_is_counted(name: str) -> None:
     state = fold_journal(FEWER[name])
     assert dict(spent_by(state))[Dimension.STEPS] > 0
-    assert [spent.dimension for spent in spent_of(state, state.at_ms)] == list(FIELDS)
+    assert [spent.dimension for spent in spent_of(state, state.at_ms, {})] == list(FIELDS)
 
 
 @pytest.mark.parametrize("name", FEWER)

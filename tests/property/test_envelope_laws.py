@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import Signer
-from remit.wire.credentials import CAPABILITY_WIDENED, Capability, Trusted, check_may, covers, effective, issue
-from remit.wire.envelopes import Inbox, Outbox
+from remit.wire.credentials import CAPABILITY_WIDENED, Capability, TrustedSenders, check_may, covers, effective, issue
+from remit.wire.envelopes import SealedInbox, SealedOutbox
 from tests.depth import examples
 
 ROOT, SITE, WORKER = (Signer.from_bytes(bytes([number]) * 32) for number in range(1, 4))
@@ -28,12 +28,12 @@ def stated(issuer: Signer, subject: str, may: tuple[str, ...]) -> Capability:
 CHAIN = (stated(ROOT, WORKER.did, (">",)),)
 
 
-def inbox() -> Inbox:
-    return Inbox(Trusted(root=ROOT.did, chains={WORKER.did: CHAIN}), tenant="acme")
+def inbox() -> SealedInbox:
+    return SealedInbox(TrustedSenders(root=ROOT.did, chains={WORKER.did: CHAIN}), tenant="acme")
 
 
-def outbox() -> Outbox:
-    return Outbox(WORKER, audience=ROOT.did, tenant="acme", epoch="e")
+def outbox() -> SealedOutbox:
+    return SealedOutbox(WORKER, audience=ROOT.did, tenant="acme", epoch="e")
 
 
 @given(
@@ -94,7 +94,7 @@ def test_no_header_that_was_made_up_gets_past(value: dict[str, int | str]) -> No
 def test_what_is_handed_on_never_allows_what_was_not_held(held: str, handed: str, subject: str) -> None:
     chain = (stated(ROOT, SITE.did, (held,)), stated(SITE, WORKER.did, (handed,)))
     try:
-        capability = effective(chain, Trusted(root=ROOT.did), NOW)
+        capability = effective(chain, TrustedSenders(root=ROOT.did), NOW)
     except RequestRejected as refused:
         is_widened = refused.code == CAPABILITY_WIDENED
         assert is_widened and not covers(held, handed)  # noqa: PT018  # one law

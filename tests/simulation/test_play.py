@@ -1,6 +1,5 @@
 """Playing prints what happened, turn by turn, and nothing that a terminal would obey."""
 
-import subprocess
 import sys
 from hashlib import sha256
 
@@ -12,6 +11,7 @@ from remit.observe.views.trace import LINE_CHARS_MAX
 from remit.testing.runs import SimulatedRun
 from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
+from tests import warm
 from tests.simulation.laws.every_law import LAWS, keep_the_law
 from tests.simulation.play import demo_manifest, demo_world, hash_of_worlds, lines_of, main
 from tests.simulation.scenarios import scenario
@@ -62,7 +62,7 @@ def test_with_a_seed_every_run_of_its_scenario_is_printed(capsys: pytest.Capture
 
 def test_the_command_plays_the_demo() -> None:
     command = [sys.executable, "-m", "tests.simulation.play"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = warm.run(command, capture_output=True, text=True, check=True)
     assert "laws kept" in done.stdout
 
 

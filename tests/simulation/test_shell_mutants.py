@@ -216,7 +216,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "an entry is heard apart from its turn": (
         "no_signal_is_lost_or_doubled",
-        (36,),
+        (10,),
         (_instead(Post, "_hear", _hear_without_saying_so),),
     ),
     "what was settled is heard again": (
@@ -253,7 +253,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "a call is sent twice": (
         "no_mutating_command_is_issued_again",
-        (8,),
+        (2,),
         (_instead(InProcessDispatch, "send", _send_calls_twice),),
     ),
     "a cancel of a call is lost": (

@@ -13,13 +13,16 @@ from scripts.requirements import ROOT
 # Constants that look like codes and are names of the environment, or of a stream and its buckets.
 NOT_CODES = {
     "AGENT",
+    "AGENT_ALIVE",
     "AGENT_LOOPS",
+    "AGENT_TEXTS",
     "AGENT_TRAJECTORIES",
     "ANTHROPIC_API_KEY",
     "LC_",
     "NO_COLOR",
     "REMIT_ENGINE_URLS",
     "REMIT_SECRET_",
+    "REMIT_STORE",
     "REMIT_TRUST",
     "TERM",
     "HANDLERS",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.tidy.source import ROOT
 
 # The README's own asks the real model; tests/e2e/test_readme.py plays it.
@@ -53,7 +54,7 @@ def played(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), str(module)]
     # Plugins of this project are no part of the examples, and loading them takes longer than running those.
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return warm.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.slow
@@ -68,7 +69,7 @@ def test_every_python_example_of_a_document_runs(document: str, tmp_path: Path) 
 def test_every_command_of_a_document_runs(document: str) -> None:
     for program, *arguments in commands((ROOT / document).read_text(encoding="utf-8")):
         assert program == "python"
-        done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        done = warm.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
 
@@ -161,14 +162,9 @@ ALONE = [
 @pytest.mark.parametrize("text", ALONE)
 def test_a_block_that_somebody_copies_out_of_a_guide_runs_alone(text: str, tmp_path: Path) -> None:
     home = {"REMIT_HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    done = subprocess.run(
-        [sys.executable, "-"],
-        input=text,
-        cwd=tmp_path,
-        env={**os.environ, **home},
-        capture_output=True,
-        text=True,
-        check=False,
+    (tmp_path / "program.py").write_text(text, encoding="utf-8")
+    done = warm.run(
+        [sys.executable, "program.py"], cwd=tmp_path, env={**os.environ, **home}, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -17,7 +17,10 @@ TITLE = "## To add something, touch these"
 CODE = re.compile(r"`([^`]+)`")
 TREE = re.compile(r"```text\n(.*?)```", re.DOTALL)
 KINDS = (
-    "a budget dimension",
+    "a budget dimension, per tool call",
+    "a budget dimension, per child run",
+    "a budget dimension, per question",
+    "a gauge of model calls",
     "an arrival",
     "a command",
     "a ruling, or another stored kind of event",
@@ -29,6 +32,7 @@ KINDS = (
     "a key of boundary files",
     "an error code",
     "a refusal",
+    "an objection of the gate",
     "an ending",
     "a signal, with its arrival",
 )

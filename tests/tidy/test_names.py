@@ -16,7 +16,7 @@ DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "b
 CATALOGUE_CLASS = re.compile(r"^_*(I[A-Z][a-z]|Base[A-Z]|Abstract)|(Impl|DTO|Manager|[a-z]IR)$")
 # Rooms side by side in which the same base name is the same role: a port of a backend, a part of an engine, a family of events.
 SIBLINGS: tuple[frozenset[str], ...] = (
-    frozenset({"backend/embedded", "backend/folded", "backend/memory", "testing/conformance"}),
+    frozenset({"backend/cluster", "backend/embedded", "backend/folded", "backend/memory", "testing/conformance"}),
     frozenset(
         {
             "inference",

@@ -11,6 +11,8 @@ import pytest
 
 from benchmarks import peers
 from benchmarks.doors import door_lines, doors_in_rounds
+from benchmarks.peers import contest, worker
+from benchmarks.peers.contest import TITLES
 from tests.unit.test_benchmarks import TINY
 
 pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
@@ -71,3 +73,28 @@ def test_the_adapter_does_the_work_of_a_harness(adapter: Any, tmp_path: Path, mo
         assert (await load(), await load()) == (2, 2)
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("contender", ["floor", "remit", "remit@agent"])
+def test_a_contender_is_measured_in_all_that_it_can_do(contender: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LOOPS", 2), ("MANY", 2), ("MANY_LOOPS", 1), ("WINDOW_S", 0.0), ("REPEATS", 1)):
+        monkeypatch.setattr(worker, name, value)
+    name, _, flavour = contender.partition("@")
+    common: Any = worker.module_at(worker.HERE / "work.py", "common")
+    common.FLAVOR = flavour
+    try:
+        adapter = worker.module_at(worker.HERE / f"{name}.py", f"adapter_of_{name}")
+        figures = asyncio.run(worker.figures_of(adapter, common))
+    finally:
+        del sys.modules["common"], sys.modules[f"adapter_of_{name}"]
+    assert set(figures) == set(TITLES)
+    assert all(micros > 0 for micros in figures.values())
+
+
+def test_peers_that_are_not_installed_are_named_with_the_way_to_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contest, "FOLDER", Path("nowhere"))
+    told = {"start": 1.0, "loop": 2.0, "many": 4.0}
+    lines = list(contest.peer_lines({"floor": {**told, "structured": 1.0}, "remit": told}))
+    assert "(1.0x)" in lines[3]
+    assert lines[3].endswith("-")
+    assert lines[4] == "  not installed: remit@agent, agno, pydantic_ai; `make peers` brings them"

@@ -2,19 +2,22 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from remit import stores
-from remit.assemble import examine, halts_of, reopened_store, settings_of, settings_of_place
+from remit.assemble import examine, halts_of, local_server, reopened_store, settings_of, settings_of_place
 from remit.backend.clock import WallClock
 from remit.backend.cluster.store import ClusterStore
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import RequestRejected
-from remit.core.journal.storage import StoreUnusable
+from remit.core.journal.storage import RunEntry, RunListing, StoreUnusable
 from remit.core.run.halt import HaltScope
 from remit.orchestrate.loop.halt_switch import Halts
+from remit.orchestrate.ports import Store
+from remit.testing.conformance.sample_turns import add
 from tests.nats_server import clear
 
 
@@ -51,11 +54,31 @@ def test_an_address_that_is_none_is_refused_with_how_to_say_it(address: str, tmp
         stores.open_store(address, tmp_path)
 
 
-def test_without_the_client_of_nats_its_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in sys.modules if name.startswith(("nats", "remit.backend.cluster"))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "nats", None)
-    with pytest.raises(RequestRejected, match=r"EXTRA_MISSING.*pip install 'remit\[nats\]'"):
+class Missing:
+    """Finds no module of this name where the store of a cluster is imported."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "remit.backend.cluster.store":
+            raise ModuleNotFoundError(name=self._name)
+
+
+@pytest.mark.parametrize("name", ["nats", "nats.aio"])
+def test_without_the_client_of_nats_its_extra_is_named(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delitem(sys.modules, "remit.backend.cluster.store")
+    monkeypatch.setattr("sys.meta_path", [Missing(name), *sys.meta_path])
+    with pytest.raises(RequestRejected, match=r"STORE_EXTRA_MISSING.*pip install 'remit\[nats\]'"):
+        stores.open_to_read("nats://h", tmp_path)
+
+
+def test_another_module_that_is_missing_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delitem(sys.modules, "remit.backend.cluster.store")
+    monkeypatch.setattr("sys.meta_path", [Missing("zlib"), *sys.meta_path])
+    with pytest.raises(ModuleNotFoundError):
         stores.open_to_read("nats://h", tmp_path)
 
 
@@ -101,3 +124,17 @@ def test_a_folder_is_opened_as_before(tmp_path: Path) -> None:
     stores.expect_there("nats://h", home)
     asyncio.run(store.close())
     assert isinstance(stores.open_to_read("", home), EmbeddedStore)
+
+
+def test_a_server_of_this_machine_keeps_its_streams_in_the_folder(tmp_path: Path) -> None:
+    settings = settings_of({}, home=tmp_path / "home")
+    for count in (1, 2):
+        with local_server(settings, -1) as address:
+            store = stores.open_store(address, settings.home)
+            asyncio.run(add(store.journal, f"run{count}", b"0", listing=RunListing(1)))
+            assert len(asyncio.run(_entries(store))) == count
+            asyncio.run(store.close())
+
+
+async def _entries(store: Store) -> Sequence[RunEntry]:
+    return await store.catalogue.entries()

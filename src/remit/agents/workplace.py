@@ -201,7 +201,10 @@ async def run_or_cancel(
         for run_id in begun:
             with suppress(RemitError):  # It may have ended by itself at this very moment.
                 await system.signal(cancellation(run_id, by=CALLER, reason="its caller stopped waiting"))
-            raise cancelled from CallCancelled(await system.result(run_id))
+            with suppress(
+                RemitError
+            ):  # Of a system that is closed nothing is heard but that the caller stopped waiting.
+                raise cancelled from CallCancelled(await system.result(run_id))
         raise
 
 

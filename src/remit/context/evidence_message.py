@@ -8,11 +8,11 @@ Rule 3: searching blocks, so it is done in a thread.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from remit.context.fts import ORIGIN_DEFAULT, RELEVANCE, RESULTS_DEFAULT, RESULTS_MAX, DocumentIndex
+from remit.context.fts import ORIGIN_DEFAULT, RELEVANCE, RESULTS_DEFAULT, RESULTS_MAX, Document, DocumentIndex
 from remit.core.failure import RequestRejected
 from remit.core.run.contract import ConfidenceSource
 from remit.core.run.messages import Message, system_message
-from remit.core.work.candidate import Candidate
+from remit.core.work.candidate import Candidate, ScoreMaker
 
 CONTEXT_INVALID = "CONTEXT_INVALID"
 
@@ -63,6 +63,42 @@ class ContextBuilder:
             return self._index.retrieve(query, limit=self._chunks_max)
         found = self._index.retrieve(query, limit=min(RESULTS_MAX, self._chunks_max * RERANKED_TIMES))
         return tuple(self._rerank(query, found))[: self._chunks_max]
+
+
+# As much room as the number, the name and the origin of an entry take.
+_HEAD_CHARS_MAX = 400
+
+
+class GivenEvidence:
+    """Provides evidence from texts in memory: all of it where it is short, and else what fits the question best."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = tuple(documents)
+
+    async def build(self, query: str) -> Sequence[Message]:
+        """One message with what is given for the query; none when nothing is."""
+        return self.written(await self.find(query))
+
+    def written(self, found: Sequence[Candidate]) -> Sequence[Message]:
+        """What was found, as the message that a model reads."""
+        return evidence_messages(found)
+
+    async def find(self, query: str) -> tuple[Candidate, ...]:
+        """The texts themselves, or the pieces of them that fit the query, the best first.
+
+        Short texts are shown as a whole and in their order, also where they share no word with the question.
+        """
+        if sum(len(one.text) + _HEAD_CHARS_MAX for one in self._documents) <= CONTEXT_CHARS_MAX:
+            return tuple(
+                Candidate(one.text, one.id, 0.0, ScoreMaker.RETRIEVAL, {"origin": one.origin})
+                for one in self._documents
+            )
+        return await asyncio.to_thread(self._find, query)
+
+    def _find(self, query: str) -> tuple[Candidate, ...]:
+        with DocumentIndex() as index:
+            index.add(self._documents)
+            return index.retrieve(query)
 
 
 def evidence_messages(found: Sequence[Candidate], *, chars_max: int = CONTEXT_CHARS_MAX) -> tuple[Message, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from math import log
+from os import PathLike
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -191,6 +192,12 @@ class DocumentIndex:
         self, path: Path | None = None, *, chunk_chars_max: int = CHUNK_CHARS_MAX, overlap_chars: int = OVERLAP_CHARS
     ) -> None:
         check_chunking(chunk_chars_max, overlap_chars)
+        given: object = path
+        if given is not None and not isinstance(given, str | PathLike):
+            message = (
+                f"path is a {type(given).__name__}; pass the path of a file, or nothing, and give documents to add()"
+            )
+            raise RequestRejected(INDEX_UNREADABLE, message)
         self._name = str(path) if path is not None else ":memory:"
         self._chunk_chars_max, self._overlap_chars = chunk_chars_max, overlap_chars
         self._lock = Lock()
@@ -258,7 +265,7 @@ class DocumentIndex:
             raise RequestRejected(INDEX_UNREADABLE, f"index {self._name[:200]!r}: {reason}")
 
     def _add(self, document: Document) -> int:
-        metadata = _metadata_of(document)
+        metadata = checked_metadata(document)
         document_id = _clean(document.id)
         self._remove(document_id)
         cursor = self._connection.execute(
@@ -329,7 +336,7 @@ class DocumentIndex:
             raise RequestRejected(INDEX_UNREADABLE, message) from error
 
 
-def _metadata_of(document: Document) -> str:
+def checked_metadata(document: Document) -> str:
     """The metadata as text; refuses a document that could not be shown or found again."""
     shown = repr(document.id[:80])
     if not document.id.strip() or len(document.id) > DOCUMENT_ID_CHARS_MAX:

@@ -33,6 +33,8 @@ class BlobRef(Record):
 
 # A copy of a record with some fields changed.
 replace = msgspec.structs.replace
+# The values of a record's fields, in their order.
+field_values = msgspec.structs.astuple
 
 # A short text stands for itself; a long one is named by its digest.
 Text: TypeAlias = str | BlobRef

@@ -4,8 +4,8 @@ Rule 1: decide() reads the state and writes the tally; the state changes only wh
 Rule 2: every promise a decision makes (budget, a message, an open command, a visit) is counted here as it is made.
 Rule 3: some fields say how the run will stand (node, blocking, asking, paused, left, the context, the answer, stopped):
         those of RunState with the same name must agree after apply(), and the simulation compares them, turn by turn.
-        The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the run is past
-        comparing: it takes its orders back, and what they were counted as is not read.
+        The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the
+        run is not compared: the commands that it had ordered before are taken back, and their counts are not read.
 """
 
 from collections.abc import Mapping

@@ -54,7 +54,7 @@ from remit.core.journal.rulings import (
     VoteCounted,
 )
 from remit.core.journal.turn import Turn
-from remit.core.limits.budget import Charges
+from remit.core.limits.budget import Charges, Dimension
 from remit.core.record import Record, Text, replace
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import RunState, pinned, standing_at
@@ -70,6 +70,7 @@ from remit.observe.steps import (
     StepKind,
     begun_step,
     checks_passed,
+    gauges_of,
     outcome_of,
     status_settled,
     told_by_people,
@@ -201,6 +202,14 @@ class Reading:
         for decision in turn.decisions:
             self._note(decision)
         return facts
+
+    def gauges(self) -> dict[int, int]:
+        """The largest of each gauge that the run reached itself; the one figure that every view tells."""
+        largest = {} if self.manifest is None else {int(Dimension.DEPTH): self.manifest.depth}
+        for step in self.steps.values():
+            for gauge, amount in gauges_of(step, step.charged):
+                largest[gauge] = max(largest.get(gauge, 0), amount)
+        return largest
 
     def _begin_run(self, manifest: Manifest, at_ms: int) -> None:
         self.manifest, self.began_at_ms = manifest, at_ms

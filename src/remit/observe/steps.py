@@ -46,7 +46,7 @@ from remit.core.journal.commands import (
     StartChild,
 )
 from remit.core.journal.rulings import NOT_TAKEN, UNVERIFIED, CallSettled, Rung
-from remit.core.limits.budget import Charges
+from remit.core.limits.budget import Charges, Dimension
 from remit.core.record import Record, Text
 from remit.core.run.usage import TokenUsage
 from remit.kernel.people.hold import UNTOLD
@@ -298,6 +298,18 @@ def status_settled(ruling: CallSettled, step: PerformedStep) -> str:
     if step.status in (FAILED, CUT_OFF):
         return step.status
     return FAILED if ruling.code and ruling.code != UNVERIFIED else ruling.rung.value
+
+
+def gauges_of(step: PerformedStep, charged: Charges) -> Charges:
+    """How far a model call that was charged so went in the gauges: retries before it, and tokens that it was shown.
+
+    Steps of other kinds move no gauge; the depth of the run is told by the run itself.
+    """
+    if step.kind is not StepKind.MODEL:
+        return ()
+    shown = dict(charged).get(int(Dimension.INPUT_TOKENS), 0)
+    gauges = ((int(Dimension.RETRIES), step.attempt - 1), (int(Dimension.CONTEXT_TOKENS), shown))
+    return tuple([gauge for gauge in gauges if gauge[1]])
 
 
 def checks_passed(arrival: object) -> int:

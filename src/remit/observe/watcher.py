@@ -6,6 +6,7 @@ Rule 1: everything is read off the state; a meter adds nothing up by itself.
 from typing import Protocol
 
 from remit.core.journal.turn import Turn
+from remit.core.limits.budget import FIELDS, GAUGES, Dimension
 from remit.core.record import Record
 from remit.core.run.contract import SystemRequest
 from remit.core.run.recovery import Recovery
@@ -15,9 +16,17 @@ from remit.observe.reading import Reading
 from remit.observe.steps import PerformedStep, StepKind
 from remit.observe.views.explain import Spent, spent_of
 
+# What the model would be shown now, which is no gauge: it may have been more before.
+CONTEXT_NOW = "context_now"
+_LARGEST = frozenset({FIELDS[gauge] for gauge in GAUGES})
+
 
 class Meter(Record):
-    """A run at one moment. `doing` says what is under way, oldest first; `spent` has every dimension, used or not."""
+    """A run at one moment. `doing` says what is under way, oldest first.
+
+    `spent` has every dimension that adds up, used or not, and what the model would be shown now, at its worst. How far a
+    run went in its gauges is told by all of its turns, and not by a moment.
+    """
 
     node: str
     doing: tuple[str, ...]
@@ -27,10 +36,11 @@ class Meter(Record):
 def metered(state: RunState) -> Meter:
     """The meter of a run that has started."""
     reading = Reading.of(state)
+    context = Spent(CONTEXT_NOW, state.talk.context_tokens, state.spending.caps[Dimension.CONTEXT_TOKENS])
     return Meter(
         node=reading.node,
         doing=tuple(said for key in state.commands.open if (said := _doing(reading.places, reading.steps.get(key)))),
-        spent=tuple(spent_of(state, state.at_ms)),
+        spent=(*[one for one in spent_of(state, state.at_ms, {}) if one.dimension not in _LARGEST], context),
     )
 
 

@@ -3,6 +3,7 @@
 Each function loads what it needs when it is called: only those who read a file pay for YAML.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from remit.kernel.graph.compiled import compile_graph
 from remit.kernel.graph.draw import draw_mermaid
 
 if TYPE_CHECKING:
+    from remit.context.evidence_message import GivenEvidence
     from remit.orchestrate.exchange.constrain_stream import Constrainer
 
 
@@ -85,3 +87,15 @@ def compare_boundaries(first: Boundary, second: Boundary) -> tuple[Difference, .
     from remit.orchestrate.boundaries.boundary_diff import differences
 
     return differences(first, second)
+
+
+def evidence_of(texts: Iterable[tuple[str, str]]) -> "GivenEvidence":
+    """Evidence from named texts; raises RequestRejected where one is too long for a document."""
+    from remit.context.evidence_message import GivenEvidence
+    from remit.context.fts import DOCUMENT_ID_CHARS_MAX, Document, checked_metadata
+
+    # The end of a long path tells more than its beginning.
+    documents = [Document(name[-DOCUMENT_ID_CHARS_MAX:], text) for name, text in texts]
+    for document in documents:
+        checked_metadata(document)
+    return GivenEvidence(documents)

@@ -28,7 +28,7 @@ from remit.core.run.halt import Halt
 from remit.core.run.manifest import Manifest, Source
 from remit.core.run.messages import user_message
 from remit.core.run.person import check_person
-from remit.core.run.principal import LOCAL, Principal, Scope, check_principal, person_for
+from remit.core.run.principal import LOCAL, Principal, Scope, check_principal, expect_scope, person_for
 from remit.core.run.run_events import Subject
 from remit.core.run.signals import Signal, SignalOutcome, UserSignal, check_signal
 from remit.core.secrets.secret_search import covered
@@ -169,7 +169,7 @@ class System(Acting):
     @property
     def store(self) -> Store:
         """Where runs are kept, for its operator."""
-        self._expect_scope(Scope.OPERATE, "the store")
+        expect_scope(self.principal, Scope.OPERATE, "the store")
         return self._store
 
     async def start(
@@ -428,7 +428,7 @@ class System(Acting):
 
     async def is_left(self, run_id: str, *, is_quiet: bool) -> bool:
         """Whether a run has ended, waits for people or, where nothing was heard of it for a while, is driven by no process."""
-        self._expect_scope(Scope.READ, "watch")
+        self._expect_scope(Scope.READ, "watch", run_id)
         entry = await self._seen.runs.entry(run_id)
         is_resting = entry is None or bool(entry.ending or entry.waiting_for)
         is_left = is_resting or (is_quiet and not await self._store.leases.is_held(run_id))
@@ -436,7 +436,7 @@ class System(Acting):
 
     async def begun(self) -> None:
         """Wait until whatever is being begun or told here is written; nothing of it is waited for any longer."""
-        self._expect_scope(Scope.OPERATE, "begun")
+        expect_scope(self.principal, Scope.OPERATE, "begun")
         await self._hub.steps.wait_once()
 
     async def settle(self, run_id: str = "") -> None:
@@ -458,7 +458,7 @@ class System(Acting):
     @property
     def abandoned(self) -> tuple[Abandoned, ...]:
         """The calls of tools that ignored that they were told to stop and may still be running, in threads of this process."""
-        self._expect_scope(Scope.OPERATE, "abandoned")
+        expect_scope(self.principal, Scope.OPERATE, "abandoned")
         return self._performers.abandoned
 
     async def state_of(self, run_id: str) -> RunState:

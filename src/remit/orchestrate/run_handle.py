@@ -190,7 +190,7 @@ class Events:
                 self._is_quiet = self._is_left = False
                 return event
             # It is left when nothing more came since that was seen.
-            if self._is_left or self._subscription.is_over:
+            if self._is_left:
                 break
             self._is_left = await self._system.is_left(self._run_id, is_quiet=self._is_quiet)
             if not self._is_left:

@@ -213,7 +213,7 @@ class Gate:
         if reaches(self.authority.closed_set, declaration.stakes) and self._is_own(payload):
             control = [close_set(argument, evidence) for argument in control]
         arguments = (*control, *[check_payload(leaf, evidence, declaration) for leaf in payload])
-        # Of a tool that may repeat itself at will, it is not asked what it fell on.
+        # A tool that may repeat itself at will has no targets to compare with earlier calls.
         targets = () if declaration.repeat is Repeat.FREE else targets_of(control, evidence.words)
         call = lookup_of(call, declaration, arguments, evidence, targets=targets)
         by = self.ledger.spend_approval(call)
@@ -262,7 +262,7 @@ class Gate:
             self._has_unlisted = True
 
     def _objection(self, tool: GatedTool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
-        """The first objection to a call, in the order in which they weigh; so many arguments are no payload."""
+        """The first objection to a call, in the order in which they weigh. The first `control` arguments are no payload."""
         if len(arguments) > LEAVES_MAX or tool.declaration.is_bare or (tool.is_mutating and not tool.has_schema):
             return Objection.UNDECLARED
         if codes := [argument.code for argument in arguments if argument.code is not None]:

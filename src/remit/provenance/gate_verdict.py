@@ -54,6 +54,21 @@ FIXES = {
     Objection.BEYOND_ORDERS: "call it as it was ordered, add an order to the request, or approve the call",
 }
 
+# What each objection says to the person who is asked.
+MEANINGS = {
+    Objection.PROVENANCE_UNBOUND: "nothing that can be trusted supplies a value",
+    Objection.RECORD_AMBIGUOUS: "a value is a record's, and the request does not say that it is this one",
+    Objection.NOT_ASKED: "the request does not ask for it",
+    Objection.QUOTA: "the request asks for it less often",
+    Objection.REPEAT: "it happened on this target already",
+    Objection.PAYLOAD_REFERENCE: "a link, address or account number in its text has no source",
+    Objection.PRIVATE_FLOW: "something private was read that nobody asked for, and would leave",
+    Objection.KIND_MISMATCH: "a value is known as something else",
+    Objection.TRIPPED: "another call of this run is held, and comes first",
+    Objection.UNDECLARED: "the tool or an argument is not declared",
+    Objection.BEYOND_ORDERS: "it is none of the orders that were given",
+}
+
 
 class Argument(Record):
     """One value of a call: what bound it and where that stands, or the objection to it, with a note where it needs one."""

@@ -25,16 +25,16 @@ from remit.core.work.orders import (
     ORDERS_INVALID,
     Comparison,
     Exact,
+    FieldTest,
     Free,
     FromOrder,
     Literal,
     Lookup,
-    Named,
+    NamedSource,
     NumberChange,
     Order,
     Template,
     Value,
-    Where,
     Wording,
     reads_of,
     values_of,
@@ -132,7 +132,7 @@ class OrderBook:
                 return self._picked(result, value.field, (), "", self._wanted(tool, argument), origin)
             case Lookup():
                 return self._looked_up(value, argument, tool)
-            case Named():
+            case NamedSource():
                 return self._named(value)
 
     def lines(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class OrderBook:
             return Supplied("", f"{value.field} is {found.json[:_SHOWN_CHARS_MAX]} and no number", origin)
         return Supplied(_number_json(_CHANGES[value.change](number, by)), "", f"{origin} {value.change} {value.by}")
 
-    def _named(self, value: Named) -> Supplied:
+    def _named(self, value: NamedSource) -> Supplied:
         observation = self._reads.get(_digest(value.tool, value.arguments))
         origin = f"the only {value.kind} in {value.tool} {value.arguments}"[:200]
         if observation is None:
@@ -192,7 +192,7 @@ class OrderBook:
         return Supplied(canonical_json(held.pop()).decode(), "", origin)
 
     def _picked(
-        self, observation: Observation, field: str, where: tuple[Where, ...], largest: str, wanted: str, origin: str
+        self, observation: Observation, field: str, where: tuple[FieldTest, ...], largest: str, wanted: str, origin: str
     ) -> Supplied:
         """The field of the one record that is left."""
         found = [
@@ -285,7 +285,7 @@ def check_orders(orders: tuple[Order, ...], tools: Mapping[str, Declaration]) ->
                         number, "args", name, f"an argument of {way.tool}: {', '.join(known) or 'it has none'}"
                     )
         for value in values_of(order):
-            if isinstance(value, Lookup | Named):
+            if isinstance(value, Lookup | NamedSource):
                 read = tools.get(value.tool)
                 if read is None or read.effect is not Effect.READ:
                     raise _rejected(number, "lookup", value.tool, "a tool of the run that only reads")
@@ -312,7 +312,7 @@ def _spellings(field: str) -> tuple[str, str]:
     return field, f"{field}[]"
 
 
-def _holds(record: JsonObject, where: Where) -> bool:
+def _holds(record: JsonObject, where: FieldTest) -> bool:
     """Whether a record fulfils a condition; of several values of a field, one must."""
     wanted = parse_json(where.literal)
     for value in (value for name in _spellings(where.field) for value in _each(record.get(name))):
@@ -376,7 +376,7 @@ def _scalars(value: Any) -> Iterator[Any]:
 
 def _listed(orders: tuple[Order, ...]) -> Iterator[str]:
     for order in orders:
-        yield from (value.tool for value in values_of(order) if isinstance(value, Lookup | Named))
+        yield from (value.tool for value in values_of(order) if isinstance(value, Lookup | NamedSource))
         for way in ways_of(order):
             for _, wording in way.text:
                 if isinstance(wording, Free):

@@ -1,1 +1,1 @@
-"""The seed's wire: subjects, message shapes and identity, by which programs that know no Python talk to remit."""
+"""The agentic wire of SemStreams: subjects, message shapes and identity, by which programs that know no Python talk to remit."""

@@ -207,7 +207,7 @@ def card_of(state: RunState) -> LoopCard:
     )
 
 
-class Desk(Record, kw_only=True):
+class ChannelDesk(Record, kw_only=True):
     """Where messages of a channel are read: who may do what, the loops of the tenant, and what a new task begins with."""
 
     permissions: Permissions = Permissions()

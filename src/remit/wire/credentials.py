@@ -20,7 +20,8 @@ from remit.core.record import JsonObject, Record, replace
 from remit.core.regex import regex
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.principal import EVERY_TENANT
-from remit.wire.wire_records import AgentIdentity, moment
+from remit.wire.wire_records import AgentIdentity
+from remit.wire.wire_texts import moment
 
 CAPABILITY_INVALID = "CAPABILITY_INVALID"
 CAPABILITY_EXPIRED = "CAPABILITY_EXPIRED"
@@ -65,7 +66,7 @@ class Revocation(Record, kw_only=True):
     signature: bytes = b""
 
 
-class Trusted(Record, kw_only=True):
+class TrustedSenders(Record, kw_only=True):
     """What a receiver relies on: the root, the statements that each sender holds, and what was revoked."""
 
     root: str
@@ -116,7 +117,7 @@ def issue(
     return replace(stated, signature=issuer.sign(_capability_message(stated)))
 
 
-def effective(chain: Sequence[Capability], trusted: Trusted, at_ms: int) -> Capability:
+def effective(chain: Sequence[Capability], trusted: TrustedSenders, at_ms: int) -> Capability:
     """What the last statement of a chain allows now; raises RequestRejected with a code where any link of it does not hold."""
     if not 1 <= len(chain) <= CHAIN_MAX:
         raise _refused(CAPABILITY_INVALID, f"a chain has 1 to {CHAIN_MAX} statements, not {len(chain)}")

@@ -20,7 +20,7 @@ from remit.core.journal.canonical import NotCanonical
 from remit.core.journal.signing import Signer, is_signed, signed_message
 from remit.core.record import JsonObject, Record, digest_of, replace
 from remit.core.schema.json_text import NotJson, parse_json
-from remit.wire.credentials import Capability, Trusted, check_may, effective
+from remit.wire.credentials import Capability, TrustedSenders, check_may, effective
 from remit.wire.payloads import MESSAGE_BYTES_MAX
 
 ENVELOPE_TOO_LARGE = "ENVELOPE_TOO_LARGE"
@@ -68,7 +68,7 @@ class Seal(Record, kw_only=True, forbid_unknown_fields=True):
     signature: str = ""
 
 
-class Opened(Record, kw_only=True):
+class OpenedMessage(Record, kw_only=True):
     """A message that may be believed: who sent it, what they may do, and whether the broker has delivered it before."""
 
     seal: Seal
@@ -76,7 +76,7 @@ class Opened(Record, kw_only=True):
     is_again: bool = False
 
 
-class Outbox:
+class SealedOutbox:
     """Seals the messages of one sender, and numbers them on each of its lanes."""
 
     def __init__(self, signer: Signer, *, audience: str, tenant: str, epoch: str) -> None:
@@ -124,7 +124,9 @@ def read_seal(text: str) -> Seal:
         raise _refused(ENVELOPE_MALFORMED, f"header {SEAL_HEADER} is no seal: {error}") from None
 
 
-def checked_seal(seal: Seal, body: bytes, *, subject: str, tenant: str, trusted: Trusted, at_ms: int) -> Capability:
+def checked_seal(
+    seal: Seal, body: bytes, *, subject: str, tenant: str, trusted: TrustedSenders, at_ms: int
+) -> Capability:
     """What the sender of a message may do, where the seal holds here and now; raises RequestRejected with a code."""
     _check_size(body)
     came_as = {"subject": subject, "tenant": tenant, "audience": trusted.root}
@@ -156,10 +158,10 @@ class _Lane(NamedTuple):
     subject: str
 
 
-class Inbox:
+class SealedInbox:
     """Opens the messages of one receiver, each once. It remembers no more than a fixed number of each sender."""
 
-    def __init__(self, trusted: Trusted, *, tenant: str, remembered_max: int = REMEMBERED_MAX) -> None:
+    def __init__(self, trusted: TrustedSenders, *, tenant: str, remembered_max: int = REMEMBERED_MAX) -> None:
         self.trusted = trusted
         self._tenant, self._remembered_max = tenant, remembered_max
         # What was opened and has not expired: the digest of each number of a lane, and until when it holds; of each lane the
@@ -171,7 +173,7 @@ class Inbox:
 
     def open(
         self, header: str, body: bytes, *, subject: str, at_ms: int, is_queue: bool = False, is_redelivery: bool = False
-    ) -> Opened:
+    ) -> OpenedMessage:
         """A message that may be believed; raises RequestRejected with a code for any other.
 
         A broker that delivers a message again says so; then it is opened again, if it is the very one.
@@ -183,7 +185,7 @@ class Inbox:
         opened = self._opened.get((lane, seal.sequence))
         if opened is not None:
             if is_redelivery and opened[0] == seal.digest:
-                return Opened(seal=seal, capability=capability, is_again=True)
+                return OpenedMessage(seal=seal, capability=capability, is_again=True)
             raise _refused(ENVELOPE_REPLAYED, f"message {seal.sequence} on {seal.subject[:80]!r} was opened before")
         latest, until_ms = self._latest.get(lane, (0, 0))
         if seal.sequence <= latest and not is_queue:
@@ -197,7 +199,7 @@ class Inbox:
         self._opened[(lane, seal.sequence)] = (seal.digest, seal.expires_at_ms)
         self._latest[lane] = (max(latest, seal.sequence), max(until_ms, seal.expires_at_ms))
         self._forget_at_ms = min(self._forget_at_ms or seal.expires_at_ms, seal.expires_at_ms)
-        return Opened(seal=seal, capability=capability)
+        return OpenedMessage(seal=seal, capability=capability)
 
     def _forget(self, at_ms: int) -> None:
         """Forget what has expired: its time refuses it from here on."""

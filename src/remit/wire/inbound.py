@@ -32,8 +32,8 @@ from remit.wire.wire_records import (
     TaskMessage,
     WireSignal,
     WireToolChoice,
-    moment_ms,
 )
+from remit.wire.wire_texts import moment_ms
 
 WIRE_METADATA_RESERVED = "WIRE_METADATA_RESERVED"
 WIRE_LOOP_UNKNOWN = "WIRE_LOOP_UNKNOWN"

@@ -2,7 +2,7 @@
 
 Rule 1: ids of the wire are unique: a request and a call are named by their run and their command, since the ids that
         providers give to calls repeat.
-Rule 2: the seed's request has no field for a schema, a grammar, options or top_p. A worker that is asked in its shape is not
+Rule 2: the request of the wire has no field for a schema, a grammar, options or top_p. A worker that is asked in its shape is not
         held to them while it decodes; what it answers is checked by the loop as every answer is.
 Rule 3: a tool that a request describes is described to the model, and nothing more: what it may do is what was registered.
 """

@@ -1,7 +1,7 @@
 """Messages of the wire as bytes: read strictly, judged by the same rules in both directions, and bounded.
 
 Rule 1: a message is the JSON of its record. Its type, `agentic.task.v1`, stands in a header; a reader also takes the
-        envelope in which peers of the seed wrap it: {"type": {domain, category, version}, "payload": {...}}.
+        envelope in which SemStreams' own programs wrap it: {"type": {domain, category, version}, "payload": {...}}.
 Rule 2: what the type, the subject and the message itself say must agree. A message without a type is what its subject
         carries.
 Rule 3: whatever is refused is refused with a code, before anything is made of it, and what is written could be read back.
@@ -122,7 +122,7 @@ def posted(message: Record) -> PublishedMessage:
 
 
 def wrapped(message: Record, *, message_id: str, created_at_ms: int, source: str) -> bytes:
-    """A message in the envelope of the seed's own programs, for peers that read no headers."""
+    """A message in the envelope of SemStreams' own programs, for peers that read no headers."""
     kind = {"domain": DOMAIN, "category": CATEGORY_OF[type(message)].value, "version": SCHEMA_VERSION}
     meta = {"created_at": created_at_ms, "received_at": created_at_ms, "source": source}
     payload = msgspec.Raw(written(message))
@@ -232,7 +232,7 @@ def _carried(family: SubjectFamily, value: JsonObject) -> Category:
 
 
 def _shaped(value: JsonObject, kind: type[R]) -> R:
-    # A null counts as absent, as in the seed's own programs.
+    # A null counts as absent, as in SemStreams' own programs.
     present = {name: held for name, held in value.items() if held is not None}
     try:
         return msgspec.convert(present, kind)

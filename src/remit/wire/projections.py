@@ -1,7 +1,7 @@
 """From the house to the wire: a run as its loop, its trajectory and its events, read off its state and its journal.
 
 Rule 1: these are views. Nothing of a run is decided by them, and none is read back.
-Rule 2: a long text is given in full where the caller can fetch it, else by its digest.
+Rule 2: a long text is given in full where the caller can fetch it and a message has room for it, else by its digest.
 Rule 3: the outcome, the loop state and the codes are those of core/failure.py; nothing is translated twice.
 """
 
@@ -38,9 +38,9 @@ from remit.wire.wire_records import (
     TrajectoryStep,
     WireToolCall,
     WireToolResult,
-    moment,
 )
 from remit.wire.wire_rules import ContextEventType, TrajectoryStepType
+from remit.wire.wire_texts import fitting, moment
 
 # Gives a text in full.
 Texts: TypeAlias = Callable[[Text], str]
@@ -89,8 +89,8 @@ def loop_entity(
         workflow_slug=route.workflow_slug,
         workflow_step=route.workflow_step,
         outcome="" if ending is None else ENDINGS[ending].outcome.value,
-        result="" if ending is None else text(state.result.answer),
-        error="" if error is None else f"{error.code}: {error.message}",
+        result="" if ending is None else fitting(text(state.result.answer)),
+        error="" if error is None else fitting(f"{error.code}: {error.message}"),
         completed_at=moment(reading.ended_at_ms) if ending is not None else "",
         identity=identity,
     )
@@ -134,7 +134,7 @@ def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) ->
             task_id=request.request_id,
             outcome=row.outcome.value,
             role=manifest.role.value,
-            result=text(state.result.answer),
+            result=fitting(text(state.result.answer)),
             model=_model(manifest),
             iterations=state.counts.iterations,
             tokens_in=usage.prompt_tokens,
@@ -153,7 +153,7 @@ def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) ->
         task_id=request.request_id,
         outcome=row.outcome.value,
         reason=ending.value,
-        error="" if error is None else f"{error.code}: {error.message}",
+        error="" if error is None else fitting(f"{error.code}: {error.message}"),
         role=manifest.role.value,
         model=_model(manifest),
         iterations=state.counts.iterations,

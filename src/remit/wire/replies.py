@@ -9,15 +9,17 @@ from collections.abc import Sequence
 
 from remit.core.failure import ENDINGS, RemitError
 from remit.core.journal.codec import to_json
-from remit.core.record import Record
+from remit.core.record import Record, replace
 from remit.core.run.approval import Approval, What
 from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.core.run.lifecycle import Outcome
+from remit.core.run.principal import Principal
 from remit.core.run.signals import Signal
 from remit.wire.inbound import route_of
 from remit.wire.payloads import checked
-from remit.wire.wire_records import ResponseAction, ResponseBlock, UserMessage, UserResponse, moment
+from remit.wire.wire_records import ResponseAction, ResponseBlock, UserMessage, UserResponse
 from remit.wire.wire_rules import ResponseType
+from remit.wire.wire_texts import fitting, moment
 
 
 class Destination(Record, kw_only=True):
@@ -30,10 +32,15 @@ class Destination(Record, kw_only=True):
     in_reply_to: str = ""
 
 
-def destination_of(request: SystemRequest, run_id: str) -> Destination | None:
-    """Where replies of a run go; None for a run that came by no channel."""
+def destination_of(request: SystemRequest, run_id: str, principal: Principal | None = None) -> Destination | None:
+    """Where replies of a run go that acts for a principal; None for a run that came by no channel.
+
+    A request of another door may say anything in its metadata, so a route counts only in the channel of its principal. The
+    process that opened the store may name any.
+    """
     route = route_of(request)
-    if not (route.channel_type and route.channel_id):
+    is_theirs = principal is None or principal.channel == route.channel_type
+    if not (route.channel_type and route.channel_id and is_theirs):
         return None
     return Destination(
         channel_type=route.channel_type,
@@ -74,8 +81,8 @@ def reply(
         in_reply_to=to.in_reply_to,
         thread_id=to.thread_id,
         type=kind.value,
-        content=content,
-        blocks=tuple(blocks),
+        content=fitting(content),
+        blocks=tuple([replace(block, content=fitting(block.content)) for block in blocks]),
         actions=tuple(actions),
         timestamp=moment(at_ms),
     )
@@ -105,22 +112,20 @@ def reply_of(response: SystemResponse, to: Destination, *, at_ms: int) -> UserRe
 
 def asked(approval: Approval, to: Destination, *, at_ms: int) -> UserResponse:
     """What a user is asked: a yes or a no where a call or a release waits, words where a question does."""
-    reasons = "; ".join(approval.reasons)
-    if approval.tool:
-        content = f"May {approval.tool} be called? {reasons}".strip()
-        blocks = [ResponseBlock(type="code", content=to_json(approval.arguments), lang="json")]
-    else:
-        content = approval.question or reasons or f"{approval.run_id} waits for {approval.ending.value}"
-        blocks = [ResponseBlock(type="text", content=approval.answer)] if approval.answer else []
-    actions = () if approval.purpose is What.QUESTION else (_yes(approval), _no(approval))
+    is_worded, reasons = approval.purpose is What.QUESTION, "; ".join(approval.reasons)
+    wanted = f"May {approval.tool} be called? {reasons}".strip() if approval.tool else reasons
+    content = approval.question or wanted or f"{approval.run_id} waits for {approval.ending.value}"
+    texts = [ResponseBlock(type="text", content=text) for text in (approval.answer, *approval.options) if text]
+    if approval.tool and not is_worded:
+        texts.append(ResponseBlock(type="code", content=to_json(approval.arguments), lang="json"))
     return reply(
         to,
         ResponseType.PROMPT,
         content,
         response_id=f"{approval.id}:prompt",
         at_ms=at_ms,
-        blocks=blocks,
-        actions=actions,
+        blocks=texts,
+        actions=() if is_worded else (_yes(approval), _no(approval)),
     )
 
 

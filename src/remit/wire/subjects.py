@@ -57,7 +57,7 @@ class Category(StrEnum):
 
 
 class SubjectFamily(StrEnum):
-    """How a subject begins. The first seven are the seed's; the last four carry what it names and gives no subject."""
+    """How a subject begins. The first seven are SemStreams'; the last four carry what it names and gives no subject."""
 
     TASK = "agent.task"
     REQUEST = "agent.request"

@@ -1,4 +1,4 @@
-"""The shapes of the seed's messages, field by field, as JSON has them.
+"""The shapes of the messages of the agentic wire, field by field, as JSON has them.
 
 Rule 1: a field without a default of its own kind below is written always, even when it is empty; the others are written
         when they hold something. Absent, a field is empty: 0, "", false, [] or {}.
@@ -7,23 +7,16 @@ Rule 3: building a record checks nothing; wire_rules.py judges what is read and 
 Rule 4: these shapes are for the wire alone. Nothing in the house keeps one; each is made from a run, or becomes one.
 """
 
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import msgspec
 
 from remit.core.record import JsonObject, Record
 from remit.core.run.contract import ITERATIONS_MAX_DEFAULT
+from remit.wire.wire_texts import ZERO_MOMENT, Moment
 
 # Beyond this a number is not the same number for every reader of JSON.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
-# An RFC 3339 text; empty where there is no moment.
-Moment: TypeAlias = str
-
-ZERO_MOMENT = "0001-01-01T00:00:00Z"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MS_PER_S = 1_000
-
 # What a model is asked with where the wire does not say.
 TEMPERATURE_DEFAULT = 0.2
 MAX_TOKENS_DEFAULT = 4096
@@ -454,7 +447,7 @@ class Trajectory(Record, kw_only=True):
     total_tokens_in: Count = msgspec.field(default_factory=_zero)
     total_tokens_out: Count = msgspec.field(default_factory=_zero)
     duration: Count = msgspec.field(default_factory=_zero)
-    # Not the seed's: of a trajectory beyond the limit of a bucket.
+    # Ours: of a trajectory beyond the limit of a bucket.
     steps_digest: str = ""
     steps_size: Count = 0
 
@@ -466,25 +459,6 @@ def new_loop_entity(
     return LoopEntity(
         id=loop_id, task_id=task_id, state="exploring", role=role, model=model, max_iterations=max_iterations
     )
-
-
-def moment(at_ms: int) -> Moment:
-    """The moment so many milliseconds after 1970, as RFC 3339 without trailing zeros; empty for 0, which is none."""
-    if not at_ms:
-        return ""
-    at = _EPOCH + timedelta(milliseconds=at_ms)
-    fraction = f".{at_ms % _MS_PER_S:03d}".rstrip("0").rstrip(".")
-    return f"{at:%Y-%m-%dT%H:%M:%S}{fraction}Z"
-
-
-def moment_ms(text: Moment) -> int:
-    """Milliseconds after 1970 of an RFC 3339 text; 0 of an empty one or the zero moment. ValueError where it is none."""
-    if text in ("", ZERO_MOMENT):
-        return 0
-    at: datetime = msgspec.convert(text, datetime)
-    if at.tzinfo is None:
-        raise ValueError(f"{text[:80]!r} says no time zone")
-    return int((at - _EPOCH) / timedelta(milliseconds=1))
 
 
 def _drop_zero(record: Record, *fields: str) -> None:

@@ -1,6 +1,6 @@
 """What a message of the wire must say. The same rules hold for what is read and for what is written.
 
-Rule 1: the first eight tables are the seed's own rules; the others demand what a loop could not do without.
+Rule 1: of the table RULES the first eight rows are the wire's own rules; the others demand what a loop could not do without.
 Rule 2: a rule names the field, its value and what it may be.
 """
 
@@ -42,8 +42,8 @@ from remit.wire.wire_records import (
     WireToolChoice,
     WireToolDefinition,
     WireToolResult,
-    moment_ms,
 )
+from remit.wire.wire_texts import moment_ms
 
 
 class ResponseStatus(StrEnum):

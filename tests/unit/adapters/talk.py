@@ -36,13 +36,16 @@ class Talker:
 
     def says(self, *lines: str, engine: str = "", options: tuple[object, ...] = ()) -> str:
         """Everything that stands on the screen when the chat is over."""
+        return self.types(*lines, command=("chat", "--engine", engine or self.desk.script("Hello."), *options))
+
+    def types(self, *lines: str, command: tuple[object, ...]) -> str:
+        """Everything that stands on the screen when a command is over, to which these lines are typed."""
         screen = Screen()
         self._monkeypatch.setenv("TERM", "dumb")
         for name in ("stdout", "stderr"):
             self._monkeypatch.setattr(sys, name, screen)
         self._monkeypatch.setattr(sys, "stdin", Typed("".join(f"{line}\n" for line in lines)))
-        chosen = ("--engine", engine or self.desk.script("Hello."))
-        self.code = main(["chat", *chosen, *map(str, options), "--home", str(self.desk.home)])
+        self.code = main([*map(str, command), "--home", str(self.desk.home)])
         self._monkeypatch.undo()
         return screen.getvalue()
 

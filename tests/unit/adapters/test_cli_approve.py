@@ -14,9 +14,11 @@ def test_approvals_show_exactly_what_would_run(desk: Desk) -> None:
     assert asked["releases"] == [["side_effects", 1]]
     assert (asked["queue"], asked["severity"], len(asked["packet"])) == ("operator", "high", 64)
     lines = desk.say("approvals").out.splitlines()
-    assert lines[0] == f"{asked['id']}  write wants to be called"
-    assert lines[1] == '     text = "hello"'
-    assert f"     answer with: remit approve {asked['id']}  or: remit reject {asked['id']}" in lines
+    assert lines[0].startswith(f'{asked["id"]}  write(text="hello") wants to be called; it changes something')
+    assert len(lines) == 3
+    assert lines[2].startswith(f"     answer with: remit approve {asked['id']}  or: remit reject {asked['id']}")
+    full = desk.say("approvals", "--full").out.splitlines()
+    assert full[1] == '     text = "hello"'
 
 
 def test_nobody_is_asked_anything_when_no_run_waits(desk: Desk) -> None:
@@ -110,10 +112,10 @@ def test_a_rejected_call_is_not_made_and_the_run_goes_on_when_somebody_resumes_i
     run_id = desk.waiting()
     said = desk.say("reject", "last", "--reason", "not now")
     assert (said.code, said.out) == (3, "")
-    assert f"remit signal {run_id} resume" in said.err
-    said = desk.say("signal", "last", "resume")
+    assert f"remit resume {run_id}" in said.err
+    said = desk.say("resume", "last")
     assert (said.code, said.out) == (4, "")
-    assert "(PERMISSION_DENIED)" in said.err
+    assert "ended as PERMISSION_DENIED: refused" in said.err
     assert "not accepted as an answer: Written." in said.err
     assert desk.notes == []
 
@@ -239,7 +241,8 @@ def test_one_question_is_shown_in_full_and_a_list_points_to_it(desk: Desk) -> No
     desk.say("run", "Write", "--engine", script, "--tools", desk.tools())
     (asked,) = desk.say("approvals", "--json").rows
     listed = desk.say("approvals").out
-    assert f"2002 characters; all of them: remit approvals {asked['id']}" in listed
+    assert "2002 characters) wants to be called; it changes something that can be seen from here" in listed
+    assert f"  all of it: remit approvals {asked['id']}\n" in listed
     assert "long " * 300 not in listed
     assert "long " * 400 in desk.say("approvals", asked["id"]).out
     assert desk.say("approvals", "nobody/1.1", "--json").error == "RUN_NOT_FOUND"
@@ -275,7 +278,7 @@ def test_a_no_needs_no_tools_and_the_run_is_paused_until_they_are_back(desk: Des
     said = desk.say("reject", run_id, "--reason", "no", "--by", "ann")
     assert said.code == 3
     assert f"run {run_id} heard the no and rests: a no loads no tools" in said.err
-    assert f"remit signal {run_id} resume" in said.err
+    assert f"remit resume {run_id}" in said.err
     assert desk.say("approvals", "--json").rows == []
     assert desk.say("signal", run_id, "resume", "--json").error.startswith("TOOL_SOURCE_")
     tools.write_text(text)
@@ -306,15 +309,15 @@ def test_a_parent_whose_child_rests_after_a_no_says_what_to_type(desk: Desk) -> 
     run_id = said.values["run_id"]
     said = desk.say("reject", run_id, "--by", "ann", "--reason", "no")
     (child,) = desk.say("show", run_id, "--json").values["response"]["waiting_for"]["paused"]
-    release = f"run {run_id} waits for run {child}, which is paused; release it with: remit signal {child} resume"
+    release = f"run {run_id} waits for run {child}, which is paused; go on with: remit resume {child}"
     assert (said.code, release in said.err, "waits for a person" in said.err) == (3, True, False)
     again = desk.say("resume", run_id)
     assert (again.code, release in again.err) == (3, True)
     shown = desk.say("show", run_id).out
     assert f"stands      waits: REVIEW_REQUIRED at act; paused beneath it: {child}" in shown
-    assert f"next        remit signal {child} resume" in shown
+    assert f"next        remit resume {child}" in shown
     assert "waits: REVIEW_REQUIRED" in desk.say("runs").out
-    desk.say("signal", child, "resume")
+    desk.say("resume", child)
     assert desk.say("show", run_id, "--json").values["entry"]["ending"]
 
 

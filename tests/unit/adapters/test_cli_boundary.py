@@ -56,24 +56,33 @@ def test_a_boundary_that_is_fine_is_said_to_be_with_what_it_does_to_tools(desk: 
     assert said.code == 0
     lines = said.out.splitlines()
     assert lines[0].startswith("boundary mine is fine: mode enforce, version ")
-    assert "10 conditions look at every call besides" in lines[1]
-    assert lines[2] == "it names tool writ, which is not among these"
-    assert lines[3] == "graph chat has tier 5 (supervised agentic loop), tier_max=6"
-    assert lines[4].split(maxsplit=2)[:2] == ["passes", "look"]
-    assert "does not declare `network`" in " ".join(lines[4:])
-    assert lines[5].split(maxsplit=2) == ["refuses", "write", "boundary mine does not allow tool write"]
-    assert lines[6] == "at worst look   result, reads, network (risk low)"
-    assert lines[7].startswith("at worst write  control_args, payload_args")
+    assert lines[1] == "it names tool writ, which is not among these"
+    assert lines[2] == "graph chat has tier 5 (supervised agentic loop), tier_max=6"
+    assert lines[3].split(maxsplit=2)[:2] == ["passes", "look"]
+    assert "does not declare `network`" in " ".join(lines[3:])
+    assert lines[4].split(maxsplit=2) == ["refuses", "write", "boundary mine does not allow tool write"]
+    assert lines[5].startswith("what these tools do not declare, and remit takes at its worst")
+    assert lines[6] == "  look   result, reads, network (risk low)"
+    assert lines[7].startswith("  write  control_args, payload_args")
+    (looks,) = [line for line in lines if "conditions look at every call besides" in line]
+    assert looks.startswith("10 conditions")
+    assert "of them cannot be met by these tools (--full says why)" in looks
+    full = desk.say("boundary", "check", mine, "--tools", tools, "--full").out
+    assert "never met identity_unknown  no tool has" in full
+
+
+def test_a_boundary_that_is_checked_without_tools_says_what_it_could_say_of_them(desk: Desk) -> None:
+    lines = desk.say("boundary", "check", "standard").out.splitlines()
+    assert lines[-1] == "say --tools FILE.py, and it says what becomes of their calls"
 
 
 def test_what_a_tool_and_its_category_leave_open_is_told_and_nothing_of_one_that_declares_all(desk: Desk) -> None:
     tools = desk.file("tools.py", DECLARED)
     lines = desk.say("boundary", "check", "standard", "--tools", tools).out.splitlines()
-    (worst,) = [line for line in lines if line.startswith("at worst")]
-    assert worst == (
-        "at worst pay   payload_args, asks, repeat; its category demands permissions, rollback to check: amount, vendor, "
-        "chain of approval, terms and budget (risk high)"
-    )
+    assert [line for line in lines if line.startswith("  ")] == [
+        "  pay   payload_args, asks, repeat (risk high)",
+        "        its category demands permissions, rollback, to check amount, vendor, chain of approval, terms and budget",
+    ]
 
 
 def test_a_tool_whose_call_in_doubt_cannot_be_repeated_is_named_before_any_run(desk: Desk) -> None:

@@ -92,9 +92,9 @@ def test_what_a_run_asks_is_asked_in_the_middle_of_the_conversation(
 ) -> None:
     engine, options = writing(talker.desk)
     seen = talker.says("Write", answer, engine=engine, options=options)
-    assert 'text = "hello"' in seen
+    assert 'write(text="hello") wants to be called' in seen
     assert seen.count("Written.") == 1
-    assert ("not accepted as an answer, although it was said" in seen) == (not notes)
+    assert ("what the model said last is not accepted as an answer" in seen) == (not notes)
     assert talker.desk.notes == notes
     turns = talker.desk.say("trace", "last", "--json").rows
     assert [row["arrival"]["by"] for row in turns if "by" in row["arrival"]] == [os_user()]
@@ -136,7 +136,7 @@ def test_while_an_exchange_is_open_nothing_else_is_said_until_it_is_resumed_or_c
     engine, options = writing(talker.desk)
     seen = talker.says("Write", "l", "Something else", "/resume", "y", engine=engine, options=options)
     assert "error EXCHANGE_OPEN" in seen
-    assert seen.count('text = "hello"') == 2
+    assert seen.count('write(text="hello")') == 2
     assert talker.desk.notes == ["hello"]
 
 

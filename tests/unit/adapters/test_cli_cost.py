@@ -175,7 +175,14 @@ def test_only_runs_since_a_moment_are_added_up(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("text", "ago_ms"),
-    [("30min", 1_800_000), ("12h", 43_200_000), ("7d", 604_800_000), ("2w", 1_209_600_000), ("0d", 0)],
+    [
+        ("30min", 1_800_000),
+        ("12h", 43_200_000),
+        ("7d", 604_800_000),
+        ("2w", 1_209_600_000),
+        ("0d", 0),
+        ("1 day 6h", 108_000_000),
+    ],
 )
 def test_an_age_counts_back_from_now(text: str, ago_ms: int) -> None:
     assert since_ms_from(text, NOW_MS) == NOW_MS - ago_ms
@@ -194,7 +201,7 @@ def test_a_date_is_one_in_utc_unless_it_says_otherwise(text: str, at_ms: int) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["yesterday", "7", "7m", "-7d", "9999999d", f"{DAYS_MAX + 1}d", "2026-02-30", "\x1b[2J"]
+    "text", ["yesterday", "7", "7x", "-7d", "9999999d", f"{DAYS_MAX + 1}d", "2026-02-30", "\x1b[2J"]
 )
 def test_what_is_neither_an_age_nor_a_date_is_refused(text: str) -> None:
     with pytest.raises(InputUnusable) as refused:

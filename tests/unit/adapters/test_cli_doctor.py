@@ -99,7 +99,10 @@ def test_everything_has_been_looked_at(tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
 
 
-def test_models_are_listed_with_what_their_files_say(desk: Desk, weights: Path) -> None:
+def test_models_are_listed_with_what_their_files_say(
+    desk: Desk, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMIT_MODELS", str(tmp_path / "models"))
     said = desk.say("models", "list").out
     assert said.splitlines()[0].split() == ["name", "size", "quantisation", "context", "from"]
     described = describe_model(weights)
@@ -175,7 +178,7 @@ def test_help_names_arguments_options_and_what_each_takes(capsys: pytest.Capture
     assert main(["run", "--help"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("Usage: remit run [PROMPT] [OPTIONS]\n")
-    for line in ("  --file PATH", "  --json", "  --timeout NUMBER", "  --engine TEXT", "  --log-format text|json"):
+    for line in ("  --file PATH", "  --json", "  --timeout TEXT", "  --engine TEXT", "  --log-format text|json"):
         assert f"{line}\n" in said
     assert max(map(len, said.splitlines())) <= HELP_CHARS_MAX
     assert main(["signal", "--help"]) == 0

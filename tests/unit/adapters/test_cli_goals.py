@@ -50,7 +50,7 @@ def test_a_reviewer_is_shown_the_answer_and_says_yes_to_its_bytes(desk: Desk, an
     assert asked["packet"] == sha256(said.encode()).hexdigest()
     (item,) = desk.say("queues", "review", "--json").rows
     assert item["packet"] == asked["packet"]
-    for shown in (desk.say("approvals").out, desk.say("approvals", run).out):
+    for shown in (desk.say("approvals", "--full").out, desk.say("approvals", run, "--full").out):
         assert "I would" in shown
         assert "\x1b" not in shown
         assert str(asked["packet"])[:16] in shown

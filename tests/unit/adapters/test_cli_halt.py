@@ -110,6 +110,6 @@ def test_a_fork_of_a_run_whose_call_was_held_back_says_that_it_was_not_sent(desk
     assert desk.say("halt", "--tool", "write", "--lift").code == 0
     forked = desk.say("fork", waiting)
     assert forked.code == 3
-    assert "write was held back by a halt before this run was copied, and was not sent" in forked.err
+    assert ") was held back by a halt before this run was copied, and was not sent" in forked.err
     assert "nobody knows" not in forked.err
     assert desk.notes == []

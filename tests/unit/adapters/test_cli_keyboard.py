@@ -123,3 +123,34 @@ def test_at_a_real_terminal_lines_are_edited_and_pasted_and_drafts_are_offered(t
         terminal.until("more None")
         assert terminal.end() == 0
     assert (tmp_path / "history").stat().st_mode & 0o777 == 0o600
+
+
+BUSY = """
+import select
+import sys
+from pathlib import Path
+from remit.adapters.cli.chat.keyboard import Keyboard
+from remit.adapters.cli.screen.terminal import Terminal, own_stdout
+
+with own_stdout() as out:
+    terminal = Terminal(out, sys.stderr)
+    with Keyboard(terminal, Path(sys.argv[1])) as keys:
+        terminal.line("BUSY")
+        select.select([0], [], [])
+        for _ in range(3):
+            terminal.line(f"heard {keys.message()!r}")
+"""
+
+
+def test_what_is_typed_before_the_prompt_stands_there_stays_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(BUSY)
+    words = [sys.executable, str(tmp_path / "program.py"), str(tmp_path / "history")]
+    with PseudoTerminal(words, environment={}, folder=tmp_path) as terminal:
+        terminal.until("BUSY")
+        terminal.type("one\n/quit\n")
+        terminal.until("heard 'one'")
+        terminal.until("heard '/quit'")
+        terminal.until("> ")
+        terminal.type("pasted one\npasted two\n")
+        terminal.until("heard 'pasted one\\npasted two'")
+        assert terminal.end() == 0

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX
-from remit.adapters.cli.screen.colours import Ink, Line
+from remit.adapters.cli.screen.colours import Ink, Line, flowed
 from remit.adapters.cli.screen.packet_lines import (
     EFFECTS,
     LEFT_MAX,
@@ -17,7 +17,9 @@ from remit.adapters.cli.screen.packet_lines import (
     change_lines,
     packet_lines,
     place_lines,
+    short_lines,
     ticked_lines,
+    way_lines,
     way_to_answer,
 )
 from remit.core.failure import Ending
@@ -27,6 +29,7 @@ from remit.core.limits.tools import Effect
 from remit.core.record import replace
 from remit.core.run.approval import Approval, What
 from remit.core.run.halt import HELD_BACK
+from remit.provenance.gate_verdict import FIXES, MEANINGS, Objection
 
 REACHES = [What]
 HELD = Approval(
@@ -70,10 +73,10 @@ def test_everything_that_will_run_is_shown_before_anybody_answers() -> None:
     assert told(packet_lines(HELD)).splitlines() == [
         "r/3.2  send wants to be called",
         '     to = ["bob@corp.example", "eve@evil.example"]',
-        "       + to[0] bob@corp.example from words, 12-28",
+        "       + to[0] bob@corp.example from the user's words, 12-28",
         "       ! to[1] eve@evil.example nothing that can be trusted supplies it (PROVENANCE_UNBOUND)",
         '     deep = {"a": [1, "\\u202e"]}',
-        "       + deep.a[0] 1 from person",
+        "       + deep.a[0] 1 from a person",
         f"     effect: external, it {EFFECTS[Effect.EXTERNAL]}",
         "     objection: PROVENANCE_UNBOUND",
         "     why: because",
@@ -89,9 +92,52 @@ def test_everything_that_will_run_is_shown_before_anybody_answers() -> None:
     ]
 
 
+def test_a_packet_is_four_lines_call_values_why_and_how_to_answer() -> None:
+    held = replace(HELD, reasons=("PROVENANCE_UNBOUND: to[1]='eve@evil.example'", *FIXES.values(), "the boundary asks"))
+    assert told(asked_lines([held])).splitlines() == [
+        (
+            'r/3.2  send(to=["bob@corp.example", "eve@evil.example"], deep={"a": [1, "\\u202e"]}) wants to be called;'
+            " it acts on the world outside"
+        ),
+        (
+            "     values: ! to[1] eve@evil.example nothing that can be trusted supplies it;"
+            " + to[0] bob@corp.example from the user's words, 12-28; + deep.a[0] 1 from a person"
+        ),
+        (
+            "     why: nothing that can be trusted supplies a value (PROVENANCE_UNBOUND); the boundary asks;"
+            " a yes allows 1 of side_effects beyond its cap; approved by 1 of 2 different people: ann"
+        ),
+        "     answer with: remit approve r/3.2  or: remit reject r/3.2  (until 1970-01-01 00:00:00 UTC)",
+    ]
+    named = replace(held, objection="RESULT_LOST", reasons=("gone",), answered_by=("bob", "cy"), approvals_needed=1)
+    assert "why: RESULT_LOST; gone; a yes allows 1 of side_effects beyond its cap; only bob or cy may answer" in told(
+        asked_lines([named])
+    )
+    assert (
+        told(asked_lines([replace(held, objection="", reasons=(), releases=(), approvals_needed=1)])).count("\n") == 2
+    )
+
+
+def test_a_code_is_told_once_and_every_objection_has_its_words() -> None:
+    assert set(MEANINGS) == set(FIXES) == set(Objection)
+    for is_full in (False, True):
+        held = replace(HELD, objection="NOT_ASKED", reasons=("NOT_ASKED", FIXES[Objection.NOT_ASKED]))
+        assert told(asked_lines([held], is_full=is_full)).count("NOT_ASKED") == 1
+
+
+def test_the_name_of_an_argument_cannot_pass_for_another_one() -> None:
+    held = replace(HELD, arguments={"to=1, cc": 2}, origins=())
+    assert told(asked_lines([held])).startswith('r/3.2  send("to=1, cc"=2) wants to be called')
+
+
+def test_what_was_shown_before_is_followed_by_how_to_answer_alone() -> None:
+    (line,) = told(way_lines([HELD])).splitlines()
+    assert line.startswith("     answer with: remit approve r/3.2")
+
+
 def test_a_value_that_something_supplies_is_green_and_one_that_nothing_supplies_is_red() -> None:
     inks = {text: ink for line in packet_lines(HELD) for text, ink in line}
-    assert inks["from words, 12-28"] is Ink.GOOD
+    assert inks["from the user's words, 12-28"] is Ink.GOOD
     assert inks["nothing that can be trusted supplies it (PROVENANCE_UNBOUND)"] is Ink.BAD
     bare = replace(HELD, origins=(ValueOrigin("to", "x"),))
     assert "! to x nothing that can be trusted supplies it\n" in told(packet_lines(bare))
@@ -135,12 +181,17 @@ def test_a_list_cuts_what_is_long_and_says_where_all_of_it_is() -> None:
     origins = tuple(ValueOrigin(f"to[{place}]", "v", "words") for place in range(ORIGINS_MAX + 1))
     long = replace(HELD, arguments={"to": "x" * 1000}, origins=origins, left=tuple((f"d{n}", n) for n in range(9)))
     listed = told(asked_lines([long]))
-    assert f'"{"x" * (VALUE_CHARS_MAX - 1)} … 1002 characters; all of them: remit approvals r/3.2' in listed
-    assert f"… {ORIGINS_MAX + 1} values; all of them: remit approvals r/3.2" in listed
-    assert f"d{LEFT_MAX - 1} {LEFT_MAX - 1}, …" in listed
-    full = told(asked_lines([long], value_chars_max=0))
-    assert f'"{"x" * 1000}"' in full
-    assert f"to[{ORIGINS_MAX}] v" in full
+    assert f'send(to="{"x" * (VALUE_CHARS_MAX - 1)} … 1002 characters) wants' in listed
+    assert "  all of it: remit approvals r/3.2\n" in listed
+    assert f"; … {ORIGINS_MAX + 1} in all" in listed
+    full = told(asked_lines([long], is_full=True))
+    assert f"… {ORIGINS_MAX + 1} values; all of them: remit approvals r/3.2 --full" in full
+    assert f"d{LEFT_MAX - 1} {LEFT_MAX - 1}, …" in full
+    for is_full in (False, True):
+        whole = told(asked_lines([long], value_chars_max=0, is_full=is_full))
+        assert f'"{"x" * 1000}"' in whole
+        assert f"to[{ORIGINS_MAX}] v" in whole
+        assert "all of it" not in whole
     words = replace(QUESTION, question="y" * 1000)
     assert "1000 characters" in told(asked_lines([words]))
     assert "y" * 1000 in told(packet_lines(words))
@@ -148,9 +199,10 @@ def test_a_list_cuts_what_is_long_and_says_where_all_of_it_is() -> None:
 
 def test_a_value_longer_than_a_line_takes_several_and_nothing_of_it_is_left_out() -> None:
     text = "z" * (LINE_CHARS_MAX * 2)
-    lines = told(packet_lines(replace(HELD, arguments={"to": text}, origins=()))).splitlines()
-    assert max(map(len, lines)) < LINE_CHARS_MAX + 100
-    assert sum(line.count("z") for line in lines) == len(text)
+    for shown in (packet_lines, short_lines):
+        lines = told(shown(replace(HELD, arguments={"to": text}, origins=()))).splitlines()
+        assert max(map(len, lines)) < LINE_CHARS_MAX + 100
+        assert sum(line.count("z") for line in lines) == len(text)
     assert sum(line.count("z") for line in told(packet_lines(replace(QUESTION, question=text))).splitlines()) == len(
         text
     )
@@ -171,9 +223,10 @@ def test_what_others_wrote_is_escaped_and_bounded_in_every_place() -> None:
         approved_by=(bad,),
         queue=bad,
     )
-    lines = told(packet_lines(hostile, value_chars_max=VALUE_CHARS_MAX)).split("\n")
-    assert not any("\x1b" in line or "\u202e" in line for line in lines)
-    assert max(map(len, lines)) <= 4 * NOTE_CHARS_MAX
+    for shown in (packet_lines, short_lines):
+        lines = told(shown(hostile, value_chars_max=VALUE_CHARS_MAX)).split("\n")
+        assert not any("\x1b" in line or "\u202e" in line for line in lines)
+        assert max(map(len, lines)) <= 4 * NOTE_CHARS_MAX
     change = told(change_lines(hostile, {bad: 1}))
     assert "\x1b" not in change
     assert "\n" not in change
@@ -194,7 +247,7 @@ def test_calls_that_were_held_together_have_one_head_and_ways_to_answer_all_of_t
 def test_what_is_ticked_is_marked_before_it_is_answered() -> None:
     other = replace(HELD, id="r/3.4", group="r/3.2")
     heads = [line for line in told(ticked_lines([HELD, other], [other])).splitlines() if line.startswith("[")]
-    assert heads == ["[ ] r/3.2  send wants to be called", "[x] r/3.4  send wants to be called"]
+    assert [head.partition("(")[0] for head in heads] == ["[ ] r/3.2  send", "[x] r/3.4  send"]
 
 
 @pytest.mark.parametrize(
@@ -213,3 +266,15 @@ def test_a_change_that_is_too_long_for_a_line_is_cut_with_its_size() -> None:
     (line,) = told(change_lines(replace(HELD, arguments={"a": 1}), {"a": "x" * 9000})).splitlines()
     assert line.endswith("… 9002 characters")
     assert len(line) < LINE_CHARS_MAX
+
+
+def test_a_command_that_can_be_copied_is_never_broken_by_a_line_end() -> None:
+    rows = ["".join(text for text, _ in row) for row in flowed(next(iter(way_lines([HELD]))), 60, 7)]
+    assert rows == [
+        "     answer with: remit approve r/3.2  or: ",
+        "       remit reject r/3.2  (until 1970-01-01 00:00:00 UTC)",
+    ]
+    (row,) = flowed((("remit approve " + "x" * 50, Ink.PLAIN),), 20, 7)
+    assert row[0][0] == "remit approve " + "x" * 50
+    long = ["".join(text for text, _ in row) for row in flowed((("y" * 50, Ink.PLAIN),), 20, 7)]
+    assert "".join(long).replace(" ", "") == "y" * 50

@@ -49,7 +49,7 @@ def test_where_it_stands_what_it_waits_for_and_how_long_stand_in_one_line() -> N
 def test_the_fullest_dimensions_have_bars_and_the_clock_goes_on_between_turns() -> None:
     clock = Clock()
     progress = Progress(Sized(Emulator(columns=100)), clock=clock)
-    progress.measured(meter(tool_calls=25, steps=50, depth=100, wall_clock_ms=10, output_tokens=1))
+    progress.measured(meter(tool_calls=25, steps=50, wall_clock_ms=10, output_tokens=1))
     clock.now_s += 0.08
     assert progress.lines()[1] == ("  time #######. 90 ms of 100 ms  steps ####.... 50/100  tool calls ##...... 25/100")
 

@@ -3,6 +3,7 @@
 import pytest
 
 from remit.adapters.cli.chat.prompt_answers import PROMPTS, Edit, PromptAnswer, Unclear, ask_at_prompt, meaning_of
+from remit.adapters.cli.screen.colours import Line
 from remit.core.failure import Ending
 from remit.core.record import replace
 from remit.core.run.approval import Approval, What
@@ -39,7 +40,7 @@ class Typist:
 
 def decided(*answers: str, asked: Approval = HELD) -> PromptAnswer | None:
     """What a typist's answers come to."""
-    return ask_at_prompt(Typist(*answers), asked, lambda text: None)
+    return ask_at_prompt(Typist(*answers), asked, lambda line: None)
 
 
 def test_every_purpose_has_a_prompt() -> None:
@@ -54,9 +55,12 @@ def test_an_answer_carries_the_version_of_what_was_shown() -> None:
 
 
 def test_what_edited_arguments_change_is_told_before_they_are_sent() -> None:
-    told: list[str] = []
+    told: list[Line] = []
     ask_at_prompt(Typist("e", '{"text": "bye"}'), HELD, told.append)
-    assert [line.strip() for line in told] == ['text: "hello" -> "bye"', 'deep: {"a": [1, "\\u202e"]} -> (not there)']
+    assert ["".join(text for text, _ in line).strip() for line in told] == [
+        'text: "hello" -> "bye"',
+        'deep: {"a": [1, "\\u202e"]} -> (not there)',
+    ]
 
 
 def test_more_budget_is_allowed_or_not_and_has_no_arguments_to_edit() -> None:
@@ -106,7 +110,7 @@ def test_a_question_in_words_is_answered_in_words(said: str, meant: object) -> N
 
 
 def test_silence_leaves_it_open_and_so_does_confusion() -> None:
-    complaints: list[str] = []
+    complaints: list[Line] = []
     assert ask_at_prompt(Typist(), HELD, complaints.append) is None
     assert ask_at_prompt(Typist("what", "eh", "hm", "y"), HELD, complaints.append) is None
     assert len(complaints) == 3
@@ -115,7 +119,7 @@ def test_silence_leaves_it_open_and_so_does_confusion() -> None:
 
 def test_edited_arguments_begin_with_those_that_were_proposed() -> None:
     typist = Typist("e", '{"text": "bye"}')
-    assert ask_at_prompt(typist, HELD, lambda text: None) == PromptAnswer(
+    assert ask_at_prompt(typist, HELD, lambda line: None) == PromptAnswer(
         Signal.APPROVE, {"arguments": {"text": "bye"}}
     )
     assert typist.drafts[1].startswith('{"text": "hello"')
@@ -123,11 +127,18 @@ def test_edited_arguments_begin_with_those_that_were_proposed() -> None:
 
 @pytest.mark.parametrize("arguments", ["{", "[1]", '"x"'])
 def test_arguments_that_cannot_be_used_decide_nothing(arguments: str) -> None:
-    complaints: list[str] = []
+    complaints: list[Line] = []
     assert ask_at_prompt(Typist("e", arguments), HELD, complaints.append) is None
-    assert "arguments" in complaints[0]
+    assert "arguments" in complaints[0][0][0]
 
 
 def test_an_edit_that_is_left_empty_leaves_it_open() -> None:
     assert decided("e", "") is None
     assert decided("e") is None
+
+
+def test_all_of_it_is_shown_on_demand_and_decides_nothing() -> None:
+    told: list[Line] = []
+    assert ask_at_prompt(Typist("f", "y"), HELD, told.append) == PromptAnswer(Signal.APPROVE)
+    assert '     text = "hello"' in ["".join(text for text, _ in line) for line in told]
+    assert isinstance(meaning_of(What.APPROVAL, "f because"), Unclear)

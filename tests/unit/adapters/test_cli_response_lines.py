@@ -5,10 +5,14 @@ import io
 import pytest
 
 from remit.adapters.cli import response_lines
-from remit.adapters.cli.response_lines import exit_code_of, time_text
+from remit.adapters.cli.response_lines import exit_code_of, give, time_text
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.backend.memory.store import MemoryStore
 from remit.core.failure import ENDINGS, Ending
 from remit.core.run.contract import SystemResponse, WaitingFor
+from remit.orchestrate.facade import System
+from tests.unit.orchestrate.house import scripted, unaudited
+from tests.unit.orchestrate.stage import play
 
 REACHES = [Ending]
 
@@ -35,8 +39,35 @@ def remarks_on(response: SystemResponse, status: str = "") -> str:
     return err.getvalue()
 
 
-def test_a_run_that_another_process_drives_is_said_to_go_on_there() -> None:
-    assert remarks_on(SystemResponse("", "", "r"), "open") == "run r goes on in another process\n"
+async def told(system: System, run_id: str) -> str:
+    """What is said of an open run."""
+    out, err = io.StringIO(), io.StringIO()
+    code = await give(Terminal(out, err), system, SystemResponse("", "", run_id))
+    assert (code == 0) == ("goes on in" in err.getvalue() or "which another process guards" in err.getvalue())
+    return err.getvalue()
+
+
+def test_it_is_said_who_goes_on_with_an_open_run_and_what_to_type_where_nobody_does() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with unaudited(store, store) as (theirs, ours):
+            hung = await theirs.start("q", scripted({"text": "at last", "delay_ms": 20_000}))
+            assert await told(ours, hung.id) == f"run {hung.id} goes on in another process\n"
+            guard = theirs.guard()
+            await guard.answer({"op": "start", "run": "talk", "prompt": "hi", "tools": []})
+            guarded = guard.run_id_of("talk")
+            assert "goes on when its agent, which another process guards" in await told(ours, guarded)
+            await guard.close()
+            left = await told(ours, guarded)
+            assert "no `remit guard` has it open: it goes on when its agent starts the conversation there again" in left
+            assert left.endswith(f"remit signal {guarded} cancel\n")
+            await theirs._hub.close()
+            assert (await told(ours, hung.id)).endswith(f"go on with: remit resume {hung.id}\n")
+
+    play(story())
+
+
+def test_of_an_ended_run_nothing_is_said_that_its_answer_does_not_tell() -> None:
     assert remarks_on(SystemResponse("", "", "r", terminal_code=Ending.SUCCESS)) == ""
 
 

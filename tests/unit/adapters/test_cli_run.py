@@ -15,9 +15,11 @@ from remit.assemble import opened_system, settings_of
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.arrivals import CancelRequested
+from remit.core.journal.storage import RunHeld
 from remit.core.run.contract import Mode, SystemResponse
 from remit.core.run.inference import Routing
 from remit.core.run.lineage import derived_id
+from remit.orchestrate.facade import System
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.runner import Runner
 from tests.unit.adapters.desk import Desk, Screen, calls
@@ -171,8 +173,7 @@ def test_a_run_that_asks_a_person_exits_with_3_and_says_how_to_answer(desk: Desk
     said = desk.say("run", "Write hello", "--engine", script, "--tools", desk.tools())
     assert (said.code, said.out) == (3, "")
     assert "waits for a person: CONFIRM_REQUIRED" in said.err
-    assert "write wants to be called" in said.err
-    assert 'text = "hello"' in said.err
+    assert 'write(text="hello") wants to be called' in said.err
     assert "remit approve " in said.err
     assert desk.notes == []
 
@@ -317,10 +318,10 @@ def test_a_plan_of_functions_is_refused_and_stays_open_while_the_others_go_on(de
     run_id = asyncio.run(plan())
     said = desk.say("resume", "--all", "--json")
     assert said.code == 1
-    (refused,) = [row["error"] for row in said.rows if "error" in row and row.get("run_id") != first]
+    (refused,) = [row["error"] for row in said.rows if row["run_id"] == run_id]
     assert (refused["code"], refused["details"]["missing"]) == ("RUN_PARTS_MISSING", ["code 'step:think'"])
     assert "resume it from the program that started it" in refused["message"]
-    assert [row["run_id"] for row in said.rows if "run_id" in row] == [first]
+    assert [row["run_id"] for row in said.rows] == [first, run_id]
     assert desk.say("show", run_id, "--json").values["response"]["terminal_code"] is None
 
 
@@ -378,7 +379,19 @@ def test_the_home_may_be_said_before_the_command_and_in_the_environment(
 def test_whoever_goes_on_with_every_run_is_told_which_one_each_answer_is_of(desk: Desk) -> None:
     runs = [desk.waiting(), desk.waiting()]
     said = desk.say("resume", "--all").err.splitlines()
-    assert [line for line in said if line.endswith(":")] == [f"run {run_id}:" for run_id in runs]
+    heads = [line for line in said if line.endswith(": Write hello")]
+    assert heads == [f"run {run_id} ({place} of 2): Write hello" for place, run_id in enumerate(runs, 1)]
+    assert said[-1] == "2 open runs: 2 wait"
+
+
+def test_a_run_that_another_process_drives_is_left_to_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def held(self: System, run_id: str, **_: object) -> None:
+        raise RunHeld(run_id)
+
+    desk.waiting()
+    monkeypatch.setattr(System, "resume", held)
+    said = desk.say("resume", "--all")
+    assert (said.code, said.err.splitlines()[-1]) == (0, "1 open run: 1 driven elsewhere")
 
 
 def test_an_engine_file_that_changed_or_went_is_refused_until_somebody_accepts_it(desk: Desk) -> None:
@@ -426,7 +439,7 @@ def test_what_a_run_that_ended_left_behind_is_cancelled_by_whoever_meets_it(desk
     if words[0] == "resume":
         assert (said.code, said.err) == (
             0,
-            f"run {derived_id(parent, '1.2')} is cancelled: the run that started it has ended\n",
+            f"run {derived_id(parent, '1.2')} is cancelled: the run that started it has ended\nno run is open\n",
         )
     else:
         assert (said.code, said.err.startswith("error PARENT_ENDED")) == (1, True)

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from remit.adapters.cli.commands.runs import entry_lines
 from tests.unit.adapters.desk import Desk
 
 
@@ -20,8 +21,37 @@ def test_a_listed_run_says_how_it_stands(desk: Desk) -> None:
     desk.say("run", "Hi", "--engine", desk.script("Hello."), "--session", "s1")
     desk.waiting()
     waits, ended = desk.say("runs").out.splitlines()
-    assert waits.endswith("waits: CONFIRM_REQUIRED  awaiting_approval")
-    assert ended.endswith("SUCCESS  session s1  complete")
+    assert waits.endswith("waits: CONFIRM_REQUIRED  awaiting_approval  Write hello")
+    assert ended.endswith("SUCCESS  session s1  complete  Hi")
+
+
+def test_what_was_asked_is_shown_by_its_first_words_and_obeyed_by_no_terminal(desk: Desk) -> None:
+    prompt = desk.file("prompt.txt", "\x1b[2J\n\nTell me\u202e  all " + "words " * 20_000)
+    desk.say("run", "--file", prompt, "--engine", desk.script("Hello."))
+    said = desk.say("runs").out
+    assert "complete  \\x1b[2J Tell me\\u202e all words " in said
+    assert said.endswith("…\n")
+    assert len(said) < 180
+    assert desk.say("runs", "--json").values["asked"].startswith("\\x1b[2J Tell me")
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"), [(60, ["a run", "    what was"]), (36, ["a run  what was"]), (0, ["a run  what was"])]
+)
+def test_what_was_asked_stands_behind_a_run_or_below_it_where_there_is_no_room(
+    columns: int, expected: list[str]
+) -> None:
+    standing = "a run" + "." * 40 if len(expected) > 1 else "a run"
+    lines = list(entry_lines(standing, "what was asked of it, at length, in many words", columns))
+    assert [line[: len(begins)] for line, begins in zip(lines, expected, strict=True)] == expected
+    assert not columns or max(map(len, lines)) <= columns
+
+
+def test_a_text_that_was_taken_out_of_the_store_is_left_out(desk: Desk) -> None:
+    desk.say("run", "--file", desk.file("p.txt", "long " * 20_000), "--engine", desk.script("Hello."))
+    with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        connection.execute("DELETE FROM blobs")
+    assert desk.say("runs").out.endswith("complete\n")
 
 
 def test_a_run_is_found_by_the_beginning_of_its_id(desk: Desk) -> None:

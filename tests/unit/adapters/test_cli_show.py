@@ -51,8 +51,8 @@ def test_show_tells_what_a_run_waits_for_and_what_to_type_next(desk: Desk) -> No
     assert values["next"] == [f"remit approve {values['response']['waiting_for']['packet_ids'][0]}"]
     desk.say("signal", run_id, "pause")
     desk.say("reject", run_id)
-    assert desk.say("show", run_id, "--json").values["next"] == [f"remit signal {run_id} resume"]
-    assert f"next        remit signal {run_id} resume" in desk.say("show", run_id).out
+    assert desk.say("show", run_id, "--json").values["next"] == [f"remit resume {run_id}"]
+    assert f"next        remit resume {run_id}" in desk.say("show", run_id).out
 
 
 def test_show_says_how_a_run_that_failed_is_tried_again(desk: Desk) -> None:

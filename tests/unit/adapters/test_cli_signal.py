@@ -33,14 +33,17 @@ async def interrupt() -> str:
 '''
 
 
-def test_a_paused_run_that_asks_nothing_exits_with_3_and_says_how_to_release_it(desk: Desk) -> None:
+def test_a_paused_run_waits_among_others_and_goes_on_when_it_is_named(desk: Desk) -> None:
     tools = desk.file("once.py", INTERRUPTS_ONCE)
     assert desk.say("run", "Stop", "--engine", desk.script(calls("interrupt"), "Done."), "--tools", tools).code == 130
     desk.say("signal", "last", "pause")
-    said = desk.say("resume", "last")
+    said = desk.say("resume", "--all")
     assert (said.code, said.out) == (3, "")
-    assert "is paused; release it with: remit signal" in said.err
-    assert desk.say("signal", "last", "resume") == (0, "Done.\n", "")
+    assert "is paused; go on with: remit resume" in said.err
+    said = desk.say("resume", "last", "--by", "ann")
+    assert (said.code, said.out) == (0, "Done.\n")
+    told = desk.say("trace", "last", "--turns").out
+    assert "ann" in told, "the journal keeps who let it go on"
 
 
 def test_feedback_needs_words_and_others_take_none(desk: Desk) -> None:
@@ -64,8 +67,7 @@ def test_a_failed_run_is_retried_as_a_fork(desk: Desk) -> None:
     assert (refused.code, refused.error) == (1, "ENGINE_SOURCE_CHANGED")
     fork = desk.say("runs", "--json").rows[0]["run_id"]
     assert fork != first.values["run_id"]
-    assert desk.say("resume", fork, "--accept-tools").code == 3
-    said = desk.say("signal", fork, "resume", "--json")
+    said = desk.say("resume", fork, "--accept-tools", "--json")
     assert (said.code, said.values["content"], said.values["run_id"]) == (0, "Better.", fork)
 
 

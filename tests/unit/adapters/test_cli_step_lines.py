@@ -1,6 +1,7 @@
 """Steps and replicas, told as they happen."""
 
-from remit.adapters.cli.screen.step_lines import WorkTeller
+from remit.adapters.cli.screen.step_lines import RunTeller, WorkTeller
+from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import Ending, ErrorCode
 from remit.core.failure_families import FailureCategory
 from remit.core.journal.arrivals import (
@@ -61,7 +62,7 @@ def turn(arrival: Arrival, *decisions: Decision, at_ms: int = 0) -> Turn:
     return Turn(seq=1, at_ms=at_ms, previous=b"", kernel=1, arrival=arrival, decisions=decisions)
 
 
-def said(teller: WorkTeller, arrival: Arrival, *decisions: Decision, at_ms: int = 0) -> list[str]:
+def said(teller: WorkTeller | RunTeller, arrival: Arrival, *decisions: Decision, at_ms: int = 0) -> list[str]:
     """The lines of a turn, without their colours."""
     told = teller.lines(turn(arrival, *decisions, at_ms=at_ms))
     return ["".join(text for text, _ in line) for line in told]
@@ -180,7 +181,7 @@ def test_a_plan_that_failed_is_concluded_with_what_was_finished_and_one_that_did
 
 def test_what_was_told_to_somebody_else_is_caught_up_with_in_silence() -> None:
     manifest = make_manifest(run_id="r1", request=REQUEST, boundary=STANDARD, graph=PLAN, models=(MODEL,))
-    teller = WorkTeller()
+    teller = RunTeller(Terminal(None, None))
     teller.catch_up([turn(RunStarted(manifest, 0), CODE), turn(NOTHING, NodeEntered("find", "x"))])
     assert said(teller, CodeReturned("1.9", "x"), finished("find")) == ["  <- find x"]
 

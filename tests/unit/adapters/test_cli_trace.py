@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from remit.adapters.cli.main import main
-from remit.adapters.cli.screen.amounts import charges, duration, money, size
+from remit.adapters.cli.screen.amounts import charges, size
 from remit.adapters.cli.screen.bars import BAR_CHARS, COLUMNS_MIN, budget_lines
 from remit.adapters.cli.screen.colours import COLUMNS_DEFAULT, Ink, columns_of
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.tree import INDENTED, Canvas, tree_lines
+from remit.observe.figures import duration, money
 from remit.observe.views.explain import Spent
 from remit.observe.views.outline import outline
 from tests.simulation.play import demo_manifest, demo_world
@@ -225,8 +226,10 @@ def test_a_budget_that_is_nearly_used_up_or_overdrawn_looks_so() -> None:
         (999, "999 ms"),
         (1_000, "1.0 s"),
         (59_900, "59.9 s"),
-        (60_000, "1 min 00 s"),
+        (60_000, "1 min"),
+        (61_000, "1 min 01 s"),
         (7_500_000, "2 h 05 min"),
+        (90_000_000, "1 d 01 h"),
     ],
 )
 def test_a_duration_has_the_unit_that_suits_it(ms: int, said: str) -> None:

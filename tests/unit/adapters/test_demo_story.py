@@ -2,7 +2,11 @@
 
 import io
 import json
+import sqlite3
 import subprocess
+import sys
+from collections.abc import Collection
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,10 +64,25 @@ def test_every_command_of_the_demo_is_told_to_programs_with_its_exit_code(desk: 
 
 
 @pytest.mark.slow
-def test_a_killed_demo_is_resumed_and_plays_to_its_end(desk: Desk, tmp_path: Path) -> None:
-    engine = script_in(tmp_path, delay_ms=400)
-    said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", engine, "--kill", "--json")
-    assert typed_in(said.values) == [("run", -9), ("resume", 3), *((proof, 0) for proof in PROOFS)]
+def test_a_demo_that_is_killed_while_it_pays_has_paid_once(desk: Desk, tmp_path: Path) -> None:
+    command = ("demo", "--folder", str(tmp_path / "play"), "--engine", script_in(tmp_path), "--kill")
+    said = desk.say(*command, "--json")
+    assert typed_in(said.values) == [("run", 3), ("approve", -9), ("resume", 0), *((proof, 0) for proof in PROOFS[1:])]
+    with closing(sqlite3.connect(tmp_path / "play" / story.LEDGER)) as ledger:
+        assert ledger.execute("SELECT order_id FROM refunds").fetchall() == [("4711",)]
+
+
+def test_a_desk_that_paid_before_it_could_be_killed_is_said_to_be_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    monkeypatch.setattr(story.Desk, "_begun", lambda *_: ended)
+    with closing(sqlite3.connect(tmp_path / story.LEDGER)) as ledger:
+        ledger.executescript("CREATE TABLE refunds (key TEXT); INSERT INTO refunds VALUES ('k');")
+    desk = story.Desk(Terminal(out := io.StringIO(), None), tmp_path, None, shown="play")
+    assert (desk.kill("approve", "last"), desk.failures) == (0, 0)
+    assert "play/desk.py was changed; name another --folder" in out.getvalue()
 
 
 @pytest.mark.slow
@@ -91,32 +110,21 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert caught.value.code == story.FOLDER_UNUSABLE
 
 
-@pytest.mark.parametrize(("typed", "expected"), [("y", True), ("YES ", True), ("", False), ("no", False)])
-def test_only_a_yes_is_a_yes(monkeypatch: pytest.MonkeyPatch, typed: str, expected: bool) -> None:
-    monkeypatch.setattr("builtins.input", lambda prompt: typed)
-    assert story.is_approved() is expected
-
-
-def test_silence_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    def close(prompt: str) -> str:
-        raise EOFError
-
-    monkeypatch.setattr("builtins.input", close)
-    assert story.is_approved() is False
-
-
-def test_whoever_interrupts_the_question_is_told_how_to_answer_it_later(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("code", "hint"), [(3, True), (4, False)])
+def test_at_a_terminal_the_run_asks_and_may_be_left_waiting(
+    monkeypatch: pytest.MonkeyPatch, desk: Desk, tmp_path: Path, code: int, hint: bool
 ) -> None:
-    def interrupt(prompt: str) -> str:
-        raise KeyboardInterrupt
+    typed: list[str] = []
 
-    monkeypatch.setattr("builtins.input", interrupt)
+    def type_(self: story.Desk, *words: str, expected: Collection[int] = (0,)) -> int:
+        typed.append(words[0])
+        return code
+
     monkeypatch.setattr(story.Desk, "is_attended", True)
-    desk = story.Desk(Terminal(out := io.StringIO(), None), tmp_path, None, shown="play")
-    with pytest.raises(KeyboardInterrupt):
-        story.let_person_decide(desk)
-    assert "The run waits. In play: remit approve last  or: remit reject last\n" in out.getvalue()
+    monkeypatch.setattr(story.Desk, "type", type_)
+    said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", script_in(tmp_path))
+    assert typed == (["run"] if hint else ["run", *PROOFS[1:]])
+    assert ("play: remit approve last  or: remit reject last" in said.out) is hint
 
 
 def test_a_model_that_cannot_be_asked_is_said_before_anything_is_made_or_told(desk: Desk, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Runs in hand: a handle of any pattern can be asked and told whatever one of a system can, and a program may simply end."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from remit import (
     Subject,
     system_in_memory,
 )
+from remit import open as system_of
 from remit.core.failure import Ending
 from tests.unit.orchestrate.house import helper
 from tests.unit.orchestrate.stage import play
@@ -95,11 +97,36 @@ def test_every_pattern_is_entered_left_and_cancelled_alike(name: str, tmp_path: 
             assert (await run).terminal_code is Ending.USER_CANCEL
             assert await refused(loop.cancel()) == "NOTHING_OPEN"
             assert await refused(loop.approve("", by="ada")) in ("NOTHING_OPEN", "PACKET_UNKNOWN")
-        assert await refused(run.pause()) == "STORE_CLOSED"
+        assert await refused(run.pause()) == "SYSTEM_CLOSED"
         # It is opened again by whoever needs it.
         later = await started(loop)
         await later.cancel()
         await loop.close()
+
+    play(story())
+
+
+async def followed(run: Run[Any]) -> list[RunEvent]:
+    return [event async for event in run]
+
+
+async def awaited(run: Run[Any]) -> object:
+    return await run
+
+
+@EVERY
+def test_whoever_waits_for_a_handle_is_told_when_its_pattern_is_closed(name: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with MAKERS[name](engine(20_000), tmp_path) as loop:
+            run = await started(loop)
+            waiting = [asyncio.create_task(one) for one in (awaited(run), run.result(), followed(run))]
+            await anext(aiter(run))
+        for waiter in waiting:
+            assert await refused(waiter) == "SYSTEM_CLOSED"
+        # Afterwards there is nothing to wait for either, and the run is there to be gone on with.
+        assert await refused(awaited(run)) == "SYSTEM_CLOSED"
+        async with system_of(tmp_path) as system:
+            assert (await system.find(run.id)).id == run.id
 
     play(story())
 

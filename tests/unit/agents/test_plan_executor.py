@@ -40,6 +40,7 @@ from remit.core.run.envelope import REQUEST_ID_INVALID
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.messages import Message, system_message, user_message
+from remit.core.run.run_events import SYSTEM_CLOSED
 from remit.core.run.signals import Signal
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.plan import (
@@ -56,7 +57,6 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.inference.scripted.script import FREE
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import Action, CodeEvent, InMemoryEventLog
-from remit.orchestrate.loop.hub import SYSTEM_CLOSED
 from remit.orchestrate.loop.needs import RUN_PARTS_MISSING
 from remit.orchestrate.patterns.planners import (
     PLAN_INVALID,

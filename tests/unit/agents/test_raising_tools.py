@@ -16,9 +16,9 @@ from remit.core.record import JsonObject
 from remit.core.run.contract import CallStatus, SystemResponse
 from remit.core.work.plan import StepType
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.tool.call import performing
 from remit.tool.declare.decorator import Tool
 from remit.tool.delegate import delegate
+from remit.tool.process import sandbox
 
 DONE: JsonObject = {"text": "Done."}
 
@@ -182,7 +182,7 @@ def test_a_filter_that_turns_a_modified_call_away_means_that_nothing_happened() 
 
 
 def test_a_sandbox_that_is_absent_means_that_nothing_happened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(performing, "sandbox_problem", lambda: "bwrap is not installed")
+    monkeypatch.setattr(sandbox, "sandbox_problem", lambda: "bwrap is not installed")
     place = tmp_path / "boxed.py"
     place.write_text(
         "from remit import tool\n\n@tool(effect='external', sandbox=True)\ndef pay() -> str:\n"

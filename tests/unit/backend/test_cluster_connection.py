@@ -1,13 +1,17 @@
 """A server is asked what it can do, and refused with all that it lacks; names become subjects that never meet."""
 
 import asyncio
+import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from nats.errors import TimeoutError as NatsTimeout
 
-from remit.backend.cluster.connection import asked, check_server, check_stream, connect, prepare, shown
+from remit.backend.cluster.connection import asked, asked_patiently, check_server, check_stream, connect, prepare, shown
 from remit.backend.cluster.layout import ALIVE, STREAM, TEXTS, log_subject, streams, token
-from remit.backend.cluster.server import Server, binary
+from remit.backend.cluster.nats_server import NatsServer, binary
 from remit.backend.cluster.store import ClusterStore
 from remit.core.journal.storage import StoreUnusable
 
@@ -75,7 +79,7 @@ def test_an_address_that_does_not_answer_is_told_at_once(address: str, tmp_path:
 
 
 def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
-    with Server(tmp_path) as server:
+    with NatsServer(tmp_path) as server:
         config = tmp_path / "server.conf"
         plain = [line for line in config.read_text().splitlines() if not line.startswith("jetstream")]
         server.stop()
@@ -96,13 +100,13 @@ def test_streams_of_another_maker_are_looked_at(tmp_path: Path) -> None:
         assert await prepare(client, address) == 1
         await client.close()
 
-    with Server(tmp_path) as server:
+    with NatsServer(tmp_path) as server:
         asyncio.run(scene(server.address))
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     with pytest.raises(StoreUnusable, match=r"nats-server did not start: .*server\.log"):
-        Server(tmp_path, more="nonsense {")
+        NatsServer(tmp_path, more="nonsense {")
 
 
 def test_without_a_server_the_way_to_get_one_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -114,3 +118,27 @@ def test_without_a_server_the_way_to_get_one_is_named(monkeypatch: pytest.Monkey
     assert binary() == tmp_path / "nats-server"
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path / "none"))
     assert binary() == tmp_path / "nats-server"
+
+
+class Beginning:
+    """A client of a cluster whose nodes have not agreed on a leader yet."""
+
+    def __init__(self, *answers: dict[str, Any] | Exception) -> None:
+        self._answers = list(answers)
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> Any:  # noqa: ASYNC109  # as the client has it
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(data=json.dumps(answer).encode())
+
+
+def test_a_cluster_that_has_no_leader_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_leader = {"error": {"code": 503, "description": "temporarily unavailable"}}
+    too_few = {"error": {"code": 400, "err_code": 10005, "description": "no suitable peers"}}
+    client: Any = Beginning(NatsTimeout(), no_leader, too_few, {"config": {}})
+    assert asyncio.run(asked_patiently(client, "nats://host:1", "$JS.API.INFO")) == {"config": {}}
+    monkeypatch.setattr("remit.backend.cluster.connection.WRITE_S_MAX", 0)
+    client = Beginning(no_leader, no_leader)
+    with pytest.raises(StoreUnusable, match=r"STORE_UNREACHABLE.*temporarily unavailable"):
+        asyncio.run(asked_patiently(client, "nats://host:1", "$JS.API.INFO"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from remit.assemble import system_on
+from remit.backend.cluster.store import ClusterStore
 from remit.core.failure import Ending
 from remit.core.run.signals import Signal
 from remit.orchestrate.facade import System
@@ -73,6 +74,31 @@ def test_words_are_taken_out_of_the_disk_of_the_server_and_the_chain_holds(tmp_p
                     assert [turn.place for turn in await one.store.feed.since(-1, limit=99)] == before
                 turns = [list(await one.store.journal.read(first.run_id)) for one in (system, later)]
                 assert turns[0] == turns[1]
+
+    asyncio.run(story())
+
+
+def test_a_turn_whose_redaction_was_cut_off_leaves_the_server_with_the_next_collection(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with system_in(tmp_path) as system:
+            run = await system.run(asking(f"I say {WORDS}."), scripted([says("Fine.")]))
+            store = system.store
+            assert isinstance(store, ClusterStore)
+            remove = store.link.jet.remove
+
+            async def kept(seq: int, stream: str = "") -> None:
+                """Nothing is removed by a process that was killed before it could."""
+
+            store.link.jet.remove = kept  # type: ignore[method-assign]
+            await store.redactions.redact(run.run_id, text=WORDS, by="ann", why="a mistake")
+            store.link.jet.remove = remove  # type: ignore[method-assign]
+            assert WORDS.encode() in bytes_on_the_server()
+            async with system_in(tmp_path) as later:
+                turns = list(await later.store.journal.read(run.run_id))
+                assert turns == list(await store.journal.read(run.run_id))
+                await later.store.retention.gc(ended_before_ms=0)
+                assert WORDS.encode() not in bytes_on_the_server()
+                assert (await later.archive.verify(run.run_id)).ok
 
     asyncio.run(story())
 

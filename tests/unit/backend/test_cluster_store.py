@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from remit.backend.cluster.checkup import AddressCheckup
-from remit.backend.cluster.jetstream import JetStream, Message, Overtaken
+from remit.backend.cluster.jetstream import JetMessage, JetStream, Overtaken
 from remit.backend.cluster.layout import CHUNK_BYTES, STREAM
 from remit.backend.cluster.link import entry
-from remit.backend.cluster.server import Server
+from remit.backend.cluster.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
+from remit.backend.cluster.tail import in_header
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import sign_head
 from remit.core.journal.storage import (
@@ -197,7 +198,7 @@ class Lossy:
         self._meanwhile = meanwhile
         jet._last_word = self  # type: ignore[method-assign]
 
-    async def __call__(self, message: Message, headers: dict[str, str]) -> dict[str, Any]:
+    async def __call__(self, message: JetMessage, headers: dict[str, str]) -> dict[str, Any]:
         answer = await self._send(message, headers)
         if self._lost:
             self._lost -= 1
@@ -247,7 +248,7 @@ def test_a_batch_of_which_one_part_is_stale_leaves_nothing(tmp_path: Path) -> No
         async with stores(tmp_path) as (store,):
             jet = store.link.jet
             first = await store.link.write(entry("run:a", b"", after=START))
-            parts = [Message("agent.log.run.a", b"", {}, first), Message("agent.log.run.b", b"", {}, 9)]
+            parts = [JetMessage("agent.log.run.a", b"", {}, first), JetMessage("agent.log.run.b", b"", {}, 9)]
             with pytest.raises(Overtaken) as stale:
                 await store.link.call(jet.write(*parts))
             assert stale.value.subject == "agent.log.run.b"
@@ -284,13 +285,45 @@ def test_rivals_for_a_session_and_for_an_entry_of_the_inbox_are_told_what_was_ta
     asyncio.run(scene())
 
 
+def test_turns_of_many_runs_go_in_one_batch_and_a_stale_one_takes_no_other_along(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with stores(tmp_path) as (store,):
+            jet, sent = store.link.jet, []
+            send = jet._sent
+
+            async def counted(parts: Any) -> dict[str, Any]:
+                sent.append(len(parts))
+                return await send(parts)
+
+            jet._sent = counted  # type: ignore[method-assign]
+            listings = [RunListing(1, session_id=f"s{number}") for number in range(20)]
+            writes = [store.journal.append(f"run{n}", b"%d" % n, START, listing=one) for n, one in enumerate(listings)]
+            places = await asyncio.gather(*writes)
+            assert len(set(places)) == 20
+            assert sum(sent) == 40
+            assert len(sent) < 20, f"twenty runs that began at once took {len(sent)} batches"
+            for number, place in enumerate(places):
+                found = await store.journal.read(f"run{number}")
+                assert (list(found), found.place) == ([b"%d" % number], place)
+            # Three writes that would go together, and the second follows what is not there.
+            parts = [
+                (entry(f"run:{name}", b"", after=after), entry(f"session:{name}", b"", after=START))
+                for name, after in (("a", START), ("b", 1), ("c", START))
+            ]
+            told = await asyncio.gather(*(store.link.call(jet.write(*part)) for part in parts), return_exceptions=True)
+            assert [isinstance(one, Overtaken) for one in told] == [False, True, False]
+            assert await store.link.call(jet.last("agent.log.session.b")) is None
+
+    asyncio.run(scene())
+
+
 def test_what_a_turn_orders_goes_in_its_batch(tmp_path: Path) -> None:
     from remit.core.journal.commands import CancelCommand
 
     async def scene() -> None:
         async with stores(tmp_path) as (store,):
             orders = (CancelCommand("run/1", about="run/0"),)
-            store.journal.errands = lambda run_id, some: [Message(f"agent.request.{run_id}", b"%d" % len(some))]
+            store.journal.errands = lambda run_id, some: [JetMessage(f"agent.request.{run_id}", b"%d" % len(some))]
             place = await store.journal.append("run", b"0", START, listing=RunListing(1), orders=orders)
             found = await store.link.call(store.link.jet.last("agent.request.run"))
             assert found is not None
@@ -303,7 +336,7 @@ def test_what_a_turn_orders_goes_in_its_batch(tmp_path: Path) -> None:
 
 
 def test_a_store_goes_on_when_its_server_was_restarted(tmp_path: Path) -> None:
-    async def scene(server: Server) -> None:
+    async def scene(server: NatsServer) -> None:
         store = ClusterStore.open(server.address, tmp_path / "home")
         try:
             place = await store.journal.append("run", b"0", START, listing=RunListing(1))
@@ -315,10 +348,10 @@ def test_a_store_goes_on_when_its_server_was_restarted(tmp_path: Path) -> None:
         finally:
             await store.close()
 
-    with Server(tmp_path / "server") as found:
+    with NatsServer(tmp_path / "server") as found:
         port = int(found.address.rpartition(":")[2])
         found.stop()
-        again = Server(tmp_path / "server", port=port)
+        again = NatsServer(tmp_path / "server", port=port)
         try:
             asyncio.run(scene(again))
         finally:
@@ -367,7 +400,7 @@ def test_a_store_that_cannot_be_reached_is_looked_at_too(tmp_path: Path) -> None
         assert [(check.state, check.code) for check in checks] == [(CheckState.PROBLEM, "STORE_UNREACHABLE")]
         assert checks[0].way_out
         found = await AddressCheckup(lambda: opened(tmp_path)).look()
-        assert [check.name for check in found] == ["store", "store.log", "store.key", "store.nodes"]
+        assert [check.name for check in found] == ["store", "store.log", "store.key", "store.nodes", "store.entries"]
 
     asyncio.run(scene())
 
@@ -463,5 +496,33 @@ def test_what_any_node_lacks_is_read_from_the_leader(tmp_path: Path) -> None:
             assert await store.link.call(jet.many([place, place + 9], "agent.log.>")) == {
                 place: await store.link.call(jet.at(place))
             }
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Remit-Entry": "?"},
+        {"Remit-Entry": "gg=="},
+        {"Remit-Entry": in_header("run:foreign", b"no record")},
+        {"Remit-Entry": in_header("run:before", b"")},
+    ],
+    ids=["none", "no base64", "no entry", "no record", "another log"],
+)
+def test_an_entry_of_another_writer_is_left_out_and_told_by_a_checkup(headers: dict[str, str], tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with stores(tmp_path) as (store,):
+            await store.journal.append("before", b"0", START, listing=RunListing(1))
+            await store.link.call(store.link.jet.write(JetMessage("agent.log.run.foreign", b"", headers)))
+            await store.journal.append("after", b"0", START, listing=RunListing(1))
+            # Whatever stands in its subject, the run goes on behind it.
+            await store.journal.append("foreign", b"0", START)
+            async with stores(tmp_path) as (later,):
+                for one in (store, later):
+                    assert [entry.run_id for entry in await one.catalogue.entries()] == ["after", "before"]
+                    (problem,) = [check for check in await one.checkup.look() if check.state is CheckState.PROBLEM]
+                    assert problem.code == "STORE_ENTRIES_UNREADABLE"
 
     asyncio.run(scene())

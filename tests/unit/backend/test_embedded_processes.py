@@ -55,7 +55,8 @@ async def whole():
             won += 1
         except AppendConflict:
             pass
-        await journal_of(store).append(name, b"%d" % after, after=after)
+        listing = RunListing(1) if after == -1 else None
+        await journal_of(store).append(name, b"%d" % after, after=after, listing=listing)
     await store.close()
     say(won, store.did)
 

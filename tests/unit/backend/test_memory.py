@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from typing_extensions import override
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryBlobs
@@ -48,7 +49,8 @@ def test_a_missing_blob_is_named_by_its_digest() -> None:
 
 def test_the_runs_of_a_session_are_found_without_looking_at_any_other_run() -> None:
     class Unread(MemoryJournal):
-        async def entries(self, **_: object) -> list[RunEntry]:  # type: ignore[override]
+        @override
+        async def entries(self, **_: object) -> list[RunEntry]:
             raise AssertionError("every run of the store was looked at")
 
     async def scene() -> None:

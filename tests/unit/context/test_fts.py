@@ -311,3 +311,10 @@ def test_marks_belong_to_their_letters() -> None:
 def test_every_word_is_quoted() -> None:
     assert expression_of(("near", "not")) == '"near" OR "not"'
     assert quoted('a"b') == '"a""b"'
+
+
+def test_what_is_no_path_is_refused_and_no_file_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RequestRejected, match="give documents to add"):
+        DocumentIndex([Document("a.md", "lamps")])  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []

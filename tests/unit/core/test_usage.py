@@ -1,7 +1,7 @@
 import pytest
 
 from remit.core.failure import ErrorCode, RemitError
-from remit.core.run.usage import TokenUsage, check_usage, sum_usage
+from remit.core.run.usage import TokenUsage, check_usage, sum_usage, usage_figures
 
 
 @pytest.mark.req("1.10")
@@ -61,3 +61,9 @@ def test_usage_that_is_no_whole_number_from_zero_up_is_a_malformed_answer(usage:
     with pytest.raises(RemitError, match=complaint) as caught:
         check_usage(usage)
     assert caught.value.code == ErrorCode.INFERENCE_MALFORMED_RESPONSE
+
+
+def test_a_usage_is_told_with_what_follows_from_it() -> None:
+    told = usage_figures(TokenUsage(10, 2, 3, 12, 100, 500))
+    assert (told["prompt_tokens"], told["completion_tokens"], told["total_tokens"]) == (10, 5, 15)
+    assert told["tokens_per_second"] == 10.0

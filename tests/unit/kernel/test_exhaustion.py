@@ -345,9 +345,10 @@ def test_a_call_that_was_ordered_is_waited_for_before_last_words() -> None:
     assert run.path()[-1] == "think"
 
 
-def test_a_model_whose_price_nobody_knows_is_not_asked_for_last_words() -> None:
+def test_under_a_cap_of_money_a_model_without_a_price_is_not_asked_for_last_words() -> None:
     boundary = Boundary(exhaustion=(WRAPPING,))
-    run = Run(manifest_of(boundary=boundary, model=ModelInfo("unpriced", 100_000)))
+    capped = Budget(inference_cost_microusd=1_000)
+    run = Run(manifest_of(boundary=boundary, budget=capped, model=ModelInfo("unpriced", 100_000)))
     assert (run.state.end.ending, run.all(WrapUpBegun)) == (Ending.BUDGET_EXHAUSTED, [])
 
 

@@ -42,9 +42,9 @@ def test_a_run_is_answered_for_in_one_sentence() -> None:
     assert sentence(DEMO) == (
         "The agent was allowed to call lookup_order and refund under the boundary customer_support (tier 5 of at most 6, "
         "supervised agentic loop; refund only with a person's approval), chose the path prepare > think > act > think > act > think > check > done, called "
-        "lookup_order once and refund once (find_order was refused once: TOOL_NOT_FOUND), spent 24 of 200000 "
-        "input_tokens, 12 of 30000 output_tokens, 2 of 30 tool_calls, 1 of 10 external_api_calls, 3146 of 300000 "
-        "wall_clock_ms, 12 of 2000000 inference_cost_microusd, 497 of 100000 context_tokens, 1 of 0 side_effects [1 released], 7 of 15 "
+        "lookup_order once and refund once (find_order was refused once: TOOL_NOT_FOUND), spent 24 of 200,000 "
+        "input_tokens, 12 of 30,000 output_tokens, 2 of 30 tool_calls, 1 of 10 external_api_calls, 3.1 s of 5 min "
+        "wall_clock, $0.000012 of $2.00 inference_cost, 8 of 100,000 context_tokens, 1 of 0 side_effects [1 released], 7 of 15 "
         "steps and 1 of 20 human_reviews, updated its state from 1 verified observation (refund) and 1 unchecked observation (lookup_order), and "
         "ended as SUCCESS because it answered and no effect was left uncommitted; nothing checked the answer."
     )

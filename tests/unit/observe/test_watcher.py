@@ -17,14 +17,14 @@ from remit.core.journal.commands import (
     StartChild,
     TimerPurpose,
 )
-from remit.core.limits.budget import FIELDS, Dimension
+from remit.core.limits.budget import FIELDS, GAUGES, Dimension
 from remit.core.work.graph import Graph, schema_text
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
-from remit.observe.watcher import Meter, metered
+from remit.observe.watcher import CONTEXT_NOW, Meter, metered
 from remit.orchestrate.patterns.plan_graph import plan_graph
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from tests.simulation.play import demo_manifest, demo_world
@@ -53,9 +53,13 @@ def test_a_run_is_measured_after_every_turn() -> None:
 
 def test_what_is_used_in_the_end_is_what_an_explanation_says() -> None:
     last = {spent.dimension: spent.used for spent in meters()[-1].spent}
-    assert tuple(last) == FIELDS
+    gauges = {FIELDS[gauge] for gauge in GAUGES}
+    assert tuple(last) == (*[name for name in FIELDS if name not in gauges], CONTEXT_NOW)
     said = {spent.dimension: spent.used for spent in explain(RUN.state, reading_of(RUN.turns)).spent}
-    assert {name: used for name, used in last.items() if used} == said
+    assert last.pop(CONTEXT_NOW) == RUN.state.talk.context_tokens > 0
+    assert {name: used for name, used in last.items() if used} == {
+        name: used for name, used in said.items() if name not in gauges
+    }
 
 
 def test_the_clock_stands_while_a_person_is_asked() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from remit.core.durations import said_duration
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.limits.authority import Authority, Inference, OptionReach, PlanSource
@@ -43,7 +44,7 @@ from remit.orchestrate.boundaries.boundary_file import (
     parse_boundary,
     read_boundary,
 )
-from remit.orchestrate.boundaries.boundary_values import NAME_CHARS_MAX, said_dollars, said_duration
+from remit.orchestrate.boundaries.boundary_values import NAME_CHARS_MAX, said_dollars
 
 FULL = """
 name: refunds
@@ -197,7 +198,7 @@ def test_money_is_said_in_dollars(said: object, microusd: int) -> None:
         ({"tools": {"rates": [{"tool": "a", "times": 1}]}}, "tools.rates[0]", "has no 'per'"),
         ({"tools": {"rates": [{"tool": "a", "times": 0, "per": "1m"}]}}, "tools.rates[0].times", f"1 to {RATE_MAX}"),
         ({"tools": {"rates": [{"tool": "a", "times": 1, "per": "0s"}]}}, "tools.rates[0].per", "from 1"),
-        ({"tools": {"rates": [{"tool": "a", "times": 1, "per": "1w"}]}}, "tools.rates[0].per", "30s, 5m, 4h or 1d"),
+        ({"tools": {"rates": [{"tool": "a", "times": 1, "per": "1y"}]}}, "tools.rates[0].per", "30s, 5m, 4h, 1d or 2w"),
         (
             {"tools": {"rates": [{"tool": "a", "times": 1, "per": "1m", "whose": "us"}]}},
             "tools.rates[0].whose",

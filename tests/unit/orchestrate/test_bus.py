@@ -12,7 +12,7 @@ import pytest
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.small_ports import MemoryBell
 from remit.backend.memory.store import MemoryStore
-from remit.core.failure import Ending, RequestRejected
+from remit.core.failure import Ending, RemitError, RequestRejected
 from remit.core.journal.codec import encode_record
 from remit.core.journal.storage import START, RunListing, StoreUnusable, Topic
 from remit.core.journal.turn import Turn
@@ -299,7 +299,7 @@ def test_a_store_that_cannot_be_read_for_a_while_is_asked_again(
     assert "could not be read: STORE_BUSY" in caplog.text
 
 
-def test_a_subscription_ends_when_it_is_closed_or_its_system_is() -> None:
+def test_a_subscription_ends_when_it_is_closed_and_says_so_when_its_system_is() -> None:
     async def scene() -> None:
         async with in_memory() as (bus, _):
             ears = [bus.subscribe(Subject("a")), bus.subscribe(Subject())]
@@ -308,7 +308,8 @@ def test_a_subscription_ends_when_it_is_closed_or_its_system_is() -> None:
             ears[0].close()
             assert await waiting[0] is None
             await bus.close()
-            assert await waiting[1] is None
+            with pytest.raises(RemitError, match="SYSTEM_CLOSED"):
+                await waiting[1]
 
     play(scene())
 

@@ -1,6 +1,9 @@
 """Closing a system ends, although code on the loop swallows its cancellation; and nothing of it is written afterwards."""
 
 import asyncio
+from collections.abc import AsyncIterable, Coroutine
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -8,9 +11,11 @@ from remit import tool
 from remit.assemble import system_on
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError
+from remit.core.journal.storage import StoreUnusable
 from remit.core.record import JsonObject
+from remit.core.run.run_events import SYSTEM_CLOSED, Subject
 from remit.orchestrate.loop import hub, in_process
-from tests.unit.orchestrate.house import request, scripted
+from tests.unit.orchestrate.house import STORES, request, scripted, store_of
 from tests.unit.orchestrate.stage import play
 
 
@@ -55,3 +60,67 @@ def test_a_tool_that_swallows_its_cancellation_does_not_keep_a_system_from_closi
         assert not await store.leases.is_held(entry.run_id)
 
     play(story())
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_whoever_waits_for_a_run_is_told_that_its_system_was_closed_and_how_to_go_on(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        begun = asyncio.Event()
+
+        @tool(effect="read", network=False)
+        async def slow() -> str:
+            """Take long."""
+            begun.set()
+            await asyncio.Event().wait()
+            return "never"
+
+        system = system_on(store_of(kind, tmp_path))
+        kit = scripted({"tool_calls": [{"name": "slow", "arguments": {}}]}, {"text": "Done."}, tools=[slow])
+        run = await system.start(request(), kit)
+        await begun.wait()
+        waiters: dict[str, Coroutine[Any, Any, object]] = {
+            "result": run.result(),
+            "events": _all_of(run.events(chunks=True)),
+            "watch": _all_of(system.watch(run.id)),
+            "one run": _all_of(system.subscribe(Subject(run.id))),
+            "everything": _all_of(system.subscribe(Subject(), since=-1)),
+            "settle": system.settle(run.id),
+        }
+        waiting = {name: asyncio.create_task(waiter) for name, waiter in waiters.items()}
+        await anext(run.events())
+        await system.close()
+        for name, waiter in waiting.items():
+            with pytest.raises(RemitError, match="open the store again") as told:
+                await waiter
+            assert (name, told.value.code) == (name, SYSTEM_CLOSED)
+        with pytest.raises(RemitError, match=f"`resume` run {run.id}"):
+            await run
+        await system.close()
+
+    play(story())
+
+
+def test_a_store_that_is_closed_under_a_subscriber_tells_it_that_the_system_was(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = store_of("embedded", tmp_path)
+        system = system_on(store)
+        subscription = system.subscribe(Subject(), since=-1)
+        await store.close()
+        with pytest.raises(RemitError, match="STORE_CLOSED"):
+            await anext(subscription)
+
+        async def closed_meanwhile(_: object, **__: object) -> NoReturn:
+            await system.close()
+            raise StoreUnusable("STORE_CLOSED", "was closed")
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(subscription, "_next_of_many", closed_meanwhile)
+            patched.setattr(subscription, "_is_standing", True)
+            with pytest.raises(RemitError, match=SYSTEM_CLOSED):
+                await anext(subscription)
+
+    play(story())
+
+
+async def _all_of(events: AsyncIterable[object]) -> list[object]:
+    return [event async for event in events]

@@ -16,13 +16,13 @@ from remit.core.record import replace
 from remit.core.run.contract import CallStatus, ExecutionHints, Mode, OutputContract, SystemRequest
 from remit.core.run.manifest import Origin
 from remit.core.run.messages import Message
+from remit.core.run.run_events import SYSTEM_CLOSED
 from remit.core.run.signals import Signal
 from remit.core.work.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.inference.specs import open_engine
 from remit.kernel.state import pinned
 from remit.orchestrate.exchange.sessions import SESSION_ENTRY_INVALID
 from remit.orchestrate.facade import System
-from remit.orchestrate.loop.hub import SYSTEM_CLOSED
 from remit.orchestrate.loop.recover import RUN_NOT_FOUND
 from remit.orchestrate.patterns.planners import PLAN_MISSING
 from remit.orchestrate.setup.kit import Terms, kit_of

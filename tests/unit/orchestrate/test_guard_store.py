@@ -200,6 +200,111 @@ def test_an_approval_given_while_nobody_drives_the_run_holds_and_is_in_no_doubt(
     play(scene)
 
 
+@pytest.mark.parametrize("halted", [{}, {"tool": "send_mail"}, {"tenant": "acme"}, {"run": START["run"]}])
+@pytest.mark.parametrize("is_host_there", [True, False])
+def test_a_yes_from_elsewhere_under_a_halt_is_refused_with_its_code_and_holds_once_it_is_lifted(
+    halted: dict[str, str], is_host_there: bool
+) -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start()
+        await talk.mail(EVE, "c")
+        run_id, again = talk.run_id, talk if is_host_there else await talk.crash()
+        handle = await talk.system.find(run_id)
+        turns = len((await talk.system.archive.history(run_id)).turns)
+        await talk.system.halt("too hot", by="ann", **halted)
+        with pytest.raises(RequestRejected, match="HALTED"):
+            await handle.approve(by="ann")
+        assert len((await talk.system.archive.history(run_id)).turns) == turns
+        await talk.system.lift(by="ann", **halted)
+        await handle.approve(by="ann")
+        if not is_host_there:
+            assert await again.start() == {"ok": True, "resumed": True}
+        assert (await again.mail(EVE, "d"))["decision"] == "allow"
+
+    play(scene)
+
+
+def test_under_a_halt_a_no_is_heard_and_so_is_what_became_of_a_call() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start(boundary={"authority": {"tripwire": False}})
+        await talk.mail(BOB, "made")
+        await talk.mail(EVE, "held")
+        again = await talk.crash()
+        await again.start(boundary={"authority": {"tripwire": False}})
+        await again.system.halt("too hot", by="ann")
+        handle = await again.system.find(again.run_id)
+        for asked in await again.system.archive.approvals(again.run_id):
+            await (handle.approve if asked.purpose == "outcome" else handle.reject)(asked.id, by="ann")
+        assert await again.system.archive.approvals(again.run_id) == []
+
+    play(scene)
+
+
+@pytest.mark.parametrize("body", ["Shorter.", "Long. " * 2_000])
+def test_arguments_that_a_person_changed_reach_the_host_that_proposes_the_call_again(body: str) -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start(boundary={"authority": {"tripwire": False}})
+        await talk.mail(EVE, "c")
+        changed = {"to": BOB, "body": body}
+        await (await talk.system.find(talk.run_id)).approve(by="ann", arguments=changed)
+        allowed = await talk.mail(EVE, "d")
+        assert (allowed["decision"], allowed["arguments"]) == ("allow", changed)
+        assert allowed["reasons"] == ["ann changed the arguments; call it with those in `arguments`"]
+        await talk.say("result", id="d", tool="send_mail", content="sent")
+        # A yes is good for one call, under either arguments.
+        assert (await talk.mail(EVE, "e"))["decision"] == "ask"
+        run_id = talk.run_id
+        await talk.say("end")
+        audit = await talk.system.archive.replay(run_id)
+        assert audit.verdict is AuditVerdict.SAME
+
+    play(scene)
+
+
+def test_a_host_that_proposes_the_changed_call_itself_needs_no_arguments() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start(boundary={"authority": {"tripwire": False}})
+        await talk.mail(EVE, "c")
+        changed = {"to": BOB, "body": "Shorter."}
+        await (await talk.system.find(talk.run_id)).approve(by="ann", arguments=changed)
+        allowed = await talk.say("call", id="d", tool="send_mail", args=changed)
+        assert (allowed["decision"], "arguments" in allowed) == ("allow", False)
+
+    play(scene)
+
+
+def test_the_protocol_hears_changed_arguments_too_and_says_which_to_call_with() -> None:
+    async def scene(talk: Talk) -> None:
+        await talk.start(boundary={"authority": {"tripwire": False}})
+        await talk.mail(EVE, "c")
+        changed = {"to": BOB, "body": KEY}
+        for wrong in ({"approve": False, "arguments": changed}, {"approve": True, "arguments": "to Bob"}):
+            assert (await talk.say("answer", id="c", by="ann", **wrong))["code"] == "GUARD_OP_INVALID"
+        unfit = await talk.say("answer", id="c", approve=True, by="ann", arguments={"to": 7})
+        assert unfit["code"] == ArrivalFault.WRONG_PACKET
+        # What was sealed before it was written is given back to whoever makes the call.
+        answer = await talk.say("answer", id="c", approve=True, by="ann", arguments=changed)
+        assert answer == {"ok": True, "arguments": changed}
+
+    play(scene)
+
+
+def test_closing_ends_although_the_inbox_is_rung_at_the_same_moment() -> None:
+    async def scene(rings: int) -> None:
+        system = system_on(MemoryStore())
+        await Talk(system).start()
+        await asyncio.sleep(0)
+        for rung in system._post._ears:
+            rung.set()
+        for _ in range(rings):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await system.close()
+
+    for rings in range(5):
+        asyncio.run(scene(rings))
+
+
 def test_a_result_that_was_lost_stays_lost_after_a_crash() -> None:
     async def scene(talk: Talk) -> None:
         await talk.start()

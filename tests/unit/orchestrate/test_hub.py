@@ -203,7 +203,8 @@ def test_a_late_outcome_waits_for_a_run_that_another_process_drives_but_not_for_
             response = await system.run(request(), scripted({"text": "hello"}))
             assert await store.leases.take(response.run_id) is not None
             system._hub.late_delivery.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
-            await system.settle()
+            with pytest.raises(RemitError, match="SYSTEM_CLOSED"):
+                await system.settle()
 
     with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.late_delivery"):
         play(story())

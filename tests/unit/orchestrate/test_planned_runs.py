@@ -6,12 +6,12 @@ import pytest
 
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.run.contract import Mode, OutputContract, SystemRequest, SystemResponse
-from remit.core.run.messages import user_message
+from remit.core.run.messages import system_message, user_message
 from remit.core.work.plan import ExecutionPlan, Step
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.patterns.handlers import InferHandler, ToolHandler
-from remit.orchestrate.patterns.planners import ModelPlanner, Planner
-from remit.orchestrate.setup.kit import Kit, Terms
+from remit.orchestrate.patterns.planners import ModelPlanner, Planner, check_planner
+from remit.orchestrate.setup.kit import Kit, Terms, prompt_text
 from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import in_memory, request
 from tests.unit.orchestrate.stage import play
@@ -103,3 +103,31 @@ def test_a_model_is_not_shown_more_than_a_node_can_hold_and_makes_no_plan_outsid
                 await system.run(request("x" * 10_001), kit)
 
     play(story())
+
+
+@pytest.mark.parametrize(
+    ("planner", "words"), [("make one", "lacks create_plan"), (ModelPlanner(ScriptedEngine([MADE])), "none of the kit")]
+)
+def test_a_planner_that_no_run_could_ask_is_refused(planner: Any, words: str) -> None:
+    with pytest.raises(RequestRejected, match=words):
+        check_planner(planner, {})
+
+
+class Prompts:
+    """Makes what it was told."""
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def build_system_prompt(self) -> Any:
+        """The prompt, or whatever it is."""
+        if isinstance(self.made, Exception):
+            raise self.made
+        return self.made
+
+
+def test_a_prompt_is_a_text_or_what_its_provider_makes() -> None:
+    assert [prompt_text(given) for given in ("a", Prompts("b"), Prompts(system_message("c")))] == ["a", "b", "c"]
+    for wrong in (7, user_message("hi"), OSError("no paper")):
+        with pytest.raises(RequestRejected, match="PROMPT_PROVIDER_FAILED"):
+            prompt_text(Prompts(wrong))

@@ -45,7 +45,7 @@ def an_ended_run_gives_its_place_away(store: Any) -> None:
     async def frees(run_id: str, data: bytes, after: int, barrier: Any = None, *rest: Any, **more: Any) -> Any:
         place = await append(run_id, data, after, barrier, *rest, **more)
         if barrier is not None and barrier.ending:
-            store.journal._places.clear()
+            store.journal._sessions.clear()
         return place
 
     store.journal.append = frees
@@ -201,7 +201,7 @@ def a_deletion_frees_every_place(store: Any) -> None:
 
     async def freed(run_id: str) -> Any:
         removed = await delete(run_id)
-        store.journal._places.clear()
+        store.journal._sessions.clear()
         return removed
 
     store.retention.delete = freed

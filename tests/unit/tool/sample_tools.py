@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from remit.tool.call.call_metadata import CallMetadata
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.outcomes import NotDone, Stop
 from remit.tool.declare.decorator import tool
@@ -34,6 +35,12 @@ def mirrored(point: Point, idempotency_key: str, token: CancelToken) -> Point:
     print(f"mirroring for {idempotency_key}, cancelled: {token.cancelled}")
     print("to the other stream", file=sys.stderr)
     return Point(point.y, point.x)
+
+
+@tool(effect="none", isolate=True)
+def labelled(about: CallMetadata) -> str:
+    """Say what the request was about."""
+    return ", ".join(f"{key}={value}" for key, value in about.items())
 
 
 @tool(effect="none", isolate=True)

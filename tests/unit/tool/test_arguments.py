@@ -14,6 +14,7 @@ from typing_extensions import TypedDict, override
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.tool.call.arguments import PROBLEMS_MAX, call_function, prepared, result_text
+from remit.tool.call.call_metadata import CallMetadata
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, Stop, ToolFault
 from remit.tool.declare.decorator import Tool, tool
@@ -114,6 +115,19 @@ def test_the_key_and_the_token_are_filled_in_and_cannot_be_given() -> None:
     assert prepared(f, {"a": 1}, "the-key", token) == {"a": 1, "idempotency_key": "the-key", "token": token}
     assert "idempotency_key" in fault(values, f, {"a": 1, "idempotency_key": "mine"})
     assert "token" in fault(values, f, {"a": 1, "token": {}})
+
+
+def test_the_metadata_of_the_request_is_filled_in_as_a_copy_and_cannot_be_given() -> None:
+    @tool
+    def f(a: int, about: CallMetadata) -> None: ...
+
+    held = {"tickets": [7]}
+    given = prepared(f, {"a": 1}, "the-key", None, metadata=held)
+    given["about"]["tickets"].append(8)
+    assert (given["about"], held) == (CallMetadata(tickets=[7, 8]), {"tickets": [7]})
+    assert values(f, {"a": 1})["about"] == {}
+    assert "about" not in f.definition.parameters["properties"]
+    assert "about" in fault(values, f, {"a": 1, "about": {}})
 
 
 @pytest.mark.parametrize("arguments", [{"a": "5"}, {"a": True}, {"a": 1, "b": 2}, {}, {"a": None}, {"a": 1.5}])

@@ -13,12 +13,12 @@ import pytest
 from remit.core.failure import ErrorCode
 from remit.core.record import replace
 from remit.observe.checkup import has_numbers
-from remit.tool.call.outcomes import Performed, ToolFault
+from remit.tool.call.outcomes import Killed, Performed, ToolFault
 from remit.tool.call.performing import Attempt, perform
 from remit.tool.declare.decorator import Tool
 from remit.tool.loader import load_tools
 from remit.tool.process.confinement import LIMITS
-from remit.tool.process.isolated_call import PRINTED_BYTES_MAX, Killed, Leash, call_isolated
+from remit.tool.process.isolated_call import PRINTED_BYTES_MAX, Leash, call_isolated
 from remit.tool.secrets.vault import Vault
 from tests.unit.tool.watching import SAMPLE_FILE, called, content, fault, running_in, sample, until
 
@@ -32,6 +32,12 @@ from remit.tool.call.performing import Attempt, perform
 tool = load_tools(sys.argv[1]).get("hangs")
 asyncio.run(perform(Attempt(tool, {"folder": sys.argv[2]}, "k")))
 """
+
+
+def test_a_tool_in_a_process_of_its_own_is_given_the_metadata_of_the_request() -> None:
+    attempt = Attempt(sample("labelled"), {}, "the-key", metadata={"project": "remit"})
+    assert asyncio.run(perform(attempt)).content == "project=remit"
+    assert asyncio.run(called(sample("labelled"))).content == ""
 
 
 def test_arguments_key_result_and_prints_cross_the_border() -> None:

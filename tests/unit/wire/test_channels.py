@@ -13,7 +13,7 @@ from remit.wire.channels import (
     CHANNEL_LOOP_UNKNOWN,
     CHANNEL_NOT_PERMITTED,
     COMMANDS,
-    Desk,
+    ChannelDesk,
     Explain,
     LoopCard,
     Meaning,
@@ -63,8 +63,8 @@ def card(loop_id: str, user: str = "ann", state: str = "executing", *, began: in
 STANDARD = Permissions()
 
 
-def desk(*loops: LoopCard, permissions: Permissions = STANDARD) -> Desk:
-    return Desk(permissions=permissions, loops=loops, model="gpt-4")
+def desk(*loops: LoopCard, permissions: Permissions = STANDARD) -> ChannelDesk:
+    return ChannelDesk(permissions=permissions, loops=loops, model="gpt-4")
 
 
 def signal(meaning: Meaning) -> tuple[str, str, object]:
@@ -72,7 +72,7 @@ def signal(meaning: Meaning) -> tuple[str, str, object]:
     return meaning.signal.type, meaning.signal.loop_id, meaning.signal.payload
 
 
-def refused(at: Desk, message: UserMessage, groups: tuple[str, ...] = ()) -> str:
+def refused(at: ChannelDesk, message: UserMessage, groups: tuple[str, ...] = ()) -> str:
     with pytest.raises(RequestRejected) as rejected:
         at.meaning_of(message, groups)
     return rejected.value.code
@@ -124,10 +124,10 @@ def test_words_to_a_loop_that_goes_on_are_feedback() -> None:
 
 def test_words_to_a_loop_that_asks_in_words_are_the_answer() -> None:
     asking = replace(card("run1", state="paused"), pending=("run1/2.0",), worded=("run1/2.0",))
-    meaning = desk(asking).meaning_of(said("Order 42.", reply_to="run1"))
-    assert signal(meaning) == ("approve", "run1", {"packet_id": "run1/2.0", "text": "Order 42."})
+    meaning = desk(asking).meaning_of(said("TaskOrder 42.", reply_to="run1"))
+    assert signal(meaning) == ("approve", "run1", {"packet_id": "run1/2.0", "text": "TaskOrder 42."})
     assert isinstance(meaning, Tell)
-    principal = principal_of(Permissions(), said("Order 42."), meaning, tenant_id="acme")
+    principal = principal_of(Permissions(), said("TaskOrder 42."), meaning, tenant_id="acme")
     assert Scope.APPROVE in principal.scopes
 
 

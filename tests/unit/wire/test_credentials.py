@@ -18,7 +18,7 @@ from remit.wire.credentials import (
     CHAIN_MAX,
     PATTERNS_MAX,
     Capability,
-    Trusted,
+    TrustedSenders,
     agent_signer,
     check_may,
     covers,
@@ -32,7 +32,7 @@ from remit.wire.credentials import (
 from remit.wire.payloads import checked
 
 ROOT, SITE, WORKER, OTHER = (Signer.from_bytes(bytes([number]) * 32) for number in range(1, 5))
-TRUSTED = Trusted(root=ROOT.did)
+TRUSTED = TrustedSenders(root=ROOT.did)
 
 
 def statement(issuer: Signer = ROOT, subject: str = WORKER.did, **changes: Any) -> Capability:
@@ -40,7 +40,7 @@ def statement(issuer: Signer = ROOT, subject: str = WORKER.did, **changes: Any) 
     return issue(issuer, subject, capability_id=f"{issuer.did[-4:]}-{subject[-4:]}", **said | changes)
 
 
-def code_of(chain: Sequence[Capability], trusted: Trusted = TRUSTED, at_ms: int = 500) -> str:
+def code_of(chain: Sequence[Capability], trusted: TrustedSenders = TRUSTED, at_ms: int = 500) -> str:
     with pytest.raises(RequestRejected) as refused:
         effective(chain, trusted, at_ms)
     return refused.value.code
@@ -108,7 +108,7 @@ def test_a_statement_that_cannot_be_judged_is_not_issued(changes: dict[str, Any]
 def test_a_key_or_a_statement_that_was_revoked_allows_nothing(what: str) -> None:
     chain = [statement(subject=SITE.did), statement(SITE)]
     revoked = revoked_by(ROOT.did, [revoke(ROOT, what, at_ms=700, why="stolen")])
-    assert code_of(chain, Trusted(root=ROOT.did, revoked=revoked)) == CAPABILITY_REVOKED
+    assert code_of(chain, TrustedSenders(root=ROOT.did, revoked=revoked)) == CAPABILITY_REVOKED
 
 
 def test_only_the_root_and_the_holder_of_a_key_revoke_it() -> None:

@@ -7,7 +7,7 @@ import pytest
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import Signer
 from remit.core.record import replace
-from remit.wire.credentials import CAPABILITY_EXPIRED, CAPABILITY_LACKING, CAPABILITY_REVOKED, Trusted, issue
+from remit.wire.credentials import CAPABILITY_EXPIRED, CAPABILITY_LACKING, CAPABILITY_REVOKED, TrustedSenders, issue
 from remit.wire.envelopes import (
     ENVELOPE_CROWDED,
     ENVELOPE_EARLY,
@@ -24,8 +24,8 @@ from remit.wire.envelopes import (
     SEAL_BYTES_MAX,
     SKEW_MS_MAX,
     VALID_MS_MAX,
-    Inbox,
-    Outbox,
+    SealedInbox,
+    SealedOutbox,
     read_seal,
     written_seal,
 )
@@ -36,7 +36,7 @@ NOW = 1_773_396_672_000
 SUBJECT, BODY = "tool.result.c1", b'{"call_id":"c1"}'
 
 
-def trusted(**changes: Any) -> Trusted:
+def trusted(**changes: Any) -> TrustedSenders:
     chain = issue(
         ROOT,
         WORKER.did,
@@ -47,18 +47,18 @@ def trusted(**changes: Any) -> Trusted:
         expires_at_ms=NOW * 2,
     )
     said = {"root": ROOT.did, "chains": {WORKER.did: (chain,)}}
-    return Trusted(**said | changes)
+    return TrustedSenders(**said | changes)
 
 
-def outbox(signer: Signer = WORKER, epoch: str = "e1", **changes: Any) -> Outbox:
-    return Outbox(signer, **{"audience": ROOT.did, "tenant": "acme", "epoch": epoch} | changes)
+def outbox(signer: Signer = WORKER, epoch: str = "e1", **changes: Any) -> SealedOutbox:
+    return SealedOutbox(signer, **{"audience": ROOT.did, "tenant": "acme", "epoch": epoch} | changes)
 
 
-def inbox(**changes: Any) -> Inbox:
-    return Inbox(trusted(**changes), tenant="acme")
+def inbox(**changes: Any) -> SealedInbox:
+    return SealedInbox(trusted(**changes), tenant="acme")
 
 
-def refused(at: Inbox, header: str, body: bytes = BODY, **changes: Any) -> str:
+def refused(at: SealedInbox, header: str, body: bytes = BODY, **changes: Any) -> str:
     said: dict[str, Any] = {"subject": SUBJECT, "at_ms": NOW} | changes
     with pytest.raises(RequestRejected) as rejected:
         at.open(header, body, **said)
@@ -217,7 +217,7 @@ def test_a_seal_with_a_key_twice_an_unknown_key_or_senseless_figures_is_malforme
 
 
 def test_no_sender_fills_the_memory_of_a_receiver_beyond_its_share() -> None:
-    at, sender = Inbox(trusted(), tenant="acme", remembered_max=2), outbox()
+    at, sender = SealedInbox(trusted(), tenant="acme", remembered_max=2), outbox()
     for _ in range(2):
         at.open(sender.sealed(SUBJECT, BODY, at_ms=NOW, valid_ms=1_000), BODY, subject=SUBJECT, at_ms=NOW)
     assert refused(at, sender.sealed(SUBJECT, BODY, at_ms=NOW)) == ENVELOPE_CROWDED

@@ -1,4 +1,4 @@
-"""Model calls and tool calls cross the wire in the seed's shapes and come back as they were."""
+"""Model calls and tool calls cross the wire in the shapes of the wire and come back as they were."""
 
 import pytest
 

@@ -87,7 +87,7 @@ def test_a_message_of_every_category_is_delivered_as_it_was_posted(category: Cat
 
 @pytest.mark.req("3.13")
 @pytest.mark.parametrize("category", Category)
-def test_a_message_is_delivered_from_the_envelope_of_the_seeds_own_programs(category: Category) -> None:
+def test_a_message_is_delivered_from_the_envelope_of_other_programs(category: Category) -> None:
     message = EXAMPLES[category.value]
     data = wrapped(message, message_id="m", created_at_ms=1, source="tests")
     assert json.loads(data)["type"] == {"domain": "agentic", "category": category.value, "version": "v1"}

@@ -177,6 +177,14 @@ def test_results_that_wait_for_others_of_the_same_answer_are_pending() -> None:
         assert all(key == result.call_id for key, result in loop.pending_tool_results.items())
 
 
+def test_an_answer_of_any_length_is_shown_in_a_loop_that_fits_its_bucket() -> None:
+    run = Told(GOLDEN / "v4" / "chat_with_a_read.journal")
+    long = loop_entity(run.state, run.reading, text=lambda _: "x" * 5_000_000)
+    assert "5000000 bytes in all" in long.result
+    assert read(written(long), LoopEntity) == long
+    assert "bytes in all" in str(loop_ended(run.state, run.reading, text=lambda _: "x" * 5_000_000))
+
+
 def test_a_loop_shows_the_identity_of_its_agent() -> None:
     run, identity = told("chat_with_a_read"), AgentIdentity(did="did:key:z6Mk", display_name="general")
     assert loop_entity(run.state, run.reading, identity=identity).identity == identity

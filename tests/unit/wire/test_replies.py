@@ -8,6 +8,7 @@ from remit.core.run.approval import Approval, What
 from remit.core.run.contract import SystemError as Failed
 from remit.core.run.contract import SystemRequest, SystemResponse, WaitingFor
 from remit.core.run.messages import user_message
+from remit.core.run.principal import Principal
 from remit.wire.inbound import order_of
 from remit.wire.payloads import delivered, posted
 from remit.wire.replies import (
@@ -41,6 +42,12 @@ def test_a_reply_goes_to_the_channel_the_user_and_the_thread_of_its_task() -> No
     )
     assert sender_of(message) == TO
     assert destination_of(SystemRequest((user_message("hi"),)), "run1") is None
+
+
+def test_a_route_counts_only_in_the_channel_that_its_principal_uses() -> None:
+    request = order_of(TASK, thread_id="T7", message_id="m1").request
+    assert destination_of(request, "run1", Principal("acme", "ann", channel="slack")) == TO
+    assert destination_of(request, "run1", Principal("acme", "eve", channel="api")) is None
 
 
 def test_a_reply_to_a_task_without_a_message_answers_its_loop() -> None:
@@ -131,10 +138,32 @@ def test_a_review_shows_the_answer_that_is_to_stand() -> None:
     assert told.content
 
 
+def test_a_question_is_asked_in_its_own_words_with_what_there_is_to_choose_from() -> None:
+    packet = Approval(
+        "run1/2.0",
+        "run1",
+        What.QUESTION,
+        Ending.AMBIGUOUS_INTENT,
+        0,
+        "choose",
+        question="Which lamp?",
+        options=("red", "blue"),
+    )
+    told = asked(packet, TO, at_ms=AT_MS)
+    assert (told.content, told.actions) == ("Which lamp?", ())
+    assert [block.content for block in told.blocks] == ["red", "blue"]
+
+
 def test_a_run_that_rests_without_a_question_is_told_as_a_status() -> None:
     waiting = SystemResponse("t", "s", "run1", waiting_for=WaitingFor(Ending.MISSING_INFO))
     assert reply_of(waiting, TO, at_ms=AT_MS).content == "loop run1 has not ended; it waits for MISSING_INFO"
     assert reply_of(SystemResponse("t", "s", "run1"), TO, at_ms=AT_MS).type == "status"
+
+
+def test_an_answer_of_any_length_is_told_in_a_message_of_its_size() -> None:
+    told = reply_of(ended(Ending.SUCCESS, "x" * 5_000_000), TO, at_ms=AT_MS)
+    assert "5000000 bytes in all" in told.content
+    assert len(posted(told).data) < 1_000_000
 
 
 def test_a_refusal_is_told_with_its_code() -> None:

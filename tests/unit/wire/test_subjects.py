@@ -28,7 +28,7 @@ REACHES = [Category, SubjectFamily]
 
 
 @pytest.mark.req("3.12")
-def test_the_seven_subjects_the_stream_and_both_buckets_have_the_names_of_the_seed() -> None:
+def test_the_seven_subjects_the_stream_and_both_buckets_have_the_names_of_the_wire() -> None:
     assert [subject_filter(family) for family in SEVEN] == [
         "agent.task.*",
         "agent.request.*",

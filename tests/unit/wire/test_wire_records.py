@@ -1,4 +1,4 @@
-"""The records have the fields of the seed: their names, their order, and which of them are left out when empty."""
+"""The records have the fields of the wire: their names, their order, and which of them are left out when empty."""
 
 import msgspec
 import pytest
@@ -12,14 +12,13 @@ from remit.wire.wire_records import (
     LoopEntity,
     ModelConfig,
     WireTokenUsage,
-    moment,
-    moment_ms,
     new_loop_entity,
 )
+from remit.wire.wire_texts import TEXT_BYTES_MAX, fitting, moment, moment_ms
 from scripts.wire_docs import EXAMPLES
 
-# The fields as the seed lists them; a question mark stands for one that is left out when it is empty.
-SEED = {
+# The fields as SemStreams lists them; a question mark stands for one that is left out when it is empty.
+LISTED = {
     "AgentRequest": "request_id loop_id role messages model max_tokens? temperature? tools? tool_choice?",
     "AgentResponse": "request_id status message? error? token_usage?",
     "Attachment": "type name url? content? mime_type? size?",
@@ -72,7 +71,7 @@ SEED = {
     ),
     "WireSignal": "signal_id type loop_id user_id channel_type channel_id payload? timestamp",
 }
-# Fields that are read and never written, or are of ours and stand behind the seed's.
+# Fields that are read and never written, or are of ours and stand behind its own.
 OURS = {"ChatMessage": {"reasoning"}, "Trajectory": {"steps_digest", "steps_size"}}
 
 
@@ -82,23 +81,23 @@ def kind_named(name: str) -> type[Record]:
 
 
 @pytest.mark.req("3.2", "3.6", "3.20", "3.28")
-@pytest.mark.parametrize("name", SEED)
-def test_a_record_has_the_fields_of_the_seed_in_their_order(name: str) -> None:
+@pytest.mark.parametrize("name", LISTED)
+def test_a_record_has_the_fields_of_the_wire_in_their_order(name: str) -> None:
     fields = [field for field in kind_named(name).__struct_fields__ if field not in OURS.get(name, ())]
-    assert fields == SEED[name].replace("?", "").split()
+    assert fields == LISTED[name].replace("?", "").split()
 
 
 @pytest.mark.req("3.2", "3.6")
-@pytest.mark.parametrize("name", SEED)
-def test_a_field_is_written_when_it_is_empty_unless_the_seed_leaves_it_out(name: str) -> None:
+@pytest.mark.parametrize("name", LISTED)
+def test_a_field_is_written_when_it_is_empty_unless_the_wire_leaves_it_out(name: str) -> None:
     empty = msgspec.json.decode(msgspec.json.encode(kind_named(name)()))
-    assert list(empty) == [field for field in SEED[name].split() if not field.endswith("?")]
+    assert list(empty) == [field for field in LISTED[name].split() if not field.endswith("?")]
 
 
 @pytest.mark.req("3.6", "3.25")
 def test_every_field_of_a_loop_is_written_when_it_holds_something() -> None:
     written = msgspec.json.decode(msgspec.json.encode(EXAMPLES["loop_entity"]))
-    assert list(written) == SEED["LoopEntity"].replace("?", "").split()
+    assert list(written) == LISTED["LoopEntity"].replace("?", "").split()
 
 
 @pytest.mark.req("3.4")
@@ -149,7 +148,7 @@ def test_the_zero_moment_of_other_languages_reads_as_none() -> None:
         (1_773_396_672_005, "2026-03-13T10:11:12.005Z"),
     ],
 )
-def test_a_moment_is_written_as_the_seed_writes_it_and_read_back(at_ms: int, text: str) -> None:
+def test_a_moment_is_written_as_the_wire_writes_it_and_read_back(at_ms: int, text: str) -> None:
     assert moment(at_ms) == text
     assert moment_ms(text) == at_ms
 
@@ -163,6 +162,16 @@ def test_a_moment_of_a_peer_may_have_nanoseconds_or_another_zone(text: str) -> N
 def test_a_text_that_is_no_moment_raises(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         moment_ms(text)
+
+
+@pytest.mark.parametrize("sign", ["x", "\u20ac", "\x00"])
+def test_a_text_that_is_too_long_for_a_message_is_cut_and_names_its_digest(sign: str) -> None:
+    short, long = sign * 10, sign * TEXT_BYTES_MAX
+    assert fitting(short) == short
+    cut = fitting(long + "y")
+    assert cut.startswith(sign * 10)
+    assert f"[{len((long + 'y').encode())} bytes in all, sha256:" in cut
+    assert len(msgspec.json.encode(cut)) < 1_000_000
 
 
 def test_a_new_loop_explores_and_has_twenty_iterations() -> None:

@@ -8,7 +8,8 @@ Rule 2: a command that knows a gentler way than ending the work says so; the fir
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeAlias, TypeVar
 
@@ -108,6 +109,16 @@ async def heeding(
         raise
     finally:
         await asyncio.gather(*errands)
+        _heed(before)
+
+
+@contextmanager
+def unheeded() -> Iterator[None]:
+    """Let an interrupt raise KeyboardInterrupt, as it does outside of a loop: for as long as a person is asked."""
+    before = _heed(dict.fromkeys(_HEEDED, None))
+    try:
+        yield
+    finally:
         _heed(before)
 
 

@@ -10,15 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from remit.core.durations import DAY_MS, SECOND_MS, duration_ms
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.codec import read_json
 from remit.core.limits.boundary import Boundary
-from remit.core.limits.budget import FIELDS, Budget, check_charged
+from remit.core.limits.budget import FIELDS, Budget, Dimension, check_charged
 from remit.core.limits.profiles import KNOWN
 from remit.core.record import JsonObject
 from remit.core.run.contract import SystemRequest
 from remit.core.run.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
 from remit.core.schema.json_schema import compile_schema
+from remit.observe.plain import printable_line
 
 USAGE = "USAGE"
 PROMPT_UNREADABLE = "PROMPT_UNREADABLE"
@@ -31,10 +33,10 @@ _SHOWN_CHARS_MAX = 80
 
 # As much as every reader of JSON holds exactly, and more than any run can spend.
 CAP_MAX = 2**53 - 1
+# The time of a run, with a unit.
+CLOCK = "wall_clock"
 # A hundred years: what is older has not been written yet.
 DAYS_MAX = 36_525
-_MS_PER_S = 1000
-_DAY_MS = 86_400_000
 
 
 class InputUnusable(RequestRejected):
@@ -167,12 +169,14 @@ def boundary_given(name: str) -> Boundary:
 
 
 def budget_from(caps: Sequence[str]) -> Budget:
-    """The budget in texts such as `tool_calls=5`, several of which a comma may join."""
+    """The budget in texts such as `tool_calls=5` or `wall_clock=5min`, several of which a comma may join."""
     said: dict[str, int] = {}
     for cap in [part for given in caps for part in given.split(",")]:
         name, mark, amount = cap.partition("=")
+        if name in (CLOCK, FIELDS[Dimension.WALL_CLOCK_MS]) and (time_ms := duration_ms(amount)) is not None:
+            name, amount = FIELDS[Dimension.WALL_CLOCK_MS], str(time_ms)
         if name not in FIELDS:
-            raise _no_cap(cap, f"caps are {', '.join(FIELDS)}")
+            raise _no_cap(cap, f"caps are {', '.join(FIELDS)}, and {CLOCK} with a unit, such as {CLOCK}=5min")
         if not mark or not amount.isdecimal() or not amount.isascii():
             raise _no_cap(cap, "write it as NAME=NUMBER, a whole number from 0 on")
         if name in said:
@@ -186,19 +190,25 @@ def budget_from(caps: Sequence[str]) -> Budget:
     return Budget(*[said.get(field) for field in FIELDS])
 
 
-def timeout_ms_from(seconds: float) -> int:
-    """The time that `--timeout` gives a run, in whole milliseconds."""
-    # A number that is none is within no limits, so it fails the comparison, too.
-    if not 0 <= seconds * _MS_PER_S <= TIMEOUT_MS_MAX:
-        raise wrong_usage(f"--timeout {seconds:g} is outside 0 to {TIMEOUT_MS_MAX // _MS_PER_S} seconds")
-    return round(seconds * _MS_PER_S)
+def timeout_ms_from(text: str) -> int:
+    """The time that `--timeout` gives a run, in whole milliseconds; a number alone counts seconds."""
+    found = duration_ms(text, alone_ms=SECOND_MS)
+    if found is None or found > TIMEOUT_MS_MAX:
+        raise wrong_usage(
+            f"--timeout {printable_line(text, _SHOWN_CHARS_MAX)} is no time up to {TIMEOUT_MS_MAX // DAY_MS} days; "
+            f"write it as 90 (seconds), 5min or 2h"
+        )
+    return found
 
 
-def age_ms_from(days: int) -> int:
-    """The age that `--older-than` names, in milliseconds."""
-    if not 0 <= days <= DAYS_MAX:
-        raise wrong_usage(f"--older-than {str(days)[:_SHOWN_CHARS_MAX]} is outside 0 to {DAYS_MAX} days")
-    return days * _DAY_MS
+def age_ms_from(text: str) -> int:
+    """The age that `--older-than` names, in milliseconds; a number alone counts days."""
+    found = duration_ms(text, alone_ms=DAY_MS)
+    if found is None or found > DAYS_MAX * DAY_MS:
+        raise wrong_usage(
+            f"--older-than {printable_line(text, _SHOWN_CHARS_MAX)} is no age up to {DAYS_MAX} days; write it as 90 (days), 12h, 30d or 4w"
+        )
+    return found
 
 
 def _no_cap(cap: str, way_out: str) -> InputUnusable:

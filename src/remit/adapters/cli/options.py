@@ -53,6 +53,9 @@ LOCAL = "local"
 RunName: TypeAlias = Annotated[
     str, Parameter(name="RUN", help="The id of a run, the beginning of it where that is unique, or `last`.")
 ]
+Full: TypeAlias = Annotated[
+    bool, Parameter(help="Show all that is known of what is asked; without it four lines of each question.")
+]
 ByWhom: TypeAlias = Annotated[str, Parameter(help="Who says so; without it the user of the operating system.")]
 
 

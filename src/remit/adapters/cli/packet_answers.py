@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.options import CommonOptions
+from remit.adapters.cli.screen.colours import remark_line
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.packet_lines import change_lines, ticked_lines
 from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
@@ -59,6 +60,8 @@ class PacketAnswer(Record):
     only: tuple[str, ...] = ()
     # Whether the arguments are those to change, and not all of them.
     is_partial: bool = False
+    # Whether what is shown is shown in full.
+    is_full: bool = False
 
 
 def give_answer(answer: PacketAnswer, common: CommonOptions, terminal: Terminal) -> int:
@@ -75,14 +78,16 @@ def give_answer(answer: PacketAnswer, common: CommonOptions, terminal: Terminal)
             ticked, others = _ticked(packet, answer.only)
             _show(terminal, packet, ticked, said, system.covered)
             narrator.run_id = await system.archive.root(packet[0].run_id)
-            teller = await caught_up(system, narrator.run_id)
+            teller = await caught_up(system, narrator.run_id, terminal)
             narrator.teller = None if terminal.is_json else teller
             for asked in ticked:
                 await _say(system, terminal, asked, said)
             for asked in others:
                 await _say(system, terminal, asked, replace(answer, kind=Signal.REJECT, payload={"reason": UNTICKED}))
             response = await at_rest(system, narrator.run_id)
-            return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
+            return await answer_with_steps(
+                terminal, system, response, teller, said=narrator.shown, is_full=answer.is_full
+            )
 
     return narrated(narrator, tell())
 
@@ -141,8 +146,8 @@ def _show(
     """Show what is answered together, or what other arguments change, before anything is said to the run."""
     if terminal.is_json:
         return
-    lines = list(ticked_lines(packet, ticked)) if answer.name.endswith(GROUP_MARK) else []
+    lines = list(ticked_lines(packet, ticked, is_full=answer.is_full)) if answer.name.endswith(GROUP_MARK) else []
     if answer.payload.get("arguments") is not None:
         lines += change_lines(packet[0], answer.payload["arguments"], cover)
     for line in lines:
-        terminal.remark("".join(text for text, _ in line))
+        remark_line(terminal, line)

@@ -6,9 +6,11 @@ Rule 2: the exit code is that of the table of endings; a run that waits for a pe
         by one, or that no process drives, exits with 3.
 """
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from remit.adapters.cli.screen.colours import Line, remark_line
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
 from remit.core.run.contract import CallStatus, SystemResponse
@@ -20,17 +22,35 @@ if TYPE_CHECKING:
 
 # How a run stands that rests although no person paused it, and that no process drives.
 PAUSED, OPEN, LEFT = "paused", "open", "left"
+# The same of conversations of agents elsewhere: a guard has them open, or none has.
+GUARDED, UNGUARDED = "guarded", "unguarded"
 _STANDS = {
-    PAUSED: "is paused; release it with: remit signal {run_id} resume",
+    PAUSED: "is paused; go on with: remit resume {run_id}",
     LEFT: "is driven by no process; go on with: remit resume {run_id}",
+    OPEN: "goes on in another process",
+    GUARDED: "goes on when its agent, which another process guards, makes its next call",
+    UNGUARDED: (
+        "rests, and no `remit guard` has it open: it goes on when its agent starts the conversation there again; to end it without "
+        "its agent: remit signal {run_id} cancel"
+    ),
 }
-_ELSEWHERE = "goes on in another process"
 # Longer than any line that a person writes; more on one line is a text that was made to be long.
 LINE_CHARS_MAX = 4_096
 
 
-async def give(terminal: Terminal, system: "System", response: SystemResponse, *, said: str = "") -> int:
-    """Answer with a response and return its exit code. What was `said` while it was made is not said again."""
+async def give(
+    terminal: Terminal,
+    system: "System",
+    response: SystemResponse,
+    *,
+    said: str = "",
+    is_full: bool = False,
+    seen: Collection[str] = (),
+) -> int:
+    """Answer with a response and return its exit code. What was `said` while it was made is not said again.
+
+    What it asks is shown, in full or in four lines; of questions that were `seen` only how to answer them.
+    """
     status = await _status(system, response)
     if terminal.is_json:
         terminal.values(response)
@@ -39,8 +59,8 @@ async def give(terminal: Terminal, system: "System", response: SystemResponse, *
             terminal.text(response.content)
         _remark_on(terminal, response, status, said)
         if response.waiting_for is not None:
-            for line in await question_lines(system, response.run_id):
-                terminal.remark(line)
+            for line in await question_lines(system, response.run_id, is_full=is_full, seen=seen):
+                remark_line(terminal, line)
     return exit_code_of(response, status)
 
 
@@ -48,17 +68,25 @@ def exit_code_of(response: SystemResponse, status: str = "") -> int:
     """What a script may conclude."""
     if response.terminal_code is not None:
         return ENDINGS[response.terminal_code].exit_code_when_ended
-    is_resting = response.waiting_for is not None or response.halted is not None or status in (PAUSED, LEFT)
+    is_resting = response.waiting_for is not None or response.halted is not None or status in (PAUSED, LEFT, UNGUARDED)
     return EXIT_WAITING if is_resting else EXIT_OK
 
 
-async def question_lines(system: "System", run_id: str = "") -> list[str]:
+async def question_lines(
+    system: "System", run_id: str = "", *, is_full: bool = False, seen: Collection[str] = ()
+) -> list[Line]:
     """What runs ask people, and how to answer."""
     # Only where a person is asked something; a packet tells times as this room does.
-    from remit.adapters.cli.screen.packet_lines import asked_lines
+    from remit.adapters.cli.screen.packet_lines import asked_lines, way_lines
 
     packets = grouped(await system.archive.approvals(run_id))
-    return ["".join(text for text, _ in line) for packet in packets for line in asked_lines(packet)]
+    return [
+        line
+        for packet in packets
+        for line in (
+            way_lines(packet) if all(one.id in seen for one in packet) else asked_lines(packet, is_full=is_full)
+        )
+    ]
 
 
 def time_text(at_ms: int) -> str:
@@ -67,11 +95,17 @@ def time_text(at_ms: int) -> str:
 
 
 async def _status(system: "System", response: SystemResponse) -> str:
-    """How a run stands that has neither ended nor asks a person anything."""
+    """How a run stands that has neither ended nor asks a person anything: that it is paused, or who goes on with it."""
     if response.terminal_code is not None or response.waiting_for is not None or response.halted is not None:
         return ""
-    status = (await system.archive.told(response.run_id)).explanation.standing.status
-    return LEFT if status == OPEN and await system.is_left(response.run_id, is_quiet=True) else status
+    run_id = response.run_id
+    status = (await system.archive.told(run_id)).explanation.standing.status
+    if status != OPEN:
+        return status
+    is_left, is_guarded = await system.is_left(run_id, is_quiet=True), await system.is_guarded(run_id)
+    if is_guarded:
+        return UNGUARDED if is_left else GUARDED
+    return LEFT if is_left else OPEN
 
 
 def _failed_last(response: SystemResponse) -> str:
@@ -83,9 +117,10 @@ def _failed_last(response: SystemResponse) -> str:
 def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: str = "") -> None:
     run = f"run {response.run_id}"
     if response.error is not None:
-        terminal.remark(f"{run} ended as {response.terminal_code} ({response.error.code}): {response.error.message}")
+        code = "" if response.error.code == response.terminal_code else f" ({response.error.code})"
+        terminal.remark(f"{run} ended as {response.terminal_code}{code}: {response.error.message}")
         if response.content and response.content == said:
-            terminal.remark("not accepted as an answer, although it was said")
+            terminal.remark("what the model said last is not accepted as an answer")
         elif response.content:
             rest = "" if len(response.content) <= LINE_CHARS_MAX else f"; all of it: remit show {response.run_id}"
             terminal.remark(f"not accepted as an answer: {printable_line(response.content, LINE_CHARS_MAX)}{rest}")
@@ -101,10 +136,8 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
         )
     elif (waiting := response.waiting_for) is not None:
         if waiting.packet_ids or not waiting.paused:
-            terminal.remark(f"{run} waits for a person: {waiting.ending}")
+            terminal.remark(f"{run} waits for a person: {waiting.ending}; all of it: remit approvals --full")
         for paused in waiting.paused:
-            terminal.remark(
-                f"{run} waits for run {paused}, which is paused; release it with: remit signal {paused} resume"
-            )
+            terminal.remark(f"{run} waits for run {paused}, which is paused; go on with: remit resume {paused}")
     elif status:
-        terminal.remark(f"{run} {_STANDS.get(status, _ELSEWHERE).format(run_id=response.run_id)}")
+        terminal.remark(f"{run} {_STANDS[status].format(run_id=response.run_id)}")

@@ -28,6 +28,11 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry(
             "chat", "commands.chat:chat", "Talk with a model at the terminal; every message is one governed run."
         ),
+        CommandEntry(
+            "dev",
+            "commands.dev:dev",
+            "Start a NATS server here and talk with a model whose runs it keeps.",
+        ),
         CommandEntry("run", "commands.run:run", "Start a run and wait until it has ended or waits for a person."),
         CommandEntry("resume", "commands.resume:resume", "Go on with a run after a crash, an answer or a stop."),
         CommandEntry(
@@ -93,7 +98,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
             "commands.trace:trace",
             "Show a run as a tree of its steps: what each took and cost, and the budget.",
         ),
-        CommandEntry("cost", "commands.cost:cost", "Add up what runs cost: by run, tenant, node, tool or model."),
+        CommandEntry("cost", "commands.cost:cost", "Add up what runs cost: by run, tenant, day, node, tool or model."),
         CommandEntry(
             "quotas", "commands.quotas:quotas", "Show what tenants have left of their quotas, and when these renew."
         ),
@@ -108,6 +113,11 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry("replay", "commands.replay:replay", "Decide a run again, with no model and no tool, and compare."),
     ),
     "Keeping": (
+        CommandEntry(
+            "backup",
+            "commands.backup:backup",
+            "Copy a store that may be in use to a new folder, and verify the copy.",
+        ),
         CommandEntry(
             "delete", "commands.delete:delete", "Remove a run, the runs beneath it, and the texts that only they need."
         ),
@@ -165,7 +175,7 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
 
 OPTIONS = (
     ("--home DIR", "Where runs are kept: this folder, else $REMIT_HOME, else .remit."),
-    ("--store ADDRESS", "The NATS servers that keep runs, nats://HOST:PORT; else $REMIT_STORE, else the folder."),
+    ("--store ADDRESS", "Servers that keep runs, nats://HOST:PORT; else $REMIT_STORE or the folder."),
     ("--json", "Print JSON, one object or one a line."),
     ("--log-level LEVEL", "debug, info, warning (the default), error or critical; logs go to stderr."),
     ("--log-format FORMAT", "text (the default) or json."),
@@ -187,5 +197,6 @@ def help_overview() -> str:
         "Exit codes: 0 success, 1 error, 2 wrong usage, 3 waits for a person,",
         "            4 refused or stopped by policy or budget.",
         f"`{PROGRAM} COMMAND --help` explains a command, `{PROGRAM} --version` tells the version.",
+        f"New here? `{PROGRAM} doctor` says what is missing, `{PROGRAM} demo` shows a run from beginning to end.",
     ]
     return "\n".join(lines)

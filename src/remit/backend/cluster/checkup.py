@@ -21,7 +21,7 @@ class Looked(Protocol):
     key: FileKey
 
 
-class Opened(Looked, Protocol):
+class OpenedStore(Looked, Protocol):
     """A store that was opened to be looked at."""
 
     async def close(self) -> None:
@@ -31,7 +31,7 @@ class Opened(Looked, Protocol):
 class AddressCheckup:
     """Looks at the store at an address, also where none can be opened."""
 
-    def __init__(self, opened: Callable[[], Opened]) -> None:
+    def __init__(self, opened: Callable[[], OpenedStore]) -> None:
         self._opened = opened
 
     async def look(self) -> Sequence[Check]:
@@ -63,7 +63,7 @@ class ClusterCheckup:
         size_mb = info["state"]["bytes"] / 1e6
         lasts = f"{info['state']['messages']} messages, {size_mb:.1f} MB"
         checkup = MemoryCheckup(store.replica.journal, signer, kept=store.link.address, lasts=lasts)
-        return [*await checkup.look(), self._nodes()]
+        return [*await checkup.look(), self._nodes(), self._entries()]
 
     def _nodes(self) -> Check:
         replicas = self._store.link.replicas
@@ -71,3 +71,11 @@ class ClusterCheckup:
             return Check("store.nodes", CheckState.OK, f"every turn is kept on {replicas} nodes")
         way_out = "three nodes survive the loss of one; docs/cluster.md says how"
         return Check("store.nodes", CheckState.DOUBTFUL, "every turn is kept on one node", way_out)
+
+    def _entries(self) -> Check:
+        unreadable = self._store.replica.unreadable
+        if not unreadable:
+            return Check("store.entries", CheckState.OK, "every entry of the logs can be read")
+        seen = f"{len(unreadable)} entries of the logs cannot be read, the first at sequence {unreadable[0]}"
+        way_out = "upgrade remit where a later version writes there; else see who may publish to agent.log.>"
+        return Check("store.entries", CheckState.PROBLEM, seen, way_out, "STORE_ENTRIES_UNREADABLE")

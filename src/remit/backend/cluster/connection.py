@@ -4,6 +4,7 @@ Rule 1: a server is asked what it can do, and a stream what it was made with; wh
 Rule 2: a server or a stream that lacks something is refused with all that it lacks, before anything is written.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from remit.backend.cluster.layout import API_LEVEL_MIN, LIMITS, NEEDED, STREAM, VERSION_MIN, streams
+from remit.core.journal.codec import read_json
 from remit.core.journal.storage import StoreUnusable
 
 STORE_UNREACHABLE = "STORE_UNREACHABLE"
@@ -26,6 +28,11 @@ CONNECT_S_MAX = 5
 ANSWER_S_MAX = 5.0
 # How long a server that was lost is left alone before it is tried again.
 RECONNECT_S = 0.2
+# How long something is tried: a leader that is killed is followed by another within eight seconds.
+WRITE_S_MAX = 30.0
+PAUSE_S_MIN, PAUSE_S_MAX = 0.02, 1.0
+# What a server says that has no leader yet, or does not see enough nodes yet: it passes.
+_NOT_YET, _TOO_FEW_NODES = 503, 10005
 _STREAM_NOT_FOUND = 10059
 _STREAM_THERE = 10058
 
@@ -48,6 +55,7 @@ async def connect(address: str, *, name: str, on_reconnected: Callable[[], None]
             name=name,
             connect_timeout=CONNECT_S_MAX,
             max_reconnect_attempts=1,
+            reconnect_time_wait=0,
             error_cb=failed,
             reconnected_cb=reconnected,
         )
@@ -79,8 +87,29 @@ async def asked(client: Client, subject: str, question: Mapping[str, Any] | None
     """What the server answers to a question of its API; errors are in it."""
     data = b"" if question is None else json.dumps(question).encode()
     answer = await client.request(subject, data, timeout=ANSWER_S_MAX)
-    found: dict[str, Any] = json.loads(answer.data)
+    found: dict[str, Any] = read_json(answer.data)
     return found
+
+
+async def asked_patiently(
+    client: Client, address: str, subject: str, question: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The same, asked again while there is no leader; raises StoreUnusable where that lasts."""
+    loop = asyncio.get_running_loop()
+    deadline_s, pause_s = loop.time() + WRITE_S_MAX, PAUSE_S_MIN
+    while True:
+        try:
+            found = await asked(client, subject, question)
+            error = found.get("error", {})
+            if error.get("code") != _NOT_YET and error.get("err_code") != _TOO_FEW_NODES:
+                return found
+            why = str(error.get("description"))
+        except (NatsError, TimeoutError, OSError) as failed:
+            why = str(failed) or type(failed).__name__
+        if loop.time() > deadline_s:
+            raise unreachable(address, why)
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, PAUSE_S_MAX)
 
 
 async def prepare(client: Client, address: str) -> int:
@@ -89,6 +118,8 @@ async def prepare(client: Client, address: str) -> int:
         account = await asked(client, "$JS.API.INFO")
     except NoRespondersError:
         raise lacking(address, ["JetStream is not enabled"]) from None
+    except (NatsError, TimeoutError):  # The nodes of a cluster that begins have no leader yet.
+        account = await asked_patiently(client, address, "$JS.API.INFO")
     version = client.connected_server_version
     check_server(address, (version.major, version.minor), account)
     # A server of a cluster tells the others' addresses; streams on it survive the loss of one of three.
@@ -116,11 +147,11 @@ def check_server(address: str, version: tuple[int, int], account: Mapping[str, A
 
 async def _prepared(client: Client, address: str, name: str, wanted: Mapping[str, Any]) -> int:
     """A stream as it is there, made if it is not; gives its replicas."""
-    found = await asked(client, f"$JS.API.STREAM.INFO.{name}")
+    found = await asked_patiently(client, address, f"$JS.API.STREAM.INFO.{name}")
     if found.get("error", {}).get("err_code") == _STREAM_NOT_FOUND:
-        found = await asked(client, f"$JS.API.STREAM.CREATE.{name}", {"name": name, **wanted})
+        found = await asked_patiently(client, address, f"$JS.API.STREAM.CREATE.{name}", {"name": name, **wanted})
         if found.get("error", {}).get("err_code") == _STREAM_THERE:  # Another process was faster.
-            found = await asked(client, f"$JS.API.STREAM.INFO.{name}")
+            found = await asked_patiently(client, address, f"$JS.API.STREAM.INFO.{name}")
     if "error" in found:
         raise lacking(address, [f"stream {name}: {found['error'].get('description')}"])
     check_stream(address, name, found["config"])

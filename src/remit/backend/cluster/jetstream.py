@@ -2,7 +2,8 @@
 
 Rule 1: a write is told as written, as refused, or not at all: where the answer is lost or says something else, the leader
         is asked what follows the entry that the write was to follow, and the nonce there says whose it is.
-Rule 2: a batch is sent in one piece and never left open; a process has one open at a time.
+Rule 2: a batch is sent in one piece and never left open; a process has one open at a time. Writes that wait for it go together in
+        the next: one node stages every batch on its disk, so one batch for many runs costs what a batch for one does.
 Rule 3: what must be the newest is read from the leader; what is known to be there from any node.
 """
 
@@ -18,17 +19,22 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from remit.backend.cluster.connection import ANSWER_S_MAX, asked, unreachable
+from remit.backend.cluster.connection import (
+    ANSWER_S_MAX,
+    PAUSE_S_MAX,
+    PAUSE_S_MIN,
+    WRITE_S_MAX,
+    asked_patiently,
+    unreachable,
+)
 from remit.backend.cluster.layout import NONCE, STREAM
+from remit.core.journal.codec import read_json
 from remit.core.journal.storage import StoreUnusable
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID = "Nats-Msg-Id"
 BATCH, BATCH_SEQUENCE, BATCH_COMMIT = "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit"
 
-# How long a write is tried: a leader that is killed is followed by another within eight seconds.
-WRITE_S_MAX = 30.0
-PAUSE_S_MIN, PAUSE_S_MAX = 0.02, 1.0
 # How many messages one question asks for; a batch of answers is held in memory.
 PIECE = 500
 # A server takes at most so many messages in one batch.
@@ -49,7 +55,7 @@ class Overtaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class JetMessage:
     """One message of a write. `after` is the last message of its subject, 0 for none; None where any may be."""
 
     subject: str
@@ -68,6 +74,17 @@ class Stored:
     headers: Mapping[str, str]
 
 
+class _Batch:
+    """A write of several messages that waits for its turn, and the answer to it."""
+
+    __slots__ = ("answer", "messages", "nonce")
+
+    def __init__(self, messages: Sequence[JetMessage], nonce: str) -> None:
+        self.messages = messages
+        self.nonce = nonce
+        self.answer: dict[str, Any] | None = None
+
+
 class JetStream:
     """Reads and writes of one connection."""
 
@@ -75,8 +92,9 @@ class JetStream:
         self.client = client
         self.address = address
         self._batches = asyncio.Lock()
+        self._waiting: list[_Batch] = []
 
-    async def write(self, *messages: Message) -> int:
+    async def write(self, *messages: JetMessage) -> int:
         """Write messages together or not at all; gives the sequence of the first, the others follow it.
 
         Raises Overtaken where one of them does not follow what it was to follow.
@@ -106,29 +124,72 @@ class JetStream:
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, PAUSE_S_MAX)
 
-    async def _send(self, messages: Sequence[Message], nonce: str) -> dict[str, Any]:
+    async def _send(self, messages: Sequence[JetMessage], nonce: str) -> dict[str, Any]:
         if len(messages) == 1:
             (only,) = messages
             # A write that may follow anything is told apart by the server, for two minutes.
             headers = _headers(only, nonce) | ({MESSAGE_ID: nonce} if only.after is None else {})
             return await self._last_word(only, headers)
-        async with self._batches:
-            # A batch whose commit was lost is begun again under another name; the server forgets the first.
-            batch = {BATCH: secrets.token_hex(8)}
-            *others, last = [
-                (message, _headers(message, nonce) | batch | {BATCH_SEQUENCE: str(number)})
-                for number, message in enumerate(messages, 1)
-            ]
-            for message, headers in others:
-                await self.client.publish(message.subject, message.data, headers=headers)
-            return await self._last_word(last[0], last[1] | {BATCH_COMMIT: "1"})
+        mine = _Batch(messages, nonce)
+        self._waiting.append(mine)
+        try:
+            async with self._batches:
+                if mine.answer is None:
+                    await self._commit(self._group_with(mine))
+        finally:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+        assert mine.answer is not None, "whoever has the turn sends what waits"
+        return mine.answer
 
-    async def _last_word(self, message: Message, headers: dict[str, str]) -> dict[str, Any]:
+    def _group_with(self, first: "_Batch") -> list["_Batch"]:
+        """The writes that go together with one: those that wait, as far as none has a subject that another has."""
+        group, subjects, count = [], set[str](), 0
+        for one in (first, *(other for other in self._waiting if other is not first)):
+            own = {message.subject for message in one.messages}
+            if subjects.isdisjoint(own) and count + len(one.messages) <= BATCH_MAX:
+                group.append(one)
+                subjects |= own
+                count += len(one.messages)
+        for one in group:
+            self._waiting.remove(one)
+        return group
+
+    async def _commit(self, group: Sequence["_Batch"]) -> None:
+        """Send writes in one batch; where one of them is refused, each alone."""
+        try:
+            answer = await self._sent([(message, one.nonce) for one in group for message in one.messages])
+        except _UNDECIDED as error:
+            # Each of them asks what became of it.
+            for one in group:
+                one.answer = {"error": {"description": str(error) or type(error).__name__}}
+            return
+        if "error" in answer and len(group) > 1:
+            for one in group:
+                await self._commit([one])
+            return
+        seq = int(answer.get("seq", 0)) - sum(len(one.messages) for one in group)
+        for one in group:
+            seq += len(one.messages)
+            one.answer = answer if "error" in answer else {"seq": seq, "count": len(one.messages)}
+
+    async def _sent(self, parts: Sequence[tuple[JetMessage, str]]) -> dict[str, Any]:
+        # A batch whose commit was lost is begun again under another name; the server forgets the first.
+        batch = {BATCH: secrets.token_hex(8)}
+        *others, (last, last_headers) = [
+            (message, _headers(message, nonce) | batch | {BATCH_SEQUENCE: str(number)})
+            for number, (message, nonce) in enumerate(parts, 1)
+        ]
+        for message, headers in others:
+            await self.client.publish(message.subject, message.data, headers=headers)
+        return await self._last_word(last, last_headers | {BATCH_COMMIT: "1"})
+
+    async def _last_word(self, message: JetMessage, headers: dict[str, str]) -> dict[str, Any]:
         answer = await self.client.request(message.subject, message.data, timeout=ANSWER_S_MAX, headers=headers)
-        found: dict[str, Any] = json.loads(answer.data)
+        found: dict[str, Any] = read_json(answer.data)
         return found
 
-    async def _settled(self, messages: Sequence[Message], nonce: str) -> int | None:
+    async def _settled(self, messages: Sequence[JetMessage], nonce: str) -> int | None:
         """Where the first message stands if the write is there, None if not; raises Overtaken where it cannot be any more."""
         for number, message in enumerate(messages):
             if message.after is None:
@@ -141,7 +202,7 @@ class JetStream:
             return following.seq - number
         return None
 
-    async def _astray(self, messages: Sequence[Message]) -> str:
+    async def _astray(self, messages: Sequence[JetMessage]) -> str:
         """The subject of a message that was to follow one that is not there."""
         for message in messages:
             if message.after and ((last := await self.last(message.subject)) is None or last.seq != message.after):
@@ -173,20 +234,7 @@ class JetStream:
 
     async def asked(self, subject: str, question: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What the API answers; it is asked again while there is no leader."""
-        loop = asyncio.get_running_loop()
-        deadline_s, pause_s = loop.time() + WRITE_S_MAX, PAUSE_S_MIN
-        while True:
-            try:
-                found = await asked(self.client, subject, question)
-                if found.get("error", {}).get("code") != 503:  # no leader, for now
-                    return found
-                why = str(found["error"].get("description"))
-            except _UNDECIDED as error:
-                why = str(error) or type(error).__name__
-            if loop.time() > deadline_s:
-                raise unreachable(self.address, why)
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, PAUSE_S_MAX)
+        return await asked_patiently(self.client, self.address, subject, question)
 
     async def newest(self, subject: str, stream: str) -> Stored | None:
         """The last message of a subject as any node knows it; the leader is asked where that node has none."""
@@ -245,7 +293,7 @@ class JetStream:
         await self.asked(f"$JS.API.STREAM.PURGE.{stream}", question)
 
 
-def _headers(message: Message, nonce: str) -> dict[str, str]:
+def _headers(message: JetMessage, nonce: str) -> dict[str, str]:
     expected = {} if message.after is None else {EXPECTED: str(message.after)}
     return {**message.headers, NONCE: nonce, **expected}
 

@@ -7,12 +7,12 @@ Rule 2: the place in a session, what is reserved of a quota and the answer to an
 
 from collections.abc import Callable, Iterable, Sequence
 
+from remit.backend.cluster.chunks import ClusterBlobs
 from remit.backend.cluster.entries import Answered, Turned
-from remit.backend.cluster.jetstream import Message
+from remit.backend.cluster.jetstream import JetMessage
 from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY_BYTES_MAX, EVERY_LOG, log_subject
 from remit.backend.cluster.link import Link, entry
 from remit.backend.cluster.replica import ClusterReplica, where
-from remit.backend.cluster.texts import ClusterBlobs
 from remit.backend.folded.log import INBOX, RUN, TENANT, TRIES_MAX, Charged, PlaceClaimed, session_log
 from remit.core.journal.codec import digests_in, encode_record
 from remit.core.journal.commands import Command
@@ -34,7 +34,7 @@ from remit.core.limits.quota import Charge
 from remit.core.record import digest_of, replace
 
 # What a turn orders, as messages for those who do it; written in the batch of the turn.
-Errands = Callable[[str, Sequence[Command]], Iterable[Message]]
+Errands = Callable[[str, Sequence[Command]], Iterable[JetMessage]]
 
 
 class ClusterJournal:
@@ -67,16 +67,15 @@ class ClusterJournal:
             claims, answers = self._claims(run_id, listing), self._answer(run_id, barrier)
             turn = entry(RUN + run_id, encode_record(turned), after=expected, bulk=bulk)
             try:
-                place = await self._link.write(*claims, turn, *answers, *errands) + len(claims)
+                # Whatever was written before is known before this turn is acted on: halts among it.
+                written = await self._replica.write(*claims, turn, *answers, *errands, unheard=len(errands))
             except AppendConflict as error:
                 await self._replica.refresh()
                 if error.details["run_id"] == turn.subject:
                     raise AppendConflict(run_id) from None
                 # Another wrote to a session, a tenant or an inbox: whether that was in the way is asked again.
                 continue
-            # Whatever was written before is known before this turn is acted on: halts among it.
-            await self._replica.refresh(place + len(answers))
-            return place
+            return written + len(claims)
         raise AppendConflict(run_id)
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
@@ -123,7 +122,7 @@ class ClusterJournal:
             raise AppendConflict(run_id)
         return after
 
-    def _claims(self, run_id: str, listing: RunListing | None) -> list[Message]:
+    def _claims(self, run_id: str, listing: RunListing | None) -> list[JetMessage]:
         """What a run takes together with its first turn; raises SessionConflict or QuotaConflict where it cannot."""
         if listing is None:
             return []
@@ -140,7 +139,7 @@ class ClusterJournal:
             claims.append(entry(name, encode_record(Charged(charge)), after=replica.place(name)))
         return claims
 
-    def _answer(self, run_id: str, barrier: Barrier | None) -> list[Message]:
+    def _answer(self, run_id: str, barrier: Barrier | None) -> list[JetMessage]:
         """The settlement of the entry of the inbox that a turn answers; raises EntrySettled where it was settled."""
         if barrier is None or not barrier.heard:
             return []

@@ -19,8 +19,8 @@ ALIVE = "AGENT_ALIVE"
 # The logs of this house within the stream; see backend/folded/log.py for their names.
 LOGS = "agent.log."
 EVERY_LOG = LOGS + ">"
-# What the stream has besides: tasks, requests, responses, signals and completions, and calls of tools.
-SUBJECTS = ("agent.>", "tool.>")
+# What the stream has besides: tasks, requests, responses, signals and completions, calls of tools, and what users say.
+SUBJECTS = ("agent.>", "tool.>", "user.>")
 
 TEXT = "remit.text."
 SNAPSHOT = "remit.snapshot."

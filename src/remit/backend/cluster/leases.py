@@ -5,7 +5,7 @@ Rule 2: the server says whether a process is alive: its heartbeat is there, or h
 """
 
 from remit.backend.cluster.entries import Mark
-from remit.backend.cluster.link import Link
+from remit.backend.cluster.link import Link, entry
 from remit.backend.cluster.replica import ClusterReplica
 from remit.backend.folded.log import RUN, TRIES_MAX
 from remit.core.journal.codec import encode_record
@@ -43,6 +43,7 @@ class ClusterLeases:
                 await self._mark(run_id, "")
             except AppendConflict:
                 continue  # A turn of its own was under way.
+            return
 
     async def is_held(self, run_id: str) -> bool:
         """Whether a process that is alive holds a run."""
@@ -60,6 +61,4 @@ class ClusterLeases:
 
     async def _mark(self, run_id: str, worker: str) -> int:
         name = RUN + run_id
-        place = await self._link.append(name, encode_record(Mark(worker)), self._replica.place(name))
-        await self._replica.refresh(place)
-        return place
+        return await self._replica.write(entry(name, encode_record(Mark(worker)), after=self._replica.place(name)))

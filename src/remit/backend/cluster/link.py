@@ -8,12 +8,14 @@ import asyncio
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from nats.errors import Error as NatsError
+
 from remit.backend.cluster.connection import connect, prepare, shown
-from remit.backend.cluster.jetstream import JetStream, Message, Overtaken
+from remit.backend.cluster.jetstream import JetMessage, JetStream, Overtaken
 from remit.backend.cluster.layout import ALIVE, ENTRY, HEARTBEAT, log_subject
 from remit.backend.cluster.tail import Tail, in_header
 from remit.backend.folded.log import LogEntry
@@ -88,7 +90,7 @@ class Link:
             self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._publish(subject, word)))
 
     async def _publish(self, subject: str, word: bytes) -> None:
-        with contextlib.suppress(Exception):  # A ring may be lost.
+        with contextlib.suppress(NatsError):  # A ring may be lost.
             await self.jet.client.publish(subject, word)
 
     def _begun(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
@@ -103,12 +105,27 @@ class Link:
         """Write the next entry of a log that stands at `after`, or raise AppendConflict when another was faster."""
         return await self.write(entry(name, data, after=after))
 
-    async def write(self, *messages: Message) -> Place:
+    async def write(self, *messages: JetMessage) -> Place:
         """Write entries together or not at all; gives the place of the first. AppendConflict says that another was faster."""
         try:
             return await self.finish(self.jet.write(*messages))
         except Overtaken as error:
             raise AppendConflict(error.subject) from None
+
+    async def write_and_hear(
+        self, after: Place, *messages: JetMessage, unheard: int = 0
+    ) -> tuple[Place, list[LogEntry]]:
+        """The same, with the entries of all logs after a place up to the last of these; `unheard` of them are of no log."""
+        try:
+            return await self.finish(self._write_and_hear(after, messages, unheard))
+        except Overtaken as error:
+            raise AppendConflict(error.subject) from None
+
+    async def _write_and_hear(
+        self, after: Place, messages: Sequence[JetMessage], unheard: int
+    ) -> tuple[Place, list[LogEntry]]:
+        place = await self.jet.write(*messages)
+        return place, await self._tail.news(after, place + len(messages) - unheard - 1)
 
     async def news(self, after: Place, up_to: Place = 0) -> list[LogEntry]:
         """The entries of all logs after a place, oldest first."""
@@ -125,7 +142,7 @@ class Link:
 
     async def _beat(self) -> None:
         ttl = {TTL: f"{max(1, round(self.lease_ms / 1000))}s"}
-        await self.jet.write(Message(HEARTBEAT + self.worker, headers=ttl))
+        await self.jet.write(JetMessage(HEARTBEAT + self.worker, headers=ttl))
 
     async def _keep_beating(self) -> None:
         while True:
@@ -168,7 +185,7 @@ class Link:
         self._loop.close()
 
 
-def entry(name: str, data: bytes, *, after: Place | None, bulk: bytes = b"") -> Message:
+def entry(name: str, data: bytes, *, after: Place | None, bulk: bytes = b"") -> JetMessage:
     """An entry of a log as it is sent; `bulk` is what is too long to be heard by everybody."""
     expected = None if after is None else 0 if after == START else after
-    return Message(log_subject(name), bulk, {ENTRY: in_header(name, data)}, expected)
+    return JetMessage(log_subject(name), bulk, {ENTRY: in_header(name, data)}, expected)

@@ -4,6 +4,7 @@ Rule 1: it is a cache of the logs. A process that has none folds them from the f
 Rule 2: a turn that was written anew stands where it stood before, also for a process that never saw the first.
 """
 
+import logging
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 
@@ -18,11 +19,15 @@ from remit.backend.cluster.entries import (
     Rewritten,
     Turned,
 )
+from remit.backend.cluster.jetstream import JetMessage
+from remit.backend.cluster.layout import log_subject
 from remit.backend.cluster.link import Link
 from remit.backend.cluster.link import entry as entry_of
+from remit.backend.cluster.tail import UNREADABLE
 from remit.backend.folded.log import HALT_LOG, INBOX, RECEIPTS, RUN, SESSION, TENANT, Charged, LogEntry, Written
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
+from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.journal.storage import START, Place, Warrant
 from remit.core.limits.queue import Receipt
@@ -31,9 +36,11 @@ from remit.core.record import Record, replace
 
 # A turn as the index knows it: the place of the message with its bytes, or the digest of the text that they are kept as.
 _AT, _AS = b"@", b"#"
+_log = logging.getLogger(__name__)
+_REWRITTEN = Rewritten.__name__.encode()
 
 
-class Where(Record):
+class TurnBytes(Record):
     """Where the bytes of a turn are: at a place of the stream, or kept as a text."""
 
     place: Place = 0
@@ -44,14 +51,14 @@ def _reference(place: Place, turned: Turned) -> bytes:
     return _AS + turned.kept_as if turned.kept_as else _AT + b"%d" % place
 
 
-def where(reference: bytes) -> Where:
+def where(reference: bytes) -> TurnBytes:
     """What a reference in the index says."""
     if reference[:1] == _AS:
-        return Where(digest=reference[1:])
-    return Where(place=int(reference[1:]))
+        return TurnBytes(digest=reference[1:])
+    return TurnBytes(place=int(reference[1:]))
 
 
-class Waiting:
+class WaitingLetter:
     """An entry of an inbox: whose it is, where its bytes are, and what its sender is told."""
 
     __slots__ = ("kept_as", "outcome", "run_id", "settled_at_ms")
@@ -73,16 +80,21 @@ class ClusterReplica:
         self.receipts = MemoryReceipts()
         self.halts = MemoryHalts()
         self._stands: dict[str, Place] = {}
+        self._foreign: dict[str, Place] = {}
         self._seen: Place = START
         # Under which token which process holds a run.
         self.holders: dict[str, tuple[str, int]] = {}
-        self.inbox: dict[int, Waiting] = {}
+        self.inbox: dict[int, WaitingLetter] = {}
         # The texts that a run refers to, and those of its turns that refer to more than is known here.
         self.texts: dict[str, set[bytes]] = {}
         self.unread: dict[str, set[bytes]] = {}
+        # The places of entries that could not be read.
+        self.unreadable: list[Place] = []
         # Where each turn of a run was written first, and where those stand that were written anew.
         self.places: dict[str, list[Place]] = {}
         self._anew: dict[tuple[str, int], Place] = {}
+        # The places of entries that another one stands for, which may still be there.
+        self.replaced: set[Place] = set()
         # The places of the turns of listed runs, and whose turn each is.
         self.order: list[Place] = []
         self.told: dict[Place, tuple[str, int]] = {}
@@ -99,7 +111,9 @@ class ClusterReplica:
 
     def place(self, name: str) -> Place:
         """Where a log stands, as far as it was folded."""
-        return self._stands.get(name, START)
+        return max(
+            self._stands.get(name, START), self._foreign.get(log_subject(name), START) if self._foreign else START
+        )
 
     async def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
         """Count a run so for its tenant from here on, whatever else is written of that."""
@@ -108,13 +122,35 @@ class ClusterReplica:
 
     async def refresh(self, up_to: Place = 0) -> None:
         """Fold everything that was written by now, or up to a place."""
-        news = await self.log.news(max(self._seen, 0), up_to)
+        await self._fold(await self.log.news(max(self._seen, 0), up_to))
+
+    async def write(self, *messages: JetMessage, unheard: int = 0) -> Place:
+        """Write entries together, and fold everything up to the last of them; gives the place of the first.
+
+        `unheard` of them, the last ones, are of no log.
+        """
+        place, news = await self.log.write_and_hear(max(self._seen, 0), *messages, unheard=unheard)
+        await self._fold(news)
+        return place
+
+    async def _fold(self, news: Sequence[LogEntry]) -> None:
         for entry, stands in _in_their_order(news) if self._seen == START else ((one, one.place) for one in news):
             if entry.place > self._seen:
-                await self._fold_one(entry, stands)
+                self._seen = entry.place
+                try:
+                    await self._fold_one(entry, stands)
+                except (RemitError, KeyError) as error:
+                    # One that another program wrote, or a later version, must not keep all others from being known.
+                    self.unreadable.append(entry.place)
+                    _log.warning(
+                        "entry %d of %s cannot be read and is left out: %s", entry.place, entry.name[:80], error
+                    )
 
     async def _fold_one(self, entry: LogEntry, stands: Place) -> None:
-        self._seen = entry.place
+        if entry.name.startswith(UNREADABLE):
+            # It stands in the way of the next entry of its subject all the same.
+            self._foreign[entry.name.removeprefix(UNREADABLE)] = entry.place
+            raise InvariantBroken("ENTRY_UNREADABLE", "it is no entry of a log")
         self._stands[entry.name] = entry.place
         kind, colon, name = entry.name.partition(":")
         if entry.name == RECEIPTS:
@@ -137,6 +173,7 @@ class ClusterReplica:
             else:
                 self.holders.pop(run_id, None)
         elif isinstance(said, Rewritten):
+            self.replaced |= {said.place, self.stands_at(run_id, said.number)}
             self._anew[run_id, said.number] = entry.place
             self._know_texts(run_id, said.turned, entry.place)
             self.journal.rewrite(run_id, said.number, _reference(entry.place, said.turned))
@@ -153,6 +190,7 @@ class ClusterReplica:
             listing = replace(listing, reserves=None)
         number = len(self.journal.turns_of(run_id))
         if stands != place:
+            self.replaced.add(place)
             self._anew[run_id, number] = stands
         reference = _reference(stands, turned)
         await self.journal.append(run_id, reference, number - 1, barrier, listing, Warrant(head=turned.head))
@@ -181,7 +219,7 @@ class ClusterReplica:
     async def _fold_inbox(self, run_id: str, entry: LogEntry, stands: Place) -> None:
         said = decode_record(entry.data, OfInbox)
         if isinstance(said, Left):
-            self.inbox[entry.place] = Waiting(run_id, said)
+            self.inbox[entry.place] = WaitingLetter(run_id, said)
         elif isinstance(said, Cleared):
             for number in said.numbers:
                 self.inbox.pop(number, None)
@@ -233,7 +271,9 @@ def _in_their_order(news: Sequence[LogEntry]) -> list[tuple[LogEntry, Place]]:
     anew: dict[Place, tuple[LogEntry, Place]] = {}
     others: list[tuple[LogEntry, Place]] = []
     for entry in news:
-        said = decode_record(entry.data, OfRun) if entry.name.startswith(RUN) else None
+        # Few are, so only what has the word in it is read twice.
+        may_be = _REWRITTEN in entry.data and entry.name.startswith(RUN)
+        said = decode_record(entry.data, OfRun) if may_be else None
         if isinstance(said, Rewritten):
             anew[said.place] = LogEntry(said.place, entry.name, encode_record(said.turned)), entry.place
             entry = LogEntry(entry.place, entry.name, b"")

@@ -1,7 +1,7 @@
 """Removing runs from JetStream, and taking words out of them.
 
 Rule 1: a run is gone with one entry, which keeps what was signed of it and what it counts; only then are its messages purged.
-        Where that was cut off, the entry stands, and the next collection purges what is left.
+        Where that was cut off, the entry stands, and the next collection purges what is left; so with a turn written anew.
 Rule 2: a turn that is written anew is a message of its run that stands for the first, which is removed and overwritten.
 Rule 3: a run is held while anything of it is removed, so its holder before can write nothing more.
 """
@@ -9,15 +9,15 @@ Rule 3: a run is held while anything of it is removed, so its holder before can 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
+from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
 from remit.backend.cluster.journal import ClusterJournal
 from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY, log_subject
 from remit.backend.cluster.leases import ClusterLeases
+from remit.backend.cluster.letters import ClusterInbox
 from remit.backend.cluster.link import Link, entry
-from remit.backend.cluster.post import ClusterInbox
 from remit.backend.cluster.replica import ClusterReplica, where
 from remit.backend.cluster.tail import from_header
-from remit.backend.cluster.texts import ClusterBlobs, ClusterSnapshots
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN
@@ -207,10 +207,8 @@ class ClusterRetention:
         )
         long = {where(reference).digest for reference in references}
         long |= {letter.kept_as for letter in replica.inbox.values() if letter.run_id == run_id}
-        place = await kept.link.write(
-            entry(GONE + run_id, encode_record(gone), after=None, bulk=encode_record(Heads(heads)))
-        )
-        await kept.replica.refresh(place)
+        word = entry(GONE + run_id, encode_record(gone), after=None, bulk=encode_record(Heads(heads)))
+        place = await kept.replica.write(word)
         await self._purge(run_id, place)
         await self.drop(long)
         kept.seals.forget(run_id)
@@ -223,9 +221,12 @@ class ClusterRetention:
         await kept.snapshots.forget(run_id)
 
     async def _purge_leftovers(self) -> None:
-        """Purge what a process that was cut off left of runs that are gone."""
-        for run_id, place in self._kept.replica.gone.items():
+        """Purge what a process that was cut off left of runs that are gone, and of turns that were written anew."""
+        kept = self._kept
+        for run_id, place in kept.replica.gone.items():
             await self._purge(run_id, place)
+        for place in kept.replica.replaced:
+            await kept.link.finish(kept.link.jet.remove(place))
 
     async def _counted(self, runs: Sequence[str]) -> Removed:
         """What a collection would remove."""
@@ -321,8 +322,7 @@ class ClusterRedactions:
             await kept.blobs.put(turned.kept_as, data)
             data = b""
         anew = Rewritten(number, original, turned)
-        place = await kept.link.write(entry(name, encode_record(anew), after=kept.replica.place(name), bulk=data))
-        await kept.replica.refresh(place)
+        await kept.replica.write(entry(name, encode_record(anew), after=kept.replica.place(name), bulk=data))
         await kept.link.finish(kept.link.jet.remove(message[0]))
         kept.replica.texts[run_id].discard(before.digest)
         await self._retention.drop({before.digest})
@@ -333,7 +333,7 @@ class ClusterRedactions:
         place = kept.replica.stands_at(run_id, number)
         stored = await kept.link.call(kept.link.jet.at(place))
         assert stored is not None, f"turn {number} of run {run_id} is in the index and not in the stream"
-        said = decode_record(from_header(place, stored.headers[ENTRY]).data, OfRun)
+        said = decode_record(from_header(place, stored.subject, stored.headers[ENTRY]).data, OfRun)
         return place, said.turned if isinstance(said, Rewritten) else said
 
     async def _texts_of(self, data: bytes) -> AsyncIterator[tuple[bytes, bytes]]:

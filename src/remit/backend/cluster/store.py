@@ -7,21 +7,28 @@ Rule 2: keys and sealed values stay in the folder of the process, and never go t
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
 
 from remit.backend.clock import wall_clock_ms
+from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.journal import ClusterFeed, ClusterJournal
 from remit.backend.cluster.leases import ClusterLeases
+from remit.backend.cluster.letters import ClusterBell, ClusterInbox
 from remit.backend.cluster.link import LEASE_MS, Link
-from remit.backend.cluster.post import ClusterBell, ClusterInbox
 from remit.backend.cluster.replica import ClusterReplica
 from remit.backend.cluster.retention import ClusterHeadLog, ClusterRedactions, ClusterRetention
-from remit.backend.cluster.texts import ClusterBlobs, ClusterSnapshots
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.store import FoldedCatalogue, FoldedHalts, FoldedIndex, FoldedLedger, FoldedReceipts
+from remit.core.failure import RequestRejected
 
 if TYPE_CHECKING:
     from remit.backend.cluster.checkup import ClusterCheckup
+
+STORE_ADDRESS_INVALID = "STORE_ADDRESS_INVALID"
+_LEASE = "lease_ms"
+# Shorter ones end while a server follows a leader that was killed; in longer ones nobody goes on with a run for too long.
+_LEASE_MS_MIN, _LEASE_MS_MAX = 1_000, 600_000
 
 
 class ClusterStore:
@@ -52,9 +59,13 @@ class ClusterStore:
     def open(
         cls, address: str, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms, lease_ms: int = LEASE_MS
     ) -> "ClusterStore":
-        """The store on the servers at an address, its streams made when there are none; keys are in the folder."""
+        """The store on the servers at an address, its streams made when there are none; keys are in the folder.
+
+        An address may say how long leases last: nats://HOST:PORT?lease_ms=5000.
+        """
+        servers, said_ms = _read(address)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(Link(address, lease_ms=lease_ms), home, now_ms)
+        return cls(Link(servers, lease_ms=said_ms or lease_ms), home, now_ms)
 
     @property
     def checkup(self) -> "ClusterCheckup":
@@ -74,3 +85,18 @@ class ClusterStore:
     async def close(self) -> None:
         """Leave the cluster; again, nothing."""
         await self.link.close()
+
+
+def _read(address: str) -> tuple[str, int]:
+    """The servers of an address, and how long leases last; 0 where it does not say so."""
+    servers, _, query = address.partition("?")
+    said = dict(parse_qsl(query, keep_blank_values=True))
+    lease = said.pop(_LEASE, "")
+    is_fine = all(urlsplit(one).hostname for one in servers.split(",")) and not said
+    if not is_fine or (lease and not (lease.isdecimal() and _LEASE_MS_MIN <= int(lease) <= _LEASE_MS_MAX)):
+        message = (
+            f"{servers.rpartition('@')[2][:200]!r} is no address of a store: say nats://HOST:PORT, several with commas, and "
+            f"?{_LEASE}=N behind it for leases of {_LEASE_MS_MIN} to {_LEASE_MS_MAX} ms"
+        )
+        raise RequestRejected(STORE_ADDRESS_INVALID, message)
+    return servers, int(lease or 0)

@@ -7,17 +7,20 @@ Rule 2: only headers are sent; the bytes of turns and letters are read by those 
 
 import asyncio
 import contextlib
+import logging
 from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Callable
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
 
 from remit.backend.cluster.connection import unreachable
 from remit.backend.cluster.jetstream import JetStream
-from remit.backend.cluster.layout import ENTRY, EVERY_LOG, STREAM
+from remit.backend.cluster.layout import ENTRY, EVERY_LOG, STREAM, log_subject
 from remit.backend.folded.log import LogEntry
+from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.record import Record
 
@@ -32,8 +35,13 @@ _NS_PER_S = 1_000_000_000
 # Where the numbers stand in the subject that a delivered message would be acknowledged at.
 _OF_STREAM, _OF_CONSUMER = -4, -3
 
+# How the name begins of the log of an entry that some other program wrote; its subject follows.
+UNREADABLE = "?"
 
-class Named(Record):
+_log = logging.getLogger(__name__)
+
+
+class NamedEntry(Record):
     """An entry as it stands in a header: the log that it is of, and its bytes."""
 
     name: str
@@ -42,12 +50,17 @@ class Named(Record):
 
 def in_header(name: str, data: bytes) -> str:
     """An entry as it is written into a header."""
-    return b64encode(encode_record(Named(name, data))).decode()
+    return b64encode(encode_record(NamedEntry(name, data))).decode()
 
 
-def from_header(place: int, text: str) -> LogEntry:
-    """The entry in a header."""
-    named: Named = decode_record(b64decode(text), Named)
+def from_header(place: int, subject: str, text: str) -> LogEntry:
+    """The entry in a header; one that cannot be read, or belongs to another subject, is of no log but the subject."""
+    try:
+        named: NamedEntry = decode_record(b64decode(text), NamedEntry)
+    except (InvariantBroken, ValueError):
+        return LogEntry(place, UNREADABLE + subject, b"")
+    if log_subject(named.name) != subject:
+        return LogEntry(place, UNREADABLE + subject, b"")
     return LogEntry(place, named.name, named.data)
 
 
@@ -78,14 +91,17 @@ class Tail:
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+        await self._leave()
+
+    async def _leave(self) -> None:
         if self._subscription is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(NatsError):  # It went with its connection.
                 await self._subscription.unsubscribe()
 
     def begin_again(self) -> None:
         """Have another consumer begin behind the last entry that was seen."""
         if self._beginning is None or self._beginning.done():
-            self._beginning = asyncio.create_task(self._begin())
+            self._beginning = asyncio.create_task(self._try_to_begin())
 
     async def news(self, after: int, up_to: int = 0) -> list[LogEntry]:
         """Every entry after a place that was written by now; those up to a place alone where one is named.
@@ -123,10 +139,15 @@ class Tail:
                     return
                 self.begin_again()
 
+    async def _try_to_begin(self) -> None:
+        try:
+            await self._begin()
+        except (RemitError, NatsError, OSError) as error:
+            # It is tried again as soon as somebody waits, or after a silence.
+            _log.warning("the end of the logs cannot be heard just now: %s", str(error) or type(error).__name__)
+
     async def _begin(self) -> None:
-        if self._subscription is not None:
-            with contextlib.suppress(Exception):
-                await self._subscription.unsubscribe()
+        await self._leave()
         inbox = self._inbox = self._jet.client.new_inbox()
 
         async def hear(message: Msg) -> None:
@@ -176,8 +197,7 @@ class Tail:
         self._expected += 1
         if place > self._seen:
             self._seen = place
-            if ENTRY in headers:
-                entry = from_header(place, headers[ENTRY])
-                self._entries.append(entry)
-                self._on_entry(entry)
+            entry = from_header(place, message.subject, headers.get(ENTRY, ""))
+            self._entries.append(entry)
+            self._on_entry(entry)
             self._heard.set()

@@ -33,6 +33,7 @@ from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
 from remit.core.journal.codec import decode_record
 from remit.core.journal.storage import START, InboxEntry, Place, Warrant
 from remit.core.limits.queue import Receipt
+from remit.core.limits.quota import Charge
 from remit.core.record import replace
 
 
@@ -60,6 +61,13 @@ class Folds(Protocol):
 
     async def refresh(self) -> None:
         """Fold everything that was written by now."""
+
+
+class ChargeWriter(Protocol):
+    """Writes what runs count."""
+
+    async def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
+        """Count a run so for its tenant."""
 
 
 class Letter:

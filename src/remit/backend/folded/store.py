@@ -16,7 +16,7 @@ from remit.backend.folded.log import (
     Taken,
     Written,
 )
-from remit.backend.folded.replica import Folds, Replica
+from remit.backend.folded.replica import ChargeWriter, Folds, Replica
 from remit.backend.folded.shared_logs import SharedLogs
 from remit.backend.memory.checkup import MemoryCheckup
 from remit.backend.memory.small_ports import MemorySeals, MemorySnapshots, SilentBell
@@ -412,17 +412,10 @@ def _kept(what: str) -> StoreUnusable:
     return StoreUnusable(STORE_KEEPS_ALL, message)
 
 
-class Counts(Protocol):
-    """Writes what runs count."""
-
-    async def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
-        """Count a run so for its tenant."""
-
-
 class FoldedLedger:
     """What runs count for their tenants."""
 
-    def __init__(self, replica: Folds, shared: Counts) -> None:
+    def __init__(self, replica: Folds, shared: ChargeWriter) -> None:
         self._replica = replica
         self._shared = shared
 

@@ -66,6 +66,8 @@ class CallTool(Record, tag=True):
     not_before_ms: int = 0
     # What it spends of money that is not the run's own, in the smallest unit, as far as its tool declares it.
     amount: int = 0
+    # The hash of the arguments that an agent elsewhere proposed, where a person changed them while it did not wait.
+    instead_of: bytes = b""
 
 
 class ReconcileTool(Record, tag=True):

@@ -6,6 +6,7 @@ Rule 2: what is signed begins with its purpose, and the fields follow as canonic
 Rule 3: a check answers yes or no; a malformed name, key or signature is a no.
 """
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from remit.core.journal.canonical import NotCanonical, canonical_json
@@ -25,6 +26,9 @@ _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _DIGITS = {letter: value for value, letter in enumerate(_ALPHABET)}
 # 34 bytes are never more than 47 letters; a longer name is no key, whatever it says.
 _LETTERS_MAX = 47
+
+# The workers and agents of a large deployment.
+SIGNERS_KEPT_MAX = 4_096
 
 _HEAD_PURPOSE = b"remit head 1\n"
 _DELETION_PURPOSE = b"remit deletion 1\n"
@@ -200,6 +204,8 @@ def _did_of(public: bytes) -> str:
     return _DID + "".join(reversed(letters))
 
 
+# A pure memo: the same few signers are asked about all day, and spelling a key takes as long as a good part of checking it.
+@lru_cache(maxsize=SIGNERS_KEPT_MAX)
 def _public_bytes(did: str) -> bytes | None:
     """The public key that a name spells, in its one spelling; None when it spells none."""
     letters = did.removeprefix(_DID)

@@ -292,8 +292,8 @@ class BlobMissing(RemitError):
         super().__init__("BLOB_MISSING", f"no text with digest {digest.hex()} is kept here", {"digest": digest.hex()})
 
 
-# What goes by: another process lets go, an operator makes room or the folder writable again.
-_PASSING = frozenset({"STORE_BUSY", "STORE_FULL", "STORE_READ_ONLY"})
+# What goes by: another process lets go, an operator makes room or the folder writable again, a server answers again.
+_PASSING = frozenset({"STORE_BUSY", "STORE_FULL", "STORE_READ_ONLY", "STORE_UNREACHABLE"})
 
 
 class StoreUnusable(RemitError):
@@ -301,7 +301,7 @@ class StoreUnusable(RemitError):
 
     Codes: STORE_DAMAGED, STORE_VERSION_UNKNOWN, STORE_READ_ONLY, STORE_FULL, STORE_NOT_FOUND, STORE_BUSY,
     STORE_KEY_UNUSABLE, STORE_KEY_MISSING, STORE_CLOSED, STORE_NOT_TRUSTED, STORE_LINKED, STORE_EXPOSED, STORE_EMPTIED,
-    STORE_INDEX_LOST, STORE_KEEPS_ALL.
+    STORE_INDEX_LOST, STORE_KEEPS_ALL; on a cluster STORE_UNREACHABLE, STORE_SERVER_LACKS, STORE_SERVER_MISSING.
     """
 
     @property

@@ -8,15 +8,13 @@ Rule 4: a condition that cannot be decided objects, as if it held.
 
 from enum import StrEnum
 
-from msgspec.structs import astuple
-
 from remit.core.journal.versions import content_version
 from remit.core.limits.authority import Authority
 from remit.core.limits.budget import Budget, assign, budget_of
 from remit.core.limits.tool_policy import ASKING_CATEGORIES, StateWrite
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
-from remit.core.record import Record, replace
+from remit.core.record import Record, field_values, replace
 from remit.core.work.goal import TaskClass
 
 # A day: long enough for a person to come back to work, short enough that a forgotten question does not linger.
@@ -188,7 +186,7 @@ _FIELDS, _DEFAULTS = Boundary.__struct_fields__, Boundary.__struct_defaults__
 
 def boundary_version(boundary: Boundary) -> str:
     """The content hash under which the manifest pins a boundary: of what it says, however that was put together."""
-    said = zip(_FIELDS, astuple(boundary), _DEFAULTS, strict=True)
+    said = zip(_FIELDS, field_values(boundary), _DEFAULTS, strict=True)
     # What equals its default is written as the default itself, which records leave out by identity.
     silent = {name: default for name, value, default in said if value is not default and value == default}
     return content_version(replace(boundary, **silent) if silent else boundary)

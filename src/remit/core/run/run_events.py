@@ -7,13 +7,14 @@ Rule 2: a cursor says behind which event a reader goes on: of one run it is the 
 
 from enum import StrEnum
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import START, Place
 from remit.core.journal.turn import Turn
 from remit.core.record import Record, replace
 from remit.core.run.manifest import Manifest, lineage_of
 
 CURSOR_INVALID = "CURSOR_INVALID"
+SYSTEM_CLOSED = "SYSTEM_CLOSED"
 
 _TURN, _PLACE = "turn:", "place:"
 # More digits than any store counts to.
@@ -131,6 +132,15 @@ def cursor_place(subject: Subject, since: str | int | None) -> Place | None:
     if number.isascii() and number.isdecimal() and len(number) <= _DIGITS_MAX:
         return int(number)
     raise cursor_invalid(subject, since)
+
+
+def system_closed(run_id: str = "") -> RemitError:
+    """What those are told who waited for a run, or for what happens in many, when their system was closed."""
+    way = "a subscriber goes on there behind the cursor of its last event"
+    if run_id:
+        way = f"`resume` run {run_id} there, or `find` it where it has ended or another process drives it"
+    message = f"the system was closed; open the store again: {way}"
+    return RemitError(SYSTEM_CLOSED, message, {"run_id": run_id} if run_id else {})
 
 
 def cursor_invalid(subject: Subject, since: object) -> RequestRejected:

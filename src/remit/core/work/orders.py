@@ -54,7 +54,7 @@ class NumberChange(StrEnum):
     TIMES = "times"
 
 
-class Where(Record, frozen=True):
+class FieldTest(Record, frozen=True):
     """A condition on the records of a look-up. The literal is canonical JSON."""
 
     field: str
@@ -75,7 +75,7 @@ class Lookup(Record, frozen=True, tag="lookup"):
     # Canonical JSON of the arguments, all of them literals.
     arguments: str
     field: str
-    where: tuple[Where, ...] = ()
+    where: tuple[FieldTest, ...] = ()
     # The field by which the largest record is picked; empty where there may be only one.
     largest: str = ""
     change: NumberChange | None = None
@@ -90,7 +90,7 @@ class FromOrder(Record, frozen=True, tag="order"):
     field: str
 
 
-class Named(Record, frozen=True, tag="named"):
+class NamedSource(Record, frozen=True, tag="named"):
     """The only value of a kind in what a read of a named source returns, text included."""
 
     tool: str
@@ -98,7 +98,7 @@ class Named(Record, frozen=True, tag="named"):
     kind: str
 
 
-Value: TypeAlias = Literal | Lookup | FromOrder | Named
+Value: TypeAlias = Literal | Lookup | FromOrder | NamedSource
 
 
 class Exact(Record, frozen=True, tag="exact"):
@@ -156,7 +156,7 @@ def reads_of(orders: tuple[Order, ...]) -> tuple[tuple[str, str], ...]:
     found: dict[tuple[str, str], None] = {}
     for order in orders:
         for value in values_of(order):
-            if isinstance(value, Lookup | Named):
+            if isinstance(value, Lookup | NamedSource):
                 found.setdefault((value.tool, value.arguments))
     return tuple(found)
 
@@ -176,7 +176,7 @@ def orders_json(orders: tuple[Order, ...]) -> list[JsonObject]:
 
 
 class _At:
-    """Where in a list of orders the reader stands."""
+    """FieldTest in a list of orders the reader stands."""
 
     def __init__(self, number: int, *, is_nested: bool = False) -> None:
         self.number = number
@@ -262,7 +262,7 @@ def _value(at: _At, name: str, given: Any) -> Value:
             return _from_order(at, said)
         case _:
             named = at.object("named", said, ("tool", "arguments", "kind"))
-            return Named(*_read(at, named), at.text("kind", named.get("kind")))
+            return NamedSource(*_read(at, named), at.text("kind", named.get("kind")))
 
 
 def _read(at: _At, said: JsonObject) -> tuple[str, str]:
@@ -298,12 +298,12 @@ def _lookup(at: _At, given: Any) -> Lookup:
     )
 
 
-def _where(at: _At, given: Any) -> Where:
+def _where(at: _At, given: Any) -> FieldTest:
     said = at.object("where", given, ("field", *Comparison))
     tests = [Comparison(key) for key in Comparison if key in said]
     if len(tests) != 1:
         raise at.rejected("where", given, f"a field and one of {', '.join(Comparison)}")
-    return Where(at.text("field", said.get("field")), tests[0], at.json("where", said[tests[0]]))
+    return FieldTest(at.text("field", said.get("field")), tests[0], at.json("where", said[tests[0]]))
 
 
 def _from_order(at: _At, given: Any) -> FromOrder:
@@ -347,7 +347,7 @@ def _value_json(value: Value) -> JsonObject:
             return {"literal": parse_json(value.json)}
         case FromOrder():
             return {"order": {"number": value.number, "field": value.field}}
-        case Named():
+        case NamedSource():
             return {"named": {"tool": value.tool, "arguments": parse_json(value.arguments), "kind": value.kind}}
     said: JsonObject = {"tool": value.tool, "arguments": parse_json(value.arguments), "field": value.field}
     if value.where:
@@ -360,10 +360,8 @@ def _value_json(value: Value) -> JsonObject:
 
 
 def _wording_json(wording: Wording) -> JsonObject:
-    match wording:
-        case Exact():
-            return {"exact": wording.text}
-        case Free():
-            return {"free": list(wording.sources)}
-        case Template():
-            return {"template": wording.text, "slots": {slot: _value_json(value) for slot, value in wording.slots}}
+    if isinstance(wording, Exact):
+        return {"exact": wording.text}
+    if isinstance(wording, Free):
+        return {"free": list(wording.sources)}
+    return {"template": wording.text, "slots": {slot: _value_json(value) for slot, value in wording.slots}}

@@ -54,7 +54,7 @@ QUESTION_CHARS_MAX = 500
 OPTIONS_MAX = 10
 
 
-def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
+def order_call(tally: Tally, call: ProposedCall, approved_by: str = "", instead_of: bytes = b"") -> None:
     """Order an authorized call, with a key of our own; what it reserves is promised from here on.
 
     Of a tool that asks a person the question is ordered in its place, or the call refused when no person may be asked any
@@ -93,6 +93,7 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
             approved_by,
             not_before_ms,
             _spent_by(call, tool) if mutating and tool.control_args else 0,
+            instead_of,
         )
     )
 

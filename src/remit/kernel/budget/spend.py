@@ -1,8 +1,8 @@
 """Spending: what a call may cost at worst, whether that still fits, and what it cost in the end.
 
 Rule 1: every dimension has its own cap; money never stands in for the others.
-Rule 2: the worst case is reserved before a call and settled after it, so no cap is overshot by anything foreseen. Who
-        reports more than was reserved is charged with it, and the run stops.
+Rule 2: the worst case is reserved before a call and settled after it, so no cap is overshot by anything foreseen. An
+        engine that reports more than was reserved is charged with it, and the run stops.
 Rule 3: what is not known (a price, a usage) counts as the worst.
 """
 
@@ -34,7 +34,7 @@ def lacking(tally: Tally, charges: Charges) -> Dimension | None:
 def model_charges(
     model: ModelInfo, input_tokens: int, output_tokens: int, *, is_money_capped: bool = True
 ) -> Charges | None:
-    """What a call reserves or cost, money included; None when its price is unknown and money is capped by somebody."""
+    """What a call reserves or cost, money included; None when its price is unknown and a money cap holds."""
     price = model.price
     if price is None:
         return None if is_money_capped else ((_INPUT, input_tokens), (_OUTPUT, output_tokens))

@@ -1,8 +1,8 @@
 """apply(): fold one turn into the state. Only it changes a RunState; decisions in fold_decisions.py and fold_calls.py.
 
 Rule 1: applying never judges: what a turn says is taken as it stands, so old journals survive new rules. The few things
-        it asks of the rules (`blocks`, `longer`, `stops_loop`, `is_denial`, `INVALID`) say what words mean that stand in
-        journals: who changes one of them changes how old runs fold.
+        it asks of the rules (`blocks`, `longer`, `stops_loop`, `is_denial`, `INVALID`) give words of old
+        journals their meaning: a change to one of them changes how old runs fold.
 Rule 2: an arrival leaves its words in the state, a ruling its judgement, a command that it is open.
 Rule 3: folding the turns of a run from the first one gives exactly the live state.
 """

@@ -138,7 +138,7 @@ def _fail_check(state: RunState, ruling: rulings.CheckFailed, arrival: Arrival) 
     state.talk.context.append(notices.correction(ruling.problems))
     state.talk.context_tokens += ruling.tokens_bound
     state.counts.repairs += 1
-    # Of a time when it had no code, it was no error.
+    # Rulings of earlier versions have no code; they leave the last error as it was.
     state.counts.last_error = ruling.code or state.counts.last_error
     state.result.sent_back = ruling.problems
     state.result.problems.clear()

@@ -36,7 +36,7 @@ def open_question(
 ) -> str:
     """Ask a person, and set the timer that takes silence for a no. Returns the question's id.
 
-    Questions of one group are one review: the first of them, which is a group of itself, pays for all.
+    Questions of one group are one review: the first question pays for it and has an empty group, the others name the first.
     """
     boundary = tally.manifest.boundary
     # The call of a tool that asks is charged like any other call, beside the review.

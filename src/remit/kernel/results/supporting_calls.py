@@ -1,10 +1,11 @@
 """Evidence: which committed calls can tell what a task asks for, by what they were given and what they returned.
 
 Rule 1: what a tool that fits the class returned grounds an answer, unless it is an error.
-Rule 2: an account is told of by a call that names it, whatever the category of its tool: an argument stands in the words of
-        people or is the user or an identifier of theirs, or the result bears one as a name or an id. Arguments that say
-        whom they are about decide alone. What such a call returned as a name or an id names the account, too. Only where
-        the caller names the grounds, a call without arguments need not.
+Rule 2: a call supports an answer about an account only where it names that account, whatever the category of its tool. It
+        does where an argument stands in the words of people, or is the user or an identifier of the user, or where the
+        result has such a value as a name or an id. An argument that is named after a person (`user`, `account_id`) decides
+        alone. Names and ids in the result of such a call name the account as well. A call without arguments counts only
+        where the caller names the grounds.
 Rule 3: a text that is not at hand here is given the benefit of the doubt.
 """
 

@@ -3,8 +3,8 @@
 Rule 1: a proposed call is judged by the same checks as any other; it is ordered, held for a person, or refused, and nothing
         that comes of it moves the run. Only the agent's own word that it is done, a condition that stops, a signal or a
         unanswered question about an outcome ends it.
-Rule 2: a call that a person approved while no agent waited for the answer is withheld until exactly it is proposed again; then
-        it is made, once.
+Rule 2: a call that a person approved while no agent waited for the answer is withheld until exactly it is proposed again, or
+        what the person has changed; then it is made, once, as it was approved.
 Rule 3: a person's no to a call holds for the rest of the run, whatever the call does.
 Rule 4: an effect that was made without being allowed is a fact: it is counted at its worst, and the run ends as unsafe.
 Rule 5: the agent's word that it is done ends a paused run, too. What it was allowed by a person and never came for was not
@@ -61,11 +61,12 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
 def _take(tally: Tally, arrival: CallProposed) -> None:
     """Have an approved call made that waited for the agent that proposed it."""
     command, call = tally.state.commands.open.get(arrival.takes), arrival.call
-    is_same = isinstance(command, CallTool) and (command.tool, command.arguments_hash) == (
-        call.tool,
-        call.arguments_hash,
+    is_meant = (
+        isinstance(command, CallTool)
+        and command.tool == call.tool
+        and call.arguments_hash in (command.arguments_hash, command.instead_of)
     )
-    if not is_same or arrival.takes not in tally.state.commands.withheld:
+    if not is_meant or arrival.takes not in tally.state.commands.withheld:
         message = f"command {arrival.takes!r} of run {tally.state.run_id} is no approved call that waits to be made"
         raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
     tally.rule(CallTaken(arrival.takes))

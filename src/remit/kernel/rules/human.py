@@ -8,7 +8,7 @@ Rule 4: the caller of a run does not approve it unless its boundary allows that,
 Rule 5: a yes that releases budget, with a call or without, is of those whom the boundary names for that. A no or silence
         to it ends the run, after what is under way; a cap of 0 forbids a call and was not spent, so a no is to the call.
 Rule 6: a call of an agent elsewhere that can no longer be made stays held. One that is approved while that agent does not
-        wait for the answer is withheld until it is proposed again.
+        wait for the answer is withheld until it is proposed again, as it was or as the person changed it.
 """
 
 import msgspec
@@ -92,8 +92,10 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=verdict is ALLOWED)
     if verdict is ALLOWED:
         by = (*tally.state.people.approvals.get(question.id, ()), arrival.by)
-        order_call(tally, call, approved_by=", ".join(by))
-        if tally.manifest.host is not None and not arrival.is_awaited:
+        is_waiting = tally.manifest.host is not None and not arrival.is_awaited
+        instead_of = held.arguments_hash if is_waiting and call.arguments_hash != held.arguments_hash else b""
+        order_call(tally, call, ", ".join(by), instead_of)
+        if is_waiting:
             tally.rule(CommandsWithheld((tally.orders[-1].id,)))
         return join_outcome(tally)
     refuse_call(tally, call, verdict.code, verdict.reason)

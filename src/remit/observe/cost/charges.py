@@ -21,7 +21,7 @@ from remit.core.work.graph import NodeKind
 from remit.kernel.people.hold import UNTOLD, Hold, hold_after_child, holding, waited_ms
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.observe.reading import Fact, FactKind, Reading
-from remit.observe.steps import PerformedStep, StepKind
+from remit.observe.steps import PerformedStep, StepKind, gauges_of
 
 _FREE = Price(0, 0)
 _CLOCK = int(Dimension.WALL_CLOCK_MS)
@@ -209,10 +209,8 @@ class _Tariff:
                 yield plain
 
     def _of_model(self, step: PerformedStep, plain: Expense) -> Expense:
-        """What a model call cost, under the name of the model that answered; what it was shown is a gauge, too."""
-        shown = dict(plain.amounts).get(int(Dimension.INPUT_TOKENS), 0)
-        gauges = ((int(Dimension.RETRIES), step.attempt - 1), (int(Dimension.CONTEXT_TOKENS), shown))
-        amounts = (*plain.amounts, *(gauge for gauge in gauges if gauge[1]))
+        """What a model call cost, under the name of the model that answered."""
+        amounts = (*plain.amounts, *gauges_of(step, plain.amounts))
         gpu_ms = step.usage.duration_ms if step.name in self._free else 0
         name = step.model or step.name
         return Expense(plain.seq, plain.node, amounts, model=name, command_id=step.id, gpu_ms=gpu_ms)

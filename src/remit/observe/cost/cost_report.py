@@ -1,4 +1,4 @@
-"""A report of what runs cost, by tenant, run, node, tool or model, at prices that no journal knows.
+"""A report of what runs cost, by tenant, day, run, node, tool or model, at prices that no journal knows.
 
 Rule 1: a report is built one run at a time, and of a run nothing is kept but sums: thousands take the room of one.
 Rule 2: a run stands for everything beneath it, so that its row says what its budget says; where each run has a row of
@@ -12,6 +12,7 @@ Rule 6: every amount is a whole number of micro-dollars, and a fraction is round
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from remit.core.failure import Ending
@@ -72,6 +73,7 @@ class Grouping(StrEnum):
     """What the rows of a report stand for. A run has what is beneath it in its row, unless each run has a row of its own."""
 
     TENANT = "tenant"
+    DAY = "day"
     RUN = "run"
     EACH_RUN = "each-run"
     NODE = "node"
@@ -80,7 +82,7 @@ class Grouping(StrEnum):
 
 
 # Those that say whose the money was, and not what it went to.
-_WHOSE = frozenset({Grouping.TENANT, Grouping.RUN, Grouping.EACH_RUN})
+_WHOSE = frozenset({Grouping.TENANT, Grouping.DAY, Grouping.RUN, Grouping.EACH_RUN})
 _NOTHING = Expense(0, "", ())
 
 
@@ -109,6 +111,8 @@ class CostReport(Record):
     succeeded: int = 0
     # Runs that began as a copy of another one, and are not charged for what they copied.
     forks: int = 0
+    # Runs that could not be read, and are in no sum.
+    unread: tuple[str, ...] = ()
 
     @property
     def cost_per_success_microusd(self) -> int | None:
@@ -148,6 +152,11 @@ class CostBook:
         self._roots = self._succeeded = self._forks = 0
         # What the runs used whose parent in the report is still to come.
         self._beneath: dict[str, dict[int, int]] = {}
+        self._unread: list[str] = []
+
+    def leave_out(self, run_id: str) -> None:
+        """Name a run that cannot be read."""
+        self._unread.append(run_id)
 
     def add(self, entry: RunEntry, turns: Sequence[Turn], root: RunEntry) -> None:
         """Take in one run of the tree of `root`, after every run beneath it."""
@@ -171,7 +180,15 @@ class CostBook:
     def report(self) -> CostReport:
         """What was added up so far."""
         rows = sorted((total.row(name) for name, total in self._sums.items()), key=_dearest_first)
-        return CostReport(self._by, tuple(rows), self._total.row(""), self._roots, self._succeeded, self._forks)
+        return CostReport(
+            by=self._by,
+            rows=tuple(rows),
+            total=self._total.row(""),
+            roots=self._roots,
+            succeeded=self._succeeded,
+            forks=self._forks,
+            unread=tuple(self._unread),
+        )
 
     def _add(self, name: str, amounts: Charges, gpu_ms: int) -> None:
         cost = cost_microusd(amounts, gpu_ms, self._prices)
@@ -193,6 +210,9 @@ class CostBook:
         match self._by:
             case Grouping.TENANT:
                 return cost.tenant_id
+            case Grouping.DAY:
+                # Of the run that no run in the report started, so that a tree stands on one day.
+                return datetime.fromtimestamp(root.listing.started_at_ms / _MS_PER_S, UTC).date().isoformat()
             case Grouping.RUN:
                 return root.run_id
             case Grouping.EACH_RUN:

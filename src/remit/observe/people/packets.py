@@ -18,6 +18,7 @@ from remit.core.limits.authority import ValueOrigin
 from remit.core.record import JsonObject, Record
 from remit.core.run.approval import Approval
 from remit.core.run.signals import packet_id
+from remit.provenance.gate_verdict import FIXES, MEANINGS, Objection
 
 # Behind the name of a question: all that were asked together with it.
 GROUP_MARK = "+"
@@ -100,6 +101,19 @@ def origins_of(argument: str, origins: Iterable[ValueOrigin]) -> list[ValueOrigi
         for origin in origins
         if origin.path == argument or origin.path.startswith((f"{argument}[", f"{argument}."))
     ]
+
+
+def asked_because(asked: Approval) -> list[str]:
+    """Why a person is asked, in few words: each objection once, and nothing of what would have spared the question."""
+    known = asked.objection in list(Objection)
+    words = f"{MEANINGS[Objection(asked.objection)]} ({asked.objection})" if known else asked.objection
+    told = tuple(f"{code}:" for code in Objection) if asked.origins else ()
+    reasons = [
+        reason
+        for reason in asked.reasons
+        if reason != asked.objection and reason not in FIXES.values() and not reason.startswith(told)
+    ]
+    return [words, *reasons] if words else reasons
 
 
 # A question that was asked, and needs no answer any more.

@@ -6,7 +6,7 @@ Rule 3: the records hold texts as they were said; observe/views/sentence.py make
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.journal.commands import AskHuman, StartChild
@@ -14,7 +14,7 @@ from remit.core.journal.rulings import UNVERIFIED, Rung
 from remit.core.journal.storage import RunEntry
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import BoundaryMode
-from remit.core.limits.budget import FIELDS, Dimension
+from remit.core.limits.budget import FIELDS, GAUGES, Dimension
 from remit.core.limits.tier import TIERS
 from remit.core.limits.tools import MUTATING, ToolDefinition
 from remit.core.record import Record
@@ -184,7 +184,7 @@ def explain(
         path=tuple([entered.name for entered, _ in reading.visits[1:]]),
         models=tuple(model.name for model in manifest.models),
         calls=_calls((*calls_made(state), *beneath)),
-        spent=tuple([one for one in spent_of(state, until_ms) if one.used or one.reserved]),
+        spent=tuple([one for one in spent_of(state, until_ms, reading.gauges()) if one.used or one.reserved]),
         observations=tuple(
             ExplainedObservation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
             for command_id, trace in state.calls.made.items()
@@ -263,13 +263,14 @@ def _called(tool: str, own: Sequence[ToolCallMade]) -> Called:
     )
 
 
-def spent_of(state: RunState, until_ms: int) -> list[Spent]:
-    """What was used of every dimension. The clock of a run stands still for people, and stops for good when it ends."""
-    used = list(state.used)
+def spent_of(state: RunState, until_ms: int, gauges: Mapping[int, int]) -> list[Spent]:
+    """What was used of every dimension, of the gauges the largest that the run reached.
+
+    The clock of a run stands still for people, and stops for good when it ends.
+    """
+    used = [gauges.get(dimension, 0) if dimension in GAUGES else amount for dimension, amount in enumerate(state.used)]
     stood_ms = state.clock.stood_ms + (state.at_ms - state.clock.standing_since_ms if state.clock.is_standing else 0)
     used[Dimension.WALL_CLOCK_MS] = until_ms - state.clock.started_at_ms - stood_ms
-    used[Dimension.CONTEXT_TOKENS] = state.talk.context_tokens
-    used[Dimension.DEPTH] = pinned(state).depth
     released = [cap - given for cap, given in zip(state.spending.caps, pinned(state).caps, strict=True)]
     return [Spent(*row) for row in zip(FIELDS, used, state.spending.caps, state.reserved, released, strict=True)]
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from remit.core.limits.verification import OBSERVED_ONLY
 from remit.core.work.goal import Task, TaskSource
 from remit.observe.cost.like_runs import Need, Stopped
+from remit.observe.figures import measured
 from remit.observe.places import percent
 from remit.observe.plain import printable_line
 from remit.observe.steps import CUT_OFF, FAILED, LOST, UNDER_WAY
@@ -145,8 +146,12 @@ def _said_spent(spent: tuple[Spent, ...]) -> str:
 
 
 def _said_used(entry: Spent) -> str:
-    said = f"{entry.used} of {entry.cap - entry.released} {entry.dimension}"
-    return f"{said} [{entry.released} released]" if entry.released else said
+    (what, used), (_, cap) = (
+        measured(entry.dimension, entry.used),
+        measured(entry.dimension, entry.cap - entry.released),
+    )
+    said = f"{used} of {cap} {what}"
+    return f"{said} [{measured(entry.dimension, entry.released)[1]} released]" if entry.released else said
 
 
 def _said_observations(observations: tuple[ExplainedObservation, ...]) -> str:
@@ -166,20 +171,22 @@ def _said_seen(observations: Sequence[ExplainedObservation], word: str) -> str:
 
 def said_stopped(stopped: Stopped) -> str:
     """Why a run was stopped before its budget was spent, and what that saved."""
-    saved = [f"{amount} {dimension}" for dimension, amount in stopped.saved]
-    told = f"{stopped.left} {stopped.dimension} were left and at least {stopped.needed} needed"
+    saved = [" ".join(reversed(measured(dimension, amount))) for dimension, amount in stopped.saved]
+    (what, left), (_, needed) = measured(stopped.dimension, stopped.left), measured(stopped.dimension, stopped.needed)
+    told = f"{left} {what} were left and at least {needed} needed"
     # What the run would have spent is unknown; it cannot have been more than what was left.
     return f"{told}, which saved at most {_listed(saved, len(saved))}" if saved else told
 
 
 def said_needs(needs: tuple[Need, ...]) -> str:
     """What an open run still needs, from the least to the most that runs like it needed."""
-    every = [f"{_span(need.least, need.most)} {need.dimension}" for need in needs]
+    every = [_span(need) for need in needs]
     return f"{_listed(every, len(every))} more, as runs like it did"
 
 
-def _span(least: int, most: int) -> str:
-    return str(most) if least == most else f"{least} to {most}"
+def _span(need: Need) -> str:
+    (what, most), (_, least) = measured(need.dimension, need.most), measured(need.dimension, need.least)
+    return f"{most} {what}" if least == most else f"{least} to {most} {what}"
 
 
 def _said_standing(standing: RunStanding, uncommitted: tuple[str, ...], unverified: tuple[str, ...] = ()) -> str:

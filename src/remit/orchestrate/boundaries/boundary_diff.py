@@ -10,6 +10,7 @@ Rule 3: caps are compared as a run would be given them: what a boundary leaves o
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from remit.core.durations import said_duration
 from remit.core.limits.authority import Authority, Beyond, Inference, Maker, OptionReach, PlanSource
 from remit.core.limits.boundary import (
     Boundary,
@@ -24,7 +25,7 @@ from remit.core.limits.boundary import (
 from remit.core.limits.boundary_views import Difference
 from remit.core.limits.budget import FIELDS, STANDARD, Budget, assign
 from remit.core.limits.trust import READS_RANK
-from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_duration, said_rate_line
+from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_rate_line
 
 _Found = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 _SAME: _Found = ((), (), ())

@@ -9,6 +9,7 @@ Rule 3: what a tool leaves at its worst is said whether it passes or not.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from remit.core.durations import said_duration
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import (
     At,
@@ -47,7 +48,7 @@ from remit.kernel.authority.policy import needs_a_person, rates_of
 from remit.kernel.authority.verdict import ALLOWED
 from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
 from remit.orchestrate.boundaries.boundary_reach import idle_conditions
-from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_duration, said_rate_line
+from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_rate_line
 from remit.orchestrate.facts.gate_facts import declared
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.provenance.declarations import declaration_of, worst_of

@@ -11,6 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from remit.core.durations import said_duration
 from remit.core.failure import RequestRejected
 from remit.core.limits.authority import Authority, authority_json, authority_of
 from remit.core.limits.boundary import (
@@ -42,7 +43,6 @@ from remit.orchestrate.boundaries.boundary_values import (
     MESSAGE_CHARS_MAX,
     ValueReader,
     said_dollars,
-    said_duration,
     said_rate,
 )
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from remit.core.durations import duration_ms, said_duration
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.journal.codec import read_json
@@ -34,9 +35,6 @@ JSON_SUFFIX = ".json"
 _RATE_KEYS = ("tool", "times", "per")
 _WHOSE = "whose"
 _MICRO = 1_000_000
-# Longest first, so that what is written is as short as it can be.
-_UNITS_MS: Mapping[str, int] = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-_DURATION = regex(r"([0-9]{1,16}) ?(ms|s|m|h|d)")
 _HOST = regex(r"(?:\*\.)?(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+")
 # Sixteen digits before the point and six behind it: all that whole millionths can say.
 _DOLLARS = regex(r"[0-9]{1,16}(\.[0-9]{1,6})?")
@@ -186,11 +184,13 @@ class ValueReader:
 
     def duration_ms(self, value: Any, place: Place, low: int = 0) -> int:
         """A span of time."""
-        if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
-            value = int(found[1]) * _UNITS_MS[found[2]]
+        if isinstance(value, str):
+            value = duration_ms(value)
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= INTEGER_MAX:
             return value
-        raise self.unfit(place, value, f"a time such as 30s, 5m, 4h or 1d, or milliseconds from {low} to {INTEGER_MAX}")
+        raise self.unfit(
+            place, value, f"a time such as 30s, 5m, 4h, 1d or 2w, or milliseconds from {low} to {INTEGER_MAX}"
+        )
 
     def dollars(self, value: Any, place: Place) -> int:
         """An amount of money in dollars, as whole millionths."""
@@ -217,12 +217,6 @@ class ValueReader:
             self.duration_ms(said["per"], (*place, "per"), 1),
             self.choice(said.get(_WHOSE, Whose.RUN.value), Whose, (*place, _WHOSE)),
         )
-
-
-def said_duration(ms: int) -> str:
-    """A span of time, in the largest unit that holds it in whole numbers."""
-    unit = next(unit for unit, factor in _UNITS_MS.items() if ms % factor == 0) if ms else "s"
-    return f"{ms // _UNITS_MS[unit]}{unit}"
 
 
 def said_dollars(microusd: int) -> float | None:

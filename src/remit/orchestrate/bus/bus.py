@@ -312,7 +312,8 @@ class Bus:
             self._wake_all()
             while self._ears and not self.is_closed:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), bell.look_ms / 1000)
+                    async with asyncio.timeout(bell.look_ms / 1000):
+                        await self._news.wait()
                 self._news.clear()
                 self._is_looking = True
                 try:

@@ -151,10 +151,13 @@ class Post:
             return await self._say_and_rest(signal, state, report, str(error))
 
     async def _report(self, state: RunState, signal: UserSignal) -> Report:
-        """What a signal reports to its run, unless the queue of what it answers does not hear it."""
+        """What a signal reports to its run, unless a halt or the queue of what it answers keeps it from being heard."""
         report = answer_to(state, signal)
         if self.check_answer is not None:
             await self.check_answer(state, signal)
+        if signal.type is Signal.APPROVE and self.hub.halts is not None:
+            asked = packet_named(str(signal.payload["packet_id"]), signal.run_id)
+            await self.hub.halts.check_yes(state, state.commands.open.get(asked))
         return report
 
     async def _say_and_rest(
@@ -215,8 +218,10 @@ class Post:
                 # That a child has ended elsewhere rings for no process here, and is looked for as long as a caller waits for it.
                 is_awaiting = any(driver.live.state.children.held for driver in self.hub.drivers.values())
                 look_ms = min(INBOX_POLL_MS, self._bell.look_ms) if is_awaiting else self._bell.look_ms
+                # No `wait_for`: in Python 3.11 it forgets that it was cancelled where it is rung at the same moment.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(rung.wait(), look_ms / 1000)
+                    async with asyncio.timeout(look_ms / 1000):
+                        await rung.wait()
                 rung.clear()
                 try:
                     await hear()

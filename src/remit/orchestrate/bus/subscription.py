@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from remit.core.failure import RequestRejected
-from remit.core.journal.storage import START, Place
+from remit.core.journal.storage import START, Place, StoreUnusable
 from remit.core.record import replace
 from remit.core.run.run_events import (
     CURSOR_INVALID,
@@ -21,6 +21,7 @@ from remit.core.run.run_events import (
     RunEvent,
     Subject,
     cursor_invalid,
+    system_closed,
 )
 from remit.orchestrate.ports import Key
 
@@ -100,8 +101,6 @@ class Subscription:
             event = await self.taken()
             if event is not None:
                 return event
-            if self._bus.is_closed:
-                break
             await self.more()
         raise StopAsyncIteration
 
@@ -119,11 +118,6 @@ class Subscription:
         self._is_closed = True
         self._bus.leave(self)
         self.wake()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is told any more."""
-        return self._bus.is_closed
 
     def tell_of(self, seq: int) -> None:
         """Say that a turn of the run followed was written."""
@@ -158,23 +152,30 @@ class Subscription:
 
     async def more(self, wait_s: float | None = None) -> bool:
         """Wait until there may be more, for so long at most; says whether there may be."""
-        if wait_s is None:
-            await self._woken.wait()
-        else:
-            try:
-                await asyncio.wait_for(self._woken.wait(), wait_s)
-            except TimeoutError:
-                return False
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._woken.wait()
+        except TimeoutError:
+            return False
         self._woken.clear()
         return True
 
     async def taken(self) -> RunEvent | None:
-        """The next event that is there already; None where nothing is.
+        """The next event that is there already; None where nothing is. Raises SYSTEM_CLOSED where nothing is told any more.
 
         A piece of an answer comes behind the turn that it follows, and before the one that holds the answer.
         """
-        at = await self._standing()
-        return await self._next_of_run(at) if self.subject.is_one_run else await self._next_of_many(at)
+        try:
+            self._expect_open()
+            at = await self._standing()
+            return await self._next_of_run(at) if self.subject.is_one_run else await self._next_of_many(at)
+        except StoreUnusable:
+            self._expect_open()
+            raise
+
+    def _expect_open(self) -> None:
+        if self._bus.is_closed:
+            raise system_closed(self.subject.run_id)
 
     async def _standing(self) -> Place:
         """Behind which place everything was heard; for one that begins now, that is found out when it is first asked."""

@@ -49,8 +49,8 @@ TOOLS_OFFERED_MAX = 20
 TOOLS_BY_GRAMMAR_MAX = 8
 
 
-# A small model without a limit goes on until it has none left, in circles. A page, and for what a tool said a
-# paragraph, is more than it has to say; a caller that wants more says how much.
+# A small model without a limit goes on until it has none left, in circles. A page of words, and a
+# paragraph about the result of a tool, are enough; a caller that wants more says how much.
 WORDS_TOKENS_MAX = 512
 TOLD_TOKENS_MAX = 128
 

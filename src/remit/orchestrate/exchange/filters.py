@@ -67,7 +67,9 @@ async def turned_away(filters: Mapping[str, ToolCallFilter], errand: ToolErrand,
     command, why = errand.command, errand.unseen
     for name, look in filters.items():
         # Made anew for every look: what a filter does to what it is shown changes nothing.
-        call, beside = (ToolCall(command.call_id, command.tool, deepcopy(arguments)) for _ in range(2))
+        call, beside = (
+            ToolCall(command.call_id, command.tool, *deepcopy((arguments, errand.metadata))) for _ in range(2)
+        )
         try:
             said = await within(
                 CODE_TIMEOUT_MS, looked(look, call, context_of(errand.sender, errand.node, (beside,), why))

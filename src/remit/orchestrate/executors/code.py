@@ -8,6 +8,7 @@ Rule 5: a voter chooses among the answers that there are. One that breaks or mak
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -122,10 +123,12 @@ async def _sift(errand: SiftErrand, resources: ProcessResources, look: ToolCallF
             sifted.append(SiftedCall(ToolCall(call.call_id, call.tool, {}), call.filtered))
             continue
         # Made anew for every look: what a filter does to what it is shown changes nothing.
-        batch = [_shown(one, told) for one, told in zip(proposed, texts, strict=True) if told]
-        said = await looked(look, _shown(call, text), context_of(errand.sender, errand.node, tuple(batch)))
+        batch = [_shown(one, told, errand.metadata) for one, told in zip(proposed, texts, strict=True) if told]
+        said = await looked(
+            look, _shown(call, text, errand.metadata), context_of(errand.sender, errand.node, tuple(batch))
+        )
         as_said = await resources.text(call.said) if call.said else text
-        sifted.append(_sifted(_shown(call, as_said), arguments_in(text), said))
+        sifted.append(_sifted(_shown(call, as_said, {}), arguments_in(text), said))
     return FilterSaid(errand.command.id, tuple(sifted))
 
 
@@ -203,8 +206,8 @@ async def _vote(errand: VoteErrand, resources: ProcessResources, strategy: Any) 
     return CodeReturned(command.id, election=Election(election.winner, election.votes, confidence_ppm, is_settled))
 
 
-def _shown(proposed: ProposedCall, arguments: str) -> ToolCall:
-    return ToolCall(proposed.call_id, proposed.tool, arguments_in(arguments))
+def _shown(proposed: ProposedCall, arguments: str, metadata: JsonObject) -> ToolCall:
+    return ToolCall(proposed.call_id, proposed.tool, arguments_in(arguments), deepcopy(metadata))
 
 
 def _sifted(call: ToolCall, shown: JsonObject, said: object) -> SiftedCall:

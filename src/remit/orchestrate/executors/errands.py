@@ -13,7 +13,7 @@ import msgspec
 from remit.core.failure import InvariantBroken
 from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
-from remit.core.record import Record, Text, replace
+from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.correlation import CorrelationContext
 from remit.core.run.halt import HaltScope
@@ -75,13 +75,17 @@ class ModelErrand(Record, tag=True):
 
 
 class ToolErrand(Record, tag=True):
-    """Call a tool. `filters` are those that have not seen the call as it is made, and `unseen` says why they have not."""
+    """Call a tool. `filters` are those that have not seen the call as it is made, and `unseen` says why they have not.
+
+    `metadata` is that of the request.
+    """
 
     sender: Sender
     command: CallTool
     node: str = ""
     filters: tuple[str, ...] = ()
     unseen: str = ""
+    metadata: JsonObject = {}
 
 
 class InquiryErrand(Record, tag=True):
@@ -106,6 +110,7 @@ class SiftErrand(Record, tag=True):
     command: CallCode
     node: str
     calls: tuple[ProposedCall, ...]
+    metadata: JsonObject = {}
 
 
 class StepErrand(Record, tag=True):

@@ -35,7 +35,7 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Kit
 
 _Perform = Callable[[Any, Kit], Awaitable[Report]]
-# Who loses so many performers over one errand loses them because of it.
+# An errand over which so many performers died is what kills them; it is not given to another one.
 PERFORMERS_LOST_MAX = 3
 _CODE = (JudgeErrand, SiftErrand, StepErrand, PlanErrand, ProposeErrand, VoteErrand)
 

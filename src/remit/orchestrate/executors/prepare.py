@@ -137,10 +137,10 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
 
 async def _tool(live: Live, command: CallTool, _: Fetch) -> Errand:
     state, sender = live.state, common_of(live).sender
-    filters = pinned(state).filters
+    filters, metadata = pinned(state).filters, pinned(state).request.metadata
     if filters and (unseen := unseen_because(state, command)):
-        return ToolErrand(sender, command, standing_at(state).name, tuple(filters), unseen)
-    return ToolErrand(sender, command)
+        return ToolErrand(sender, command, standing_at(state).name, tuple(filters), unseen, metadata)
+    return ToolErrand(sender, command, metadata=metadata) if metadata else ToolErrand(sender, command)
 
 
 async def _inquiry(live: Live, command: ReconcileTool, _: Fetch) -> Errand:
@@ -159,7 +159,7 @@ async def _code(live: Live, command: CallCode, fetch: Fetch) -> Errand:
         to_come = node.ballot.replicas - len(replicas)
         return VoteErrand(sender, command, tuple([child.text for child in answers]), places, to_come)
     if command.name.startswith(FILTER_MARK):
-        return SiftErrand(sender, command, node.name, tuple(state.calls.proposed))
+        return SiftErrand(sender, command, node.name, tuple(state.calls.proposed), pinned(state).request.metadata)
     if command.name == LOOK_UP:
         return await _look_ups(live, command, node.name, fetch)
     if command.name == LIST:

@@ -82,7 +82,8 @@ class ToolExecutor:
         told = command.arguments
         # Unless a handle was filled in, the tool is called with the very text that was judged.
         canonical = told if type(told) is str and HANDLE_MARK not in told else ""
-        attempt = Attempt(tool, arguments, command.key, resources.vault, partial(self._pass, errand), canonical)
+        gate = partial(self._pass, errand)
+        attempt = Attempt(tool, arguments, command.key, resources.vault, gate, canonical, errand.metadata)
         began_s = asyncio.get_running_loop().time()
         try:
             performed = await within(command.timeout_ms, perform(attempt))

@@ -290,10 +290,11 @@ class Facts:
     def _host_proposed(self, state: RunState, report: reports.HostProposed, kept: Kept) -> Arrival:
         """A call of an agent elsewhere: one that a person has approved is taken up, any other is for the gate to judge."""
         call, _ = self._proposed(state, report.call, kept)
-        for command_id in state.commands.withheld:
-            held = state.commands.open[command_id]
-            if isinstance(held, CallTool) and (held.tool, held.arguments_hash) == (call.tool, call.arguments_hash):
-                return arrivals.CallProposed(call, command_id)
+        waiting = [state.commands.open[command_id] for command_id in state.commands.withheld]
+        approved = [one for one in waiting if isinstance(one, CallTool) and one.tool == call.tool]
+        exactly = [one.id for one in approved if one.arguments_hash == call.arguments_hash]
+        for taken in (*exactly, *[one.id for one in approved if one.instead_of == call.arguments_hash]):
+            return arrivals.CallProposed(call, taken)
         return arrivals.CallProposed(self._traced(state, (call,), kept)[0])
 
     def _filtered(self, state: RunState, report: reports.FilterSaid, kept: Kept) -> Arrival:

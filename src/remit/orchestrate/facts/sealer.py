@@ -16,10 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from msgspec.structs import astuple
-
 from remit.core.journal.arrivals import RunHalted, RunStarted
-from remit.core.record import Record, replace
+from remit.core.record import Record, field_values, replace
 from remit.core.run.manifest import Manifest, Origin, lineage_root
 from remit.core.run.messages import Message
 from remit.core.run.signals import UserSignal
@@ -235,7 +233,7 @@ class Sealer:
             return self._named(look, name, value) if name else self._replaced(look, value)
         if isinstance(value, Record):
             changes = {}
-            for field, old in zip(value.__struct_fields__, astuple(value), strict=True):
+            for field, old in zip(value.__struct_fields__, field_values(value), strict=True):
                 # Most fields are empty or numbers, and every report comes by here.
                 if old and type(old) not in _WITHOUT_TEXT and (new := self._changed(look, old)) is not old:
                     changes[field] = new

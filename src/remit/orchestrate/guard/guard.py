@@ -25,14 +25,14 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import ErrorCode, IllegalArrival, InvariantBroken, RemitError, RequestRejected
-from remit.core.journal.arrivals import ApprovalRefused, HostFinished, TextShown, TimerFired
-from remit.core.journal.codec import decode_turn, to_json
+from remit.core.journal.arrivals import ApprovalRefused, CallProposed, HostFinished, TextShown, TimerFired
+from remit.core.journal.codec import arguments_in, decode_turn, to_json
+from remit.core.journal.commands import CallTool
 from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject
 from remit.core.run.envelope import ID_CHARS_MAX
-from remit.core.run.halt import HaltScope
-from remit.core.run.manifest import Manifest, lineage_root
+from remit.core.run.manifest import lineage_root
 from remit.core.run.person import check_person
 from remit.core.run.principal import Scope as MayDo
 from remit.core.run.principal import expect_scope, person_for
@@ -64,7 +64,7 @@ from remit.orchestrate.guard.protocol import (
     unfit,
 )
 from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, shown_verdict
-from remit.orchestrate.loop.halt_switch import halt_refusal, model_scopes, scope_of, scopes_over, tool_scope
+from remit.orchestrate.loop.halt_switch import check_halts, check_host_call, scopes_over
 from remit.provenance.call_log import ApprovalScope
 
 GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
@@ -233,7 +233,7 @@ class Guard:
         self._check_bytes(name, 0, size_bytes)
         manifest = await manifest_of(self._ground, name, prompt, tools.definitions, operation)
         check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
-        self._check_halts(manifest, name, f"run {name!r} was not begun")
+        check_halts(self._ground.halts(), scopes_over(manifest), f"run {name!r} was not begun")
         live = await reopened_run(self._ground, manifest, moment_ms)
         is_new = live is None
         if live is None:
@@ -257,10 +257,10 @@ class Guard:
             )
             raise RequestRejected(GUARD_CALLS_FULL, message)
         moment_ms = moment_in(operation)
-        self._check_call_halts(run, name, tool)
+        self._check_call_halts(run, tool)
         self._charge(name, run, size_of(arguments) + _CALL_BYTES)
         await self._pass_time(run, moment_ms)
-        self._check_call_halts(run, name, tool)
+        self._check_call_halts(run, tool)
         return await self._judged(run, call_id or run.next_id(), tool, arguments)
 
     async def _judged(self, run: OpenRun, call_id: str, tool: str, arguments: Any) -> JsonObject:
@@ -276,12 +276,27 @@ class Guard:
         turn = await self._runner.rule_on(live, HostProposed(ToolCall(call_id, tool, arguments)))
         tracer = live.tracer or tracer
         shown = shown_verdict(turn, tracer.verdict, tracer.gate)
-        if "arguments" in shown and self._runner.sealer is not None:
-            # They are for the host that makes the call: what was sealed before it was written is filled in again.
-            shown["arguments"] = self._runner.sealer.filled(lineage_root(pinned(state)), shown["arguments"])
+        assert isinstance(turn.arrival, CallProposed), "that is what was reported"
+        made, call = state.commands.open.get(turn.arrival.takes), turn.arrival.call
+        if isinstance(made, CallTool) and (call.said or made.arguments_hash != call.arguments_hash):
+            shown["arguments"] = await self._arguments_of(run, made)
+            if made.instead_of == call.arguments_hash:
+                shown["reasons"] = [f"{made.approved_by} changed the arguments; call it with those in `arguments`"]
+        elif "arguments" in shown:
+            shown["arguments"] = self._filled(run, shown["arguments"])
         if (now_held := run.held.get(call_id)) is not None:
             now_held.shown = shown
         return {"id": call_id, **shown}
+
+    async def _arguments_of(self, run: OpenRun, command: CallTool) -> JsonObject:
+        """The arguments of a call for the host that makes it."""
+        return self._filled(run, arguments_in(await self._runner.text(command.arguments)))
+
+    def _filled(self, run: OpenRun, arguments: Any) -> JsonObject:
+        """Arguments with what was sealed before they were written."""
+        sealer = self._runner.sealer
+        filled: JsonObject = arguments if sealer is None else sealer.filled(lineage_root(pinned(run.state)), arguments)
+        return filled
 
     def _again(self, run: OpenRun, held: Held, proposed: ToolCall) -> JsonObject:
         """What is said of a call whose id names a held one: that it is still held, or that the id is taken. It is no turn."""
@@ -351,6 +366,9 @@ class Guard:
         approve, scope = operation["approve"], operation.get("scope", ApprovalScope.CALL.value)
         if not isinstance(approve, bool):
             raise unfit("approve", approve, "true or false")
+        changed = operation.get("arguments")
+        if changed is not None and not (approve and isinstance(changed, dict)):
+            raise unfit("arguments", changed, "an object with all arguments of the call, beside a yes")
         if not isinstance(scope, str) or scope not in list(ApprovalScope):
             raise unfit("scope", scope, f"one of {', '.join(ApprovalScope)}")
         self._ground.check_name("by", by)
@@ -370,13 +388,9 @@ class Guard:
             await self._runner.rule_on(run.live, ApprovalRefused(held.question.id, by))
             return dict(_DONE)
         assert held.question.packet is not None, "what is held is a call"
-        self._check_call_halts(run, name, held.question.packet.call.tool)
-        return await self._approved(
-            run,
-            call_id,
-            held,
-            PersonApproved(held.question.id, by, for_values=scope == ApprovalScope.VALUE, is_awaited=True),
-        )
+        self._check_call_halts(run, held.question.packet.call.tool)
+        report = PersonApproved(held.question.id, by, changed, for_values=scope == ApprovalScope.VALUE, is_awaited=True)
+        return await self._approved(run, call_id, held, report)
 
     async def _approved(self, run: OpenRun, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
         """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""
@@ -389,7 +403,10 @@ class Guard:
             message = f"call {call_id!r} can no longer be made: {unmade.reason}; the run was stopped"
             raise RequestRejected(unmade.code, message, {"stop": True})
         if call_id not in run.held:
-            return dict(_DONE)
+            answer = dict(_DONE)
+            for made in [one for one in turn.decisions if isinstance(one, CallTool) and report.arguments is not None]:
+                answer["arguments"] = await self._arguments_of(run, made)
+            return answer
         packet = held.question.packet
         needed = 1 if packet is None else packet.approvals_needed
         return {**_DONE, "waiting_for": needed - len(run.state.people.approvals.get(held.question.id, ()))}
@@ -418,18 +435,9 @@ class Guard:
             with suppress(IllegalArrival):  # The question before it has ended the run, and this one with it.
                 await self._runner.rule_on(run.live, TimerFired(timer_id))
 
-    def _check_call_halts(self, run: OpenRun, name: str, tool: str) -> None:
+    def _check_call_halts(self, run: OpenRun, tool: str) -> None:
         """Raise where a call of a tool may not go out."""
-        self._check_halts(pinned(run.state), name, f"tool {tool!r} must not be called", tool_scope(tool))
-
-    def _check_halts(self, manifest: Manifest, name: str, what: str, *more: HaltScope) -> None:
-        halts = self._ground.halts().halts
-        if not halts:
-            return
-        if (
-            halt := next((halts[scope] for scope in (*_scopes(manifest, name), *more) if scope in halts), None)
-        ) is not None:
-            raise halt_refusal(halt, what)
+        check_host_call(self._ground.halts(), pinned(run.state), tool)
 
     def _named(self, name: str, tenant: str | None) -> list[OpenRun]:
         """The open runs of this name."""
@@ -458,14 +466,6 @@ class Guard:
         if self._size_bytes + more > BYTES_MAX:
             message = f"all runs hold {self._size_bytes} bytes and {more} more exceed bytes_max={BYTES_MAX}"
             raise RequestRejected(GUARD_BYTES_FULL, f"{message}; end runs that are over")
-
-
-def _scopes(manifest: Manifest, name: str) -> tuple[HaltScope, ...]:
-    """The scopes that hold back a conversation: by the name that its host gives it, and by its host's model, too."""
-    host = manifest.host
-    assert host is not None, "a guarded run has a host"
-    models = model_scopes(host.model, host.model) if host.model else ()
-    return (*scopes_over(manifest), scope_of(run=name), *models)
 
 
 def _broke(op: str, name: str, error: Exception, run: OpenRun | None) -> RequestRejected:

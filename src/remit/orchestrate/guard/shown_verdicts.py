@@ -11,7 +11,6 @@ from types import MappingProxyType
 
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.journal.arrivals import CallProposed, ProposedCall, Provenance
-from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import AskHuman
 from remit.core.journal.rulings import CallNoted, ToolCallRefused
 from remit.core.journal.turn import Turn
@@ -74,8 +73,6 @@ def shown_verdict(turn: Turn, finding: Finding | None, gate: Gate) -> JsonObject
     if noted:
         said["noted"] = noted
         said["reasons"] += [one["reason"] for one in noted]
-    if turn.arrival.takes and call.said:
-        said["arguments"] = arguments_in(call.arguments)
     return {**found_json(finding, gate), **said}
 
 

@@ -7,7 +7,7 @@ Rule 3: what a person is asked to approve is shown in full: arguments that were 
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
 from remit.core.journal.arrivals import RunStarted
@@ -51,6 +51,14 @@ SHOWN_MAX = 4
 _NAME_CHARS_MAX = 80
 # From which rules on a run is listed under the gravest code that it waits under.
 LISTED_BY_STAKES_SINCE = 3
+
+
+class Glimpse(NamedTuple):
+    """The role of a run, the loop state it stands in, and what was asked; all empty where it cannot be read."""
+
+    role: str = ""
+    loop: str = ""
+    asked: Text = ""
 
 
 class ArchivePorts(Protocol):
@@ -101,7 +109,7 @@ class Archive:
             found = [*await catalogue.entries(parent_id="", limit=1)]
         else:
             # A run comes before those that came from it, whose ids may begin with its own.
-            begun = sorted(await catalogue.entries(begins=name) if name else (), key=_length)
+            begun = sorted(await catalogue.entries(begins=name) if name else (), key=lambda entry: len(entry.run_id))
             found = [e for e in begun if begun[0].run_id not in e.listing.lineage]
         if not found:
             raise await self.absent(name)
@@ -239,11 +247,36 @@ class Archive:
         `before` is the last question of the page before; raises RequestRejected where it is not asked any more.
         What a run asks whose parent has ended, or of which turns are missing, is left out: no answer to it is taken.
         """
-        asking = await self._asking(run_id)
+        check_limit(limit)
+        catalogue, found, place = self._shelf.catalogue, list[Approval](), ""
+        if run_id:
+            return page_of(
+                await self._asked_by(await self._asking(run_id)), lambda approval: approval.id, before, limit
+            )
+        if before:
+            place = before.rpartition(PACKET_MARK)[0]
+            last = await catalogue.entry(place)
+            asked = await self._asked_by([] if last is None or not last.waiting_for else [last])
+            found = page_of(asked, lambda approval: approval.id, before, 0)
+        # Of a page no more runs are read than it takes; some ask several things, and some nothing that may be answered.
+        while not limit or len(found) < limit:
+            asking = [*await catalogue.entries(waiting_only=True, before=place, limit=limit)]
+            found += await self._asked_by(asking)
+            if not limit or len(asking) < limit:
+                break
+            place = asking[-1].run_id
+        return found[:limit] if limit else found
+
+    async def _asking(self, run_id: str) -> list[RunEntry]:
+        """The runs that ask people something: a run and those beneath it."""
+        family = set(await self.family(run_id))
+        return [entry for entry in await self._shelf.catalogue.entries(waiting_only=True) if entry.run_id in family]
+
+    async def _asked_by(self, asking: Iterable[RunEntry]) -> list[Approval]:
+        """What these runs ask that may be answered."""
         answerable = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
         whole = [entry for entry in answerable if not await self.in_doubt(entry)]
-        every = [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
-        return page_of(every, lambda approval: approval.id, before, limit)
+        return [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
 
     async def in_doubt(self, entry: RunEntry) -> str:
         """Why a run is not gone on with: turns of it are missing, or may be; empty where it is whole."""
@@ -308,21 +341,22 @@ class Archive:
             await self._custody.expect_vouched(run_id)
         return changed_sources(fold(await self.history(run_id)))
 
-    async def loop_of(self, entry: RunEntry) -> tuple[str, str]:
-        """The role of a run and the loop state it stands in; nothing of one that cannot be read."""
+    async def glimpse(self, entry: RunEntry) -> Glimpse:
+        """What a list tells of a run besides its entry; nothing of one that cannot be read."""
         try:
             history = await self.history(entry.run_id)
             began = history.turns[0].arrival
             assert isinstance(began, RunStarted), "a run that can be read begins with its start"
             ending = Ending(entry.ending) if entry.ending in set(Ending) else None
+            role, said = began.manifest.role.value, began.manifest.request.messages[-1].content
             if ending is not None:
-                return began.manifest.role.value, ENDINGS[ending].loop_state.value
+                return Glimpse(role, ENDINGS[ending].loop_state.value, said)
             state = await self._stands(history)
         except RemitError:
-            return "", ""
+            return Glimpse()
         # One that is listed as open although its turns end it is not shown as what it is not.
         is_misled = state.end.ending is not None and not entry.ending
-        return began.manifest.role.value, "" if is_misled else loop_state(state).value
+        return Glimpse(role, "" if is_misled else loop_state(state).value, said)
 
     async def verify(self, run_id: str, signer: str | None = None) -> Verification:
         """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""
@@ -405,12 +439,6 @@ class Archive:
             sign=signer.sign,
         )
 
-    async def _asking(self, run_id: str) -> list[RunEntry]:
-        """The runs that ask people something: of a run and those beneath it, or all."""
-        wanted = None if not run_id else set(await self.family(run_id))
-        waiting = await self._shelf.catalogue.entries(waiting_only=True)
-        return [entry for entry in waiting if wanted is None or entry.run_id in wanted]
-
     async def _approvals_of(self, run_id: str) -> list[Approval]:
         history = await self.history(run_id)
         return await approvals_told(fold(history), history.turns, self._text)
@@ -449,10 +477,6 @@ def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
     if is_by_the_first:
         return bool(entry.waiting_for) == bool(standing.waiting_for)
     return entry.waiting_for == standing.waiting_for
-
-
-def _length(entry: RunEntry) -> int:
-    return len(entry.run_id)
 
 
 def _ambiguous(code: str, what: str, name: str, candidates: Sequence[str]) -> RequestRejected:

@@ -32,7 +32,8 @@ from remit.kernel.state import RunState, questions
 from remit.observe.cost.like_runs import likeness_of
 from remit.observe.proof.verify import ANSWERED_BY_THE_WORLD
 
-# What people say. They are told that they were heard, so it has to last; a kind that is not listed here counts as theirs.
+# What people say. They are told that they were heard, so it has to last. Every kind of arrival counts as theirs that is not
+# in ANSWERED_BY_THE_WORLD.
 SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWERED_BY_THE_WORLD
 # After these a run may no longer be listed as waiting.
 HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}

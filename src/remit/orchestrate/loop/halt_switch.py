@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.arrivals import RunHalted, RunStarted
 from remit.core.journal.codec import NO_HASH, decode_turn, hash_turn
-from remit.core.journal.commands import CallModel, CallTool, Command, ReconcileTool, StartChild
+from remit.core.journal.commands import AskHuman, AskPurpose, CallModel, CallTool, Command, ReconcileTool, StartChild
 from remit.core.journal.storage import AppendConflict
 from remit.core.record import Record, replace
 from remit.core.run.halt import (
@@ -186,12 +186,16 @@ class Halts:
 
     def check_start(self, tenant_id: str, model: str = "", spec: str = "") -> None:
         """Raise HALTED where a new run of this tenant that asks this model first may not begin."""
-        halts = self.standing.halts
-        if not halts:
-            return
         scopes = [_EVERYTHING, HaltScope(HaltKind.TENANT, tenant_id), *model_scopes(model, spec)]
-        if (halt := next((halts[scope] for scope in scopes if scope in halts), None)) is not None:
-            raise halt_refusal(halt, "the run was not begun")
+        check_halts(self.standing, scopes, "the run was not begun")
+
+    async def check_yes(self, state: RunState, question: Command | None) -> None:
+        """Raise HALTED where a yes would let an agent elsewhere make a call that is held back; the question stays open."""
+        if pinned(state).host is None or not isinstance(question, AskHuman) or question.packet is None:
+            return
+        if question.purpose is AskPurpose.APPROVAL:
+            await self.refresh()
+            check_host_call(self.standing, pinned(state), question.packet.call.tool)
 
     def check_resume(self, state: RunState) -> None:
         """Raise HALTED where a run may not go on."""
@@ -361,6 +365,22 @@ def scopes_over(manifest: Manifest) -> Iterable[HaltScope]:
     # What holds back a run holds back all that came from it.
     for run_id in (manifest.run_id, *reversed(lineage_of(manifest))):
         yield HaltScope(HaltKind.RUN, run_id)
+    if (host := manifest.host) is not None:
+        # By the name that its host gives a conversation, and by its host's model, too.
+        yield HaltScope(HaltKind.RUN, host.name)
+        yield from model_scopes(host.model, host.model) if host.model else ()
+
+
+def check_halts(standing: HaltStanding, scopes: Iterable[HaltScope], what: str) -> None:
+    """Raise HALTED where something of these scopes is held back."""
+    halts = standing.halts
+    if halts and (halt := next((halts[scope] for scope in scopes if scope in halts), None)) is not None:
+        raise halt_refusal(halt, what)
+
+
+def check_host_call(standing: HaltStanding, manifest: Manifest, tool: str) -> None:
+    """Raise HALTED where an agent elsewhere may not make a call, so that no yes lets it be made either."""
+    check_halts(standing, (*scopes_over(manifest), tool_scope(tool)), f"tool {tool!r} must not be called")
 
 
 def _command_scopes(state: RunState, command: Command) -> Iterable[HaltScope]:

@@ -24,6 +24,7 @@ from remit.core.journal.arrivals import ResumeRequested
 from remit.core.journal.storage import LeaseLost, Warrant
 from remit.core.journal.turn import Turn
 from remit.core.run.manifest import Manifest, lineage_of, lineage_root
+from remit.core.run.run_events import system_closed
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
@@ -42,8 +43,6 @@ from remit.orchestrate.loop.run_snapshots import keep_if_due
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Dispatch, Leases
 from remit.orchestrate.setup.kit import Kit
-
-SYSTEM_CLOSED = "SYSTEM_CLOSED"
 
 # Of so many runs that broke here it is remembered why, for callers that ask for their result.
 BROKEN_MAX = 1024
@@ -72,7 +71,7 @@ class Hub:
         halts: Halts | None = None,
     ) -> None:
         self.runner = runner
-        self._halts = halts
+        self.halts = halts
         self.dispatch = dispatch
         self.drivers: dict[str, Driver] = {}
         # Drivers at work, until their runs are let go and parents are told.
@@ -82,7 +81,7 @@ class Hub:
         self._lineages = lineages
         self._kits: dict[str, Kit] = {}
         # While it is being closed, what was ordered is still done, and nothing follows from it here; then nothing is.
-        self.is_closing = self._is_closed = False
+        self.is_closing = self.is_closed = False
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
         self.late_delivery = LateDelivery(self)
@@ -113,9 +112,9 @@ class Hub:
         """Start a run and drive it."""
         self._lineages.learn(manifest)
         begin = self._begin(manifest, kit)
-        if self._is_closed:
+        if self.is_closed:
             begin.close()
-            raise _closed_under(manifest.run_id)
+            raise system_closed(manifest.run_id)
         return await self.steps.begin(manifest.run_id, begin)
 
     async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
@@ -160,9 +159,9 @@ class Hub:
         return await self._step(run_id, self._note_and_rest(run_id, reports, entry))
 
     async def _step(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
-        if self._is_closed:
+        if self.is_closed:
             step.close()
-            raise _closed_under(run_id)
+            raise system_closed(run_id)
         return await self.steps.finish(run_id, step)
 
     async def _note_and_rest(self, run_id: str, reports: Sequence[Report], entry: int) -> Turn:
@@ -266,7 +265,7 @@ class Hub:
                     raise
                 # The caller that waits was not cancelled: the lease was lost or the house closed, and it is told so.
                 run_id = driver.live.run_id
-                raise (LeaseLost(run_id) if driver.is_lost else _closed_under(run_id)) from None
+                raise (LeaseLost(run_id) if driver.is_lost else system_closed(run_id)) from None
             finally:
                 driver.waiters.discard(waiter)
         return driver.live.state
@@ -278,7 +277,7 @@ class Hub:
         while self.steps.under_way() or self.dispatch.under_way():
             await self.steps.wait()
             await self.dispatch.finish()
-        self._is_closed = True
+        self.is_closed = True
         told: set[asyncio.Task[Any]] = set()
         while tasks := await self._moving(""):
             # What the dispatch has under way was told to stop already, and is left to clean up.
@@ -314,6 +313,8 @@ class Hub:
         while tasks := await self._moving(family):
             # Waited for and not gathered: a caller that stops waiting must not stop the runs.
             await asyncio.wait(tasks)
+            if self.is_closed:
+                raise system_closed(run_id)
 
     async def settle_beneath(self, run_id: str) -> bool:
         """Wait until neither a run nor anything beneath it moves here; says whether anything did."""
@@ -323,7 +324,7 @@ class Hub:
             has_moved = True
             await asyncio.wait(tasks)
             if self.is_closing:
-                raise _closed_under(run_id)
+                raise system_closed(run_id)
         return has_moved
 
     async def _moving(self, family: str) -> list[asyncio.Task[Any]]:
@@ -378,14 +379,14 @@ class Hub:
 
     async def _release(self, live: Live) -> None:
         """Let a run go on that was paused by a halt which is lifted by now, in the name of the person who lifted it."""
-        if self._halts is None or live.state.place.halted is None or self._halts.stopping_run(live.state) is not None:
+        if self.halts is None or live.state.place.halted is None or self.halts.stopping_run(live.state) is not None:
             return
-        by = self._halts.standing.lifted_by or live.state.place.halted.by
+        by = self.halts.standing.lifted_by or live.state.place.halted.by
         await self.runner.rule_on(live, ResumeRequested(by))
 
     def call_off(self) -> None:
         """Call off whatever is under way here and halted by now."""
-        if self._halts is not None and self._halts.standing.halts:
+        if self.halts is not None and self.halts.standing.halts:
             for driver in list(self.drivers.values()):
                 self.dispatch.call_off(driver.live)
 
@@ -480,11 +481,6 @@ class Hub:
         """Leave a run as it was found."""
         self.dispatch.forget(live)
         await self.holdings.let_go(live.run_id, live.warrant)
-
-
-def _closed_under(run_id: str) -> RemitError:
-    message = f"the system was closed while run {run_id} was under way; resume the run"
-    return RemitError(SYSTEM_CLOSED, message, {"run_id": run_id})
 
 
 def _is_being_cancelled() -> bool:

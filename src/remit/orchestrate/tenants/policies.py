@@ -46,7 +46,8 @@ class Policies:
     async def of(self, principal: Principal) -> tuple[Boundary, str]:
         """The boundary for a principal, and why the policy could not be read where it only stands in for one."""
         try:
-            found: object = await asyncio.wait_for(self._find(principal), self._wait_ms_max / 1000)
+            async with asyncio.timeout(self._wait_ms_max / 1000):
+                found: object = await self._find(principal)
         except TimeoutError:
             why = f"no answer within {self._wait_ms_max} ms"
         except Exception as error:  # noqa: BLE001 - whatever keeps a policy from being read keeps the run from beginning

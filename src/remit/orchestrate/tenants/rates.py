@@ -45,6 +45,8 @@ class UserRates:
 
     def counted(self, state: RunState, arrival: Arrival, at_ms: int) -> Arrival:
         """The arrival whose calls say which of them are over a rate of the user; from now on the others count, too."""
+        if state.manifest is None or not state.manifest.boundary.rates:
+            return arrival  # As a rule there are none, and every turn comes by here.
         if not isinstance(arrival, ModelAnswered | CodeReturned) or not arrival.calls or not (rates := _rates(state)):
             return arrival
         user, window_ms = self._user(state, at_ms), max(rate.per_ms for rate in rates)
@@ -60,7 +62,7 @@ class UserRates:
 
     def settle(self, state: RunState, orders: Iterable[Command], at_ms: int) -> None:
         """Let count what a turn has called, in place of what was proposed to it."""
-        if state.manifest is None or not _rates(state):
+        if state.manifest is None or not state.manifest.boundary.rates or not _rates(state):
             return
         user = self._user(state, at_ms)
         called = [order.tool for order in orders if isinstance(order, CallTool | StartChild) and order.tool]
@@ -89,8 +91,7 @@ def as_counted(recorded: Arrival, completed: Arrival) -> Arrival:
 
 
 def _rates(state: RunState) -> tuple[Rate, ...]:
-    rates = pinned(state).boundary.rates
-    return tuple([rate for rate in rates if rate.whose is Whose.USER]) if rates else ()
+    return tuple([rate for rate in pinned(state).boundary.rates if rate.whose is Whose.USER])
 
 
 def _over(call: ProposedCall, rates: tuple[Rate, ...], calls: Iterable[_Called], at_ms: int) -> str:

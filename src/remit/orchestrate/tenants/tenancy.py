@@ -9,9 +9,9 @@ Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is 
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.signing import SignedDeletion
 from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
@@ -20,12 +20,19 @@ from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.run.contract import Mode
 from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, person_for, sees, tenant_for
-from remit.core.run.run_events import Subject
+from remit.core.run.run_events import Subject, system_closed
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.bus.subscription import Subscription
+from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
 from remit.orchestrate.loop.durability import GUARD_MODE
+from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
+
+if TYPE_CHECKING:
+    from remit.observe.cost.cost_report import CostReport, Prices
+
+COSTS_INVALID = "COSTS_INVALID"
 
 # Runs whose answer is made of what children of them say.
 WORKS_BENEATH = frozenset({Mode.PLAN, Mode.REDUNDANT})
@@ -275,6 +282,8 @@ class Acting:
     _seen: Seen
     _check_name: Callable[[str, str], None]
     _bus: Bus
+    _hub: Hub
+    archive: Archive
 
     def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
         """The events of a subject's runs, no matter which process drives them: from now on, or from a cursor on.
@@ -283,6 +292,40 @@ class Acting:
         A run that is not there, or a cursor beyond what was written, is refused when the first event is asked for.
         """
         return self._subscribed(subject, since, chunks=chunks)
+
+    async def costs(
+        self,
+        *runs: str,
+        by: str = "run",
+        since_ms: int = 0,
+        tenant_id: str | None = None,
+        prices: "Prices | None" = None,
+    ) -> "CostReport":
+        """What runs cost, with what is beneath them: these, or all that exist for the principal.
+
+        `by` says what a row stands for: a tenant, a day, a run, each run by itself, a node, a tool or a model (`Grouping`). Runs
+        that could not be read are named in `unread`, and are in no sum.
+        """
+        self._expect_scope(Scope.READ, "costs")
+        # Only those who ask for costs pay for adding them up.
+        from remit.observe.cost.cost_report import NO_PRICES, CostBook, Grouping, trees_of
+
+        if by not in list(Grouping):
+            raise RequestRejected(COSTS_INVALID, f"by={by!r:.80} groups nothing; use one of {', '.join(Grouping)}")
+        whose = tenant_id if tenant_id is None else tenant_for(self.principal, tenant_id)
+        book, archive = CostBook(Grouping(by), prices or NO_PRICES), self.archive
+        wanted = [(await archive.find(name)).run_id for name in runs]
+        for tree in trees_of(await archive.runs(with_children=True), wanted):
+            root = tree[-1].listing
+            if root.started_at_ms < since_ms or whose not in (None, root.tenant_id):
+                continue
+            for entry in tree:
+                try:
+                    book.add(entry, (await archive.history(entry.run_id)).turns, tree[-1])
+                except RemitError:
+                    # It may have been deleted a moment ago, or tampered with: `verify` says what is wrong.
+                    book.leave_out(entry.run_id)
+        return book.report()
 
     async def follow(self, run_id: str, *, since: str | int | None, chunks: bool) -> Subscription:
         """What happens in one run; with `chunks`, what is said in it, in a vote and a plan by those who do its work."""
@@ -299,12 +342,14 @@ class Acting:
         expect = partial(self._expect, run_id, Scope.READ, "subscribe") if run_id else None
         return self._bus.subscribe(own, since, chunks=chunks, beneath=beneath, expect=expect, whose=self._whose)
 
-    def _expect_scope(self, scope: Scope, verb: str) -> None:
+    def _expect_scope(self, scope: Scope, verb: str, run_id: str = "") -> None:
         expect_scope(self.principal, scope, verb)
+        if self._hub.is_closed:
+            raise system_closed(run_id)
 
     async def _expect(self, run_id: str, scope: Scope, verb: str) -> RunEntry:
         """A run that exists for the principal, who may do this with it."""
-        self._expect_scope(scope, verb)
+        self._expect_scope(scope, verb, run_id)
         entry = await self._seen.runs.entry(run_id)
         # A run that is listed and has no turn was damaged; there is nothing to go on with.
         if entry is None or not entry.turns:

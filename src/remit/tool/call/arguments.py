@@ -14,6 +14,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import deepcopy
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from remit.core.failure import ErrorCode
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.record import JsonObject
+from remit.tool.call.call_metadata import NO_METADATA, CallMetadata
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, Stop, ToolFault, error_text, fault_of
 from remit.tool.declare.decorator import Tool
@@ -50,6 +52,7 @@ def prepared(
     token: CancelToken | None,
     secrets: Mapping[str, Secret] = NO_SECRETS_LENT,
     canonical: str = "",
+    metadata: Mapping[str, Any] = NO_METADATA,
 ) -> dict[str, Any]:
     """The arguments in the types the function declared, with the hidden ones filled in; their canonical form may be known."""
     signature = tool.signature
@@ -66,6 +69,8 @@ def prepared(
         values[KEY_PARAMETER] = key
     for name in signature.token_names:
         values[name] = token
+    for name in signature.metadata_names:
+        values[name] = CallMetadata(deepcopy(dict(metadata)))
     for name, is_secret in signature.secret_names:
         values[name] = secrets[name] if is_secret else secrets[name].reveal()
     return values
@@ -88,9 +93,10 @@ def call_function(
     key: str,
     token: CancelToken | None,
     secrets: Mapping[str, Secret] = NO_SECRETS_LENT,
+    metadata: Mapping[str, Any] = NO_METADATA,
 ) -> Any:
     """What the function returned, from a thread or process of its own; an asynchronous one gets a loop of its own."""
-    values = prepared(tool, arguments, key, token, secrets)
+    values = prepared(tool, arguments, key, token, secrets, metadata=metadata)
     try:
         return asyncio.run(tool.function(**values)) if tool.is_async else tool.function(**values)
     except BaseException as error:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, replace
 from remit.tool.call.arguments import NO_SECRETS_LENT, call_function, prepared, result_text
+from remit.tool.call.call_metadata import NO_METADATA
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import check_available, raise_if_ours, verdict
 from remit.tool.call.outcomes import Killed, Performed, ToolFault, fault_of
@@ -52,6 +53,7 @@ class Attempt:
         "key",
         "late",
         "leash",
+        "metadata",
         "secrets",
         "token",
         "tool",
@@ -66,6 +68,7 @@ class Attempt:
         vault: Vault = NO_SECRETS,
         gate: Gate | None = None,
         canonical: str = "",
+        metadata: Mapping[str, Any] = NO_METADATA,
     ) -> None:
         self.tool = tool
         # The arguments as they were judged, where that text is at hand; else it is made of them again.
@@ -75,6 +78,7 @@ class Attempt:
         self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
         self.arguments = arguments
         self.key = key
+        self.metadata = metadata
         # Only a function that takes a token can be told by it, only a process is held by a leash; both hold a lock.
         self.token = CancelToken() if tool.signature.token_names else None
         self.leash = _leash() if tool.isolate else None
@@ -134,12 +138,13 @@ async def _in_process(attempt: Attempt, leash: "Leash") -> Performed:
     from remit.tool.process.isolated_call import Lent, call_isolated
 
     lent = Lent(attempt.secrets, attempt.vault)
-    return await _in_thread(attempt, partial(call_isolated, attempt.tool, attempt.arguments, attempt.key, leash, lent))
+    work = partial(call_isolated, attempt.tool, attempt.arguments, attempt.key, leash, lent, attempt.metadata)
+    return await _in_thread(attempt, work)
 
 
 async def _on_loop(attempt: Attempt) -> Performed:
     tool, arguments = attempt.tool, attempt.arguments
-    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets, attempt.canonical)
+    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets, attempt.canonical, attempt.metadata)
     try:
         value = await tool.function(**values)
     except BaseException as error:
@@ -162,7 +167,9 @@ def _keep_last_word(attempt: Attempt, said: Performed | ToolFault) -> None:
 
 
 def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
-    value = call_function(attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets)
+    value = call_function(
+        attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets, attempt.metadata
+    )
     return value, result_text(attempt.tool, value)
 
 

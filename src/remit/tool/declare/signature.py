@@ -1,8 +1,8 @@
 """Signatures: what a typed function takes and returns, read once when it is declared.
 
 Rule 1: every parameter has a name, a type that JSON can carry, and nothing else: no *args, no **kwargs.
-Rule 2: three kinds of parameters are ours and hidden from the model: `idempotency_key: str`, any `CancelToken`, and those
-        that the declaration names for a secret.
+Rule 2: four kinds of parameters are ours and hidden from the model: `idempotency_key: str`, any `CancelToken`, any
+        `CallMetadata`, and those that the declaration names for a secret.
 Rule 3: what cannot be read is refused here, where its author sees it, and never when a model calls it.
 """
 
@@ -16,6 +16,7 @@ from remit.core.failure import RequestRejected
 from remit.core.limits.tools import TOOL_INVALID
 from remit.core.record import JsonObject
 from remit.core.schema.json_schema import compile_schema
+from remit.tool.call.call_metadata import CallMetadata
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.outcomes import Stop
 from remit.tool.declare.docstrings import parameters_of
@@ -43,6 +44,7 @@ class Signature:
     names: tuple[tuple[str, str, bool], ...]
     takes_key: bool
     token_names: tuple[str, ...]
+    metadata_names: tuple[str, ...]
     # The parameters that a secret fills, and whether each takes a Secret and not its text.
     secret_names: tuple[tuple[str, bool], ...]
     returns: "TypeAdapter[Any] | None"
@@ -64,9 +66,10 @@ def read_signature(function: Callable[..., Any], name: str, secrets: tuple[tuple
         raise invalid_definition(name, "yields its results; return a list instead")
     parameters, hints = _read(function, name)
     tokens = tuple(key for key in parameters if hints[key] is CancelToken)
+    metadata = tuple(key for key in parameters if hints[key] is CallMetadata)
     _check_key(hints, name)
     secret_names = _read_secrets(parameters, hints, name, secrets)
-    hidden = {*tokens, KEY_PARAMETER, *(key for key, _ in secret_names)}
+    hidden = {*tokens, *metadata, KEY_PARAMETER, *(key for key, _ in secret_names)}
     shown = {key: value for key, value in parameters.items() if key not in hidden}
     described = parameters_of(inspect.getdoc(function) or "")
     model = _model(name, shown, hints, described)
@@ -81,6 +84,7 @@ def read_signature(function: Callable[..., Any], name: str, secrets: tuple[tuple
         ),
         takes_key=KEY_PARAMETER in parameters,
         token_names=tokens,
+        metadata_names=metadata,
         secret_names=secret_names,
         returns=adapter,
         returns_name=_type_name(returned),

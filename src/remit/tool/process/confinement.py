@@ -1,6 +1,6 @@
 """What a process of a tool may take and is given: limits, and the variables of the environment it sees.
 
-Rule 1: a limit that is not set has a default that tools of every day do not meet.
+Rule 1: a limit that is not set has a default, which ordinary tools do not reach.
 Rule 2: of the environment a process gets what programs need to find their way, and what the tool names; keys of vendors,
         tokens and passwords that stand there by chance are nothing that a tool was given.
 """
@@ -63,7 +63,7 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
-# Less would not hold the interpreter and what loads the tool; more is no number of this machine.
+# Less would not hold the interpreter and what loads the tool; no machine has more.
 _RANGES = Limits(256 * _MEBIBYTE, 1, 4096), Limits(1 << 50, 100_000, 1 << 40)
 
 

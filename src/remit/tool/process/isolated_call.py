@@ -18,12 +18,13 @@ import sys
 from collections.abc import Callable, Mapping
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.core.schema.json_text import parse_with_oddities
 from remit.tool.call.arguments import NO_SECRETS_LENT
+from remit.tool.call.call_metadata import NO_METADATA
 from remit.tool.call.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Killed, Performed, ToolFault, last_part
 from remit.tool.declare.decorator import Tool
 from remit.tool.process.confinement import BOXED, environment_for
@@ -89,10 +90,17 @@ class Leash:
             self._group = 0
 
 
-def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash, lent: Lent = NOTHING_LENT) -> Performed:
+def call_isolated(
+    tool: Tool,
+    arguments: JsonObject,
+    key: str,
+    leash: Leash,
+    lent: Lent = NOTHING_LENT,
+    metadata: Mapping[str, Any] = NO_METADATA,
+) -> Performed:
     """Call a tool in a process of its own and wait for what it tells."""
     try:
-        job = _job(tool, arguments, key, lent.secrets)
+        job = _job(tool, arguments, key, lent.secrets, metadata)
         process, read_end = _listened_to(tool, leash, lent)
     except Exception as error:
         # No process was told what to call, so nothing was called, whatever it was that went wrong.
@@ -159,11 +167,14 @@ def _start(
     return process
 
 
-def _job(tool: Tool, arguments: JsonObject, key: str, secrets: Mapping[str, Secret]) -> bytes:
+def _job(
+    tool: Tool, arguments: JsonObject, key: str, secrets: Mapping[str, Secret], metadata: Mapping[str, Any]
+) -> bytes:
     source = {field: getattr(tool.source, field) for field in tool.source.__struct_fields__}
     version = tool.definition.version
     job = {"source": source, "version": version, "arguments": arguments, "key": key, "path": sys.path}
     job["limits"] = tool.limits._asdict()
+    job["metadata"] = dict(metadata) if tool.signature.metadata_names else {}
     revealed = {parameter: secret.reveal() for parameter, secret in secrets.items()}
     return json.dumps({**job, "secrets": revealed}).encode()
 

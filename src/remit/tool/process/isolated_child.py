@@ -72,7 +72,7 @@ def _answer(job: JsonObject) -> JsonObject:
     try:
         tool = _loaded(Source(**job["source"]), job["version"])
         secrets = {parameter: Secret(value) for parameter, value in job["secrets"].items()}
-        performed = _performed(tool, job["arguments"], job["key"], secrets)
+        performed = _performed(tool, job, secrets)
     except ToolFault as fault:
         return {"code": fault.error_code, "error": fault.error, "is_unknown": fault.is_unknown}
     return {"content": performed.content, "refuted": performed.refuted, "stop_loop": performed.stop_loop}
@@ -90,8 +90,9 @@ def _loaded(source: Source, version: str) -> Tool:
     return tool
 
 
-def _performed(tool: Tool, arguments: JsonObject, key: str, secrets: Mapping[str, Secret]) -> Performed:
-    value = call_function(tool, arguments, key, CancelToken(), secrets)
+def _performed(tool: Tool, job: JsonObject, secrets: Mapping[str, Secret]) -> Performed:
+    arguments: JsonObject = job["arguments"]
+    value = call_function(tool, arguments, job["key"], CancelToken(), secrets, job["metadata"])
     performed = result_text(tool, value)
     if tool.verify is None:
         return performed

@@ -8,22 +8,22 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from remit.adapters.cli.attendance import reply_to
 from remit.adapters.cli.chat import slash
 from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import Keyboard
-from remit.adapters.cli.chat.prompt_answers import ask_at_prompt
 from remit.adapters.cli.event_loop import Interrupted, heeding
 from remit.adapters.cli.response_lines import give
-from remit.adapters.cli.screen.amounts import duration, money
 from remit.adapters.cli.screen.colours import Ink
 from remit.adapters.cli.screen.narration import tell
-from remit.adapters.cli.screen.packet_lines import packet_lines, place_lines, way_to_answer
+from remit.adapters.cli.screen.packet_lines import way_to_answer
 from remit.adapters.cli.screen.progress import compact
-from remit.adapters.cli.screen.terminal import Terminal, wants_colour
+from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK, Ending, RemitError
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Role
+from remit.observe.figures import duration, money
 from remit.observe.views.explain import Spent
 
 _T = TypeVar("_T")
@@ -96,17 +96,10 @@ class Sitting:
         response, left = self._interruptible(work), set[str]()
         while response.waiting_for is not None:
             open_now = self.run(self.conversation.system.archive.approvals(response.run_id))
-            asked = next((one for one in open_now if one.id not in left), None)
-            if asked is None:
+            said = reply_to(self.terminal, self._keyboard, open_now, left)
+            if said is None:
                 break
-            for line in (*place_lines(asked, open_now), *packet_lines(asked)):
-                self.terminal.paint_beside(line) if self._is_coloured() else self.terminal.remark(
-                    "".join(text for text, _ in line)
-                )
-            reply = ask_at_prompt(self._keyboard, asked, self.terminal.remark)
-            if reply is None:
-                left.add(asked.id)
-                continue
+            asked, reply = said
             try:
                 response = self._interruptible(self.conversation.answer(asked, reply))
             except Interrupted:
@@ -117,11 +110,8 @@ class Sitting:
         self._show(response)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """What a coroutine comes to; for what takes a moment only."""
+        """What a coroutine comes to; for what takes a time_text only."""
         return self._runner.run(work)
-
-    def _is_coloured(self) -> bool:
-        return self.terminal.is_watched and wants_colour()
 
     def _hear(self, line: str) -> None:
         if not line.strip():

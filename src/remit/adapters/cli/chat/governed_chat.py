@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from remit.adapters.cli.attendance import answered
 from remit.adapters.cli.chat.prompt_answers import PromptAnswer
 from remit.adapters.cli.inputs import prompt_from
 from remit.adapters.cli.screen.model_loading import shown_while_loading
@@ -16,7 +17,6 @@ from remit.adapters.cli.signal_delivery import at_rest, signal_from
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import RunEntry
 from remit.core.limits.tools import ToolDefinition
-from remit.core.record import JsonObject
 from remit.core.run.approval import Approval
 from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.core.run.messages import Message, user_message
@@ -46,6 +46,8 @@ class ChatTerms:
     narrator: Narrator
     session_id: str
     user: str
+    # What the model is told before each message.
+    instructions: tuple[Message, ...] = ()
 
     async def say(self, text: str) -> SystemResponse:
         """One exchange: it returns when there is an answer, an ending without one, or a question to a person."""
@@ -53,7 +55,9 @@ class ChatTerms:
             message = f"run {open_run} of this session is open; /resume goes on with it, /cancel ends it"
             raise RequestRejected(EXCHANGE_OPEN, message, {"run_id": open_run})
         request = SystemRequest(
-            messages=(user_message(prompt_from(text, None)),), session_id=self.session_id, user_id=self.user
+            messages=(*self.instructions, user_message(prompt_from(text, None))),
+            session_id=self.session_id,
+            user_id=self.user,
         )
         self.narrator.hear_next()
         return await self._shown(self.begin(request))
@@ -73,17 +77,8 @@ class ChatTerms:
 
     async def answer(self, asked: Approval, reply: PromptAnswer) -> SystemResponse:
         """Answer what a run asks, and let it go on to its next rest."""
-        root = await self.system.archive.root(asked.run_id)
-        self.narrator.run_id = root
-        payload: JsonObject = {**reply.payload, "packet_id": asked.id}
-        told = signal_from(self.user, reply.kind, asked.run_id, payload)
-
-        async def tell() -> SystemResponse:
-            await self.system.signal(told)
-            await self.system.result(asked.run_id)
-            return await at_rest(self.system, root)
-
-        return await self._shown(tell())
+        self.narrator.run_id = await self.system.archive.root(asked.run_id)
+        return await self._shown(answered(self.system, asked, reply, by=self.user))
 
     async def retry(self) -> SystemResponse:
         """Try the last exchange again, as a fork of it."""

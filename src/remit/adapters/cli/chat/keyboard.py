@@ -1,7 +1,7 @@
 """What a person types, and what a pipe brings.
 
 Rule 1: a line may be edited, called back from an earlier day, and continued: by a backslash at its end, or by pasting
-        several at once.
+        several at once. What was typed before the prompt stood there are lines of their own.
 Rule 2: what was typed before a question was asked is no answer to it: it is thrown away first.
 Rule 3: only messages are remembered, in a file that its owner alone can read, and only so many of them. No secret is
         written there, nor does one stay that was written before.
@@ -78,7 +78,8 @@ class Keyboard:
     def message(self) -> str | None:
         """What the person says next, of one line or several; None when there is nothing more to come."""
         lines: list[str] = []
-        prompt = PROMPT
+        # Somebody who types while an answer comes says one thing after the other; only a paste is one thing.
+        prompt, is_ahead = PROMPT, _has_more(0)
         while True:
             try:
                 line = self._read(prompt)
@@ -88,7 +89,7 @@ class Keyboard:
                 lines.append(line.removesuffix(CONTINUES))
             else:
                 lines.append(line)
-                if not _has_more():
+                if is_ahead or not _has_more(PASTE_GAP_S):
                     break
             prompt = MORE
         text = "\n".join(lines)
@@ -167,11 +168,11 @@ def _real_stdout(terminal: Terminal) -> Iterator[None]:
         os.dup2(_STDERR, _STDOUT)
 
 
-def _has_more() -> bool:
-    """Whether another line lies there already, as after a paste."""
+def _has_more(wait_s: float) -> bool:
+    """Whether something was typed already, or is within so many seconds, as the next line of a paste is."""
     if not _is_descriptor(sys.stdin.fileno, _STDIN):
         return False
-    return bool(select.select([_STDIN], [], [], PASTE_GAP_S)[0]) and not _is_at_end()
+    return bool(select.select([_STDIN], [], [], wait_s)[0]) and not _is_at_end()
 
 
 def _is_at_end() -> bool:

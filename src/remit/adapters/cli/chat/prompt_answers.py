@@ -1,6 +1,6 @@
 """Asking a person, in the middle of a conversation, what a run asks: what an answer means.
 
-Rule 1: what is shown is what will run, in full: the packet that `remit approvals` shows (packets.py).
+Rule 1: what is shown is what will run: the packet that `remit approvals` shows, no value of it cut; `f` shows the rest.
 Rule 2: only a word that says so is a yes or a no. Silence, and what is not understood, leaves the question open.
 Rule 3: a yes is to the packet that was shown: it carries its version.
 """
@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Protocol
 
-from remit.adapters.cli.screen.packet_lines import change_lines
+from remit.adapters.cli.screen.colours import Ink, Line
+from remit.adapters.cli.screen.packet_lines import change_lines, packet_lines
 from remit.core.journal.codec import read_json
 from remit.core.record import JsonObject, Record, replace
 from remit.core.run.approval import Approval, What
@@ -21,13 +22,13 @@ SHOWN_CHARS_MAX = 40
 REFUSE = "/no"
 
 PROMPTS = {
-    What.APPROVAL: "allow it? y(es), n(o) WHY, e(dit) or l(ater): ",
-    What.OUTCOME: "did it happen? y(es), n(o) or l(ater): ",
+    What.APPROVAL: "allow it? y(es), n(o) WHY, e(dit), f(ull) or l(ater): ",
+    What.OUTCOME: "did it happen? y(es), n(o), f(ull) or l(ater): ",
     What.QUESTION: f"your answer ({REFUSE} refuses, nothing leaves it open): ",
-    What.RELEASE: "allow it to spend that? y(es), n(o) WHY or l(ater): ",
-    What.REVIEW: "may the answer stand? y(es), n(o) WHY or l(ater): ",
+    What.RELEASE: "allow it to spend that? y(es), n(o) WHY, f(ull) or l(ater): ",
+    What.REVIEW: "may the answer stand? y(es), n(o) WHY, f(ull) or l(ater): ",
 }
-_YES, _NO, _EDIT, _LATER = ("y", "yes"), ("n", "no"), ("e", "edit"), ("l", "later", "")
+_YES, _NO, _EDIT, _FULL, _LATER = ("y", "yes"), ("n", "no"), ("e", "edit"), ("f", "full"), ("l", "later", "")
 
 
 class Person(Protocol):
@@ -48,13 +49,17 @@ class Edit(Record):
     """A yes, but to other arguments."""
 
 
+class Full(Record):
+    """Nothing yet: the person wants to see all of it."""
+
+
 class Unclear(Record):
     """Why it is not clear what was meant."""
 
     why: str
 
 
-def ask_at_prompt(person: Person, asked: Approval, complain: Callable[[str], None]) -> PromptAnswer | None:
+def ask_at_prompt(person: Person, asked: Approval, say: Callable[[Line], None]) -> PromptAnswer | None:
     """What a person decides about a question; None when they leave it open."""
     for _ in range(TRIES_MAX):
         said = person.answer(PROMPTS[asked.purpose])
@@ -63,10 +68,14 @@ def ask_at_prompt(person: Person, asked: Approval, complain: Callable[[str], Non
             meant = _edited(person.answer("arguments: ", json.dumps(asked.arguments)))
             if isinstance(meant, PromptAnswer):
                 for line in change_lines(asked, meant.payload["arguments"]):
-                    complain("".join(text for text, _ in line))
-        if not isinstance(meant, Unclear):
+                    say(line)
+        if isinstance(meant, Full):
+            for line in packet_lines(asked):
+                say(line)
+        elif isinstance(meant, Unclear):
+            say(((meant.why, Ink.PLAIN),))
+        else:
             return None if meant is None else _versioned(meant, asked)
-        complain(meant.why)
     return None
 
 
@@ -75,7 +84,7 @@ def _versioned(reply: PromptAnswer, asked: Approval) -> PromptAnswer:
     return replace(reply, payload={**reply.payload, "packet": asked.packet}) if asked.packet else reply
 
 
-def meaning_of(purpose: What, said: str) -> PromptAnswer | Edit | Unclear | None:
+def meaning_of(purpose: What, said: str) -> PromptAnswer | Edit | Full | Unclear | None:
     """What an answer means; None for later."""
     words = said.strip()
     if purpose is What.QUESTION:
@@ -90,6 +99,8 @@ def meaning_of(purpose: What, said: str) -> PromptAnswer | Edit | Unclear | None
         return PromptAnswer(Signal.APPROVE)
     if word in _LATER and not reason:
         return None
+    if word in _FULL and not reason:
+        return Full()
     if word in _EDIT and not reason and purpose is What.APPROVAL:
         return Edit()
     return Unclear(f"{words[:SHOWN_CHARS_MAX]!r} is neither a yes nor a no; nothing was done")

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from remit.adapters.cli.commands.runs import asked_in, entry_lines
 from remit.adapters.cli.outputs import write_new
 from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.bars import budget_lines
@@ -116,11 +117,13 @@ def _explain(sitting: "Sitting", rest: str) -> None:
 
 
 def _runs(sitting: "Sitting", rest: str) -> None:
+    system, columns = sitting.conversation.system, columns_of(sitting.terminal)
     for entry in sitting.run(sitting.conversation.runs())[:RUNS_SHOWN]:
         standing = entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open")
-        sitting.terminal.line(
-            f"{entry.run_id}  {time_text(entry.listing.started_at_ms)}  {entry.turns:>4} turns  {standing}"
-        )
+        told = f"{entry.run_id}  {time_text(entry.listing.started_at_ms)}  {entry.turns:>4} turns  {standing}"
+        asked = sitting.run(asked_in(system, entry.run_id, sitting.run(system.archive.glimpse(entry)).asked))
+        for line in entry_lines(told, asked, columns):
+            sitting.terminal.line(line)
 
 
 def _session(sitting: "Sitting", rest: str) -> None:

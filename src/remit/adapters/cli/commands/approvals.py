@@ -5,9 +5,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, CommonOptions
-from remit.adapters.cli.screen.colours import print_lines
-from remit.adapters.cli.screen.packet_lines import asked_lines
+from remit.adapters.cli.options import COMMON, CommonOptions, Full
+from remit.adapters.cli.screen.colours import SET_IN, print_lines, wrapped
+from remit.adapters.cli.screen.packet_lines import VALUE_CHARS_MAX, asked_lines
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.core.record import replace
@@ -16,10 +16,11 @@ from remit.observe.people.packets import grouped
 
 def approvals(
     packet: Annotated[
-        str, Parameter(name="ID", help="Only this question, or with a + all held together, in full.")
+        str, Parameter(name="ID", help="Only this question, or with a + all held together; no value is cut.")
     ] = "",
     /,
     *,
+    full: Full = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
@@ -43,8 +44,8 @@ def approvals(
                 terminal.values(row)
             return
         for together in grouped(asked):
-            lines = asked_lines(together, value_chars_max=0) if packet else asked_lines(together)
-            print_lines(terminal, lines)
+            lines = asked_lines(together, value_chars_max=0 if packet else VALUE_CHARS_MAX, is_full=full)
+            print_lines(terminal, wrapped(terminal, lines, SET_IN))
         if not asked:
             terminal.remark("no run asks anything")
         for item in left:

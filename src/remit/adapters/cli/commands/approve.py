@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import arguments_from, wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, Full, os_user
 from remit.adapters.cli.packet_answers import SHOWN_CHARS_MAX, PacketAnswer, PacketName, PacketVersion, give_answer
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.record import JsonObject
@@ -29,6 +29,7 @@ def approve(
     text: Annotated[str, Parameter(help="The answer to a question that is asked in words.")] = "",
     reason: Annotated[str, Parameter(help="Why; the journal keeps it.")] = "",
     by: ByWhom = "",
+    full: Full = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
@@ -43,5 +44,5 @@ def approve(
         raise wrong_usage(f"--only ticks calls that were held together; name them all as {packet[:SHOWN_CHARS_MAX]}+")
     if is_group and (text or changed is not None):
         raise wrong_usage("a text or other arguments are for one call; name it without the +")
-    answer = PacketAnswer(Signal.APPROVE, packet, payload, by or os_user(), version, only, bool(arguments))
+    answer = PacketAnswer(Signal.APPROVE, packet, payload, by or os_user(), version, only, bool(arguments), full)
     return give_answer(answer, common, terminal)

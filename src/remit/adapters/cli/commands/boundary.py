@@ -37,6 +37,8 @@ _STANCE_CELLS = 9
 # A long condition and why it is there; --json and --yaml have all of it.
 _SAID_CHARS_MAX = 600
 _INDENT = 4
+# As much of a version as people compare.
+_VERSION_CHARS = 16
 
 
 def check(
@@ -50,6 +52,9 @@ def check(
     graph: Annotated[
         Path | None, Parameter(help="A YAML file with a graph; exit 1 when its tier is above tier_max.")
     ] = None,
+    full: Annotated[
+        bool, Parameter(help="Say of every condition that is never met why, and the whole version.")
+    ] = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
@@ -67,7 +72,8 @@ def check(
         error = {} if too_high is None else {"error": {"code": too_high.code, "message": too_high.message}}
         terminal.values({**_checked_values(found), **error})
         return EXIT_OK if too_high is None else EXIT_FAILED
-    print_lines(terminal, wrapped(terminal, _checked_lines(found), _INDENT))
+    lines = _checked_lines(found, has_tools=bool(tools), is_full=full)
+    print_lines(terminal, wrapped(terminal, lines, _INDENT))
     if too_high is not None:
         raise too_high
     return EXIT_OK
@@ -142,26 +148,24 @@ def _checked_values(found: BoundaryChecked) -> JsonObject:
     }
 
 
-def _checked_lines(found: BoundaryChecked) -> Iterator[Line]:
+def _checked_lines(found: BoundaryChecked, *, has_tools: bool, is_full: bool) -> Iterator[Line]:
     yield (
         (f"boundary {_said(found.name)} is fine", Ink.GOOD),
-        (f": mode {found.mode}, version {found.version}", Ink.PLAIN),
+        (f": mode {found.mode}, version {found.version if is_full else found.version[:_VERSION_CHARS]}", Ink.PLAIN),
     )
     if found.mode is BoundaryMode.AUDIT:
         yield (("mode audit: what is refused or asked below is only recorded, and passes", Ink.WAITS),)
-    if found.conditions:
-        looks = f"{found.conditions} conditions look at every call besides; `remit boundary show` lists them"
-        yield ((looks, Ink.FAINT),)
     for name in found.missing:
         yield ((f"it names tool {_said(name)}, which is not among these", Ink.WAITS),)
     if (tier := found.tier) is not None:
         says = f"graph {_said(tier.graph)} has tier {tier.tier} ({tier.title}), tier_max={tier.tier_max}"
         yield ((f"{says}: too high" if tier.objection else says, Ink.BAD if tier.objection else Ink.PLAIN),)
     yield from _tool_lines(found.tools)
-    for idle in found.idle:
-        yield (("never met ", Ink.WAITS), (_said(idle.name), Ink.BOLD), (f"  {_said(idle.why)}", Ink.PLAIN))
+    yield from _condition_lines(found, is_full=is_full)
     if found.uncharged:
         yield ((f"not yet charged: {', '.join(found.uncharged)}", Ink.FAINT),)
+    if not has_tools:
+        yield (("say --tools FILE.py, and it says what becomes of their calls", Ink.FAINT),)
 
 
 def _tool_lines(tools: Sequence[ToolReport]) -> Iterator[Line]:
@@ -170,22 +174,36 @@ def _tool_lines(tools: Sequence[ToolReport]) -> Iterator[Line]:
         ink = _STANCE_INKS[tool.stance]
         head = (f"{tool.stance:<{_STANCE_CELLS}}", ink), (f"{tool.tool:<{width}}", Ink.BOLD)
         yield (*head, (_said(tool.why), Ink.PLAIN))
-    for tool in tools:
-        if said := _undeclared(tool):
-            yield (("at worst ", Ink.WAITS), (f"{tool.tool:<{width}}", Ink.BOLD), (said, Ink.PLAIN))
+    lacking = [(tool, list(_undeclared(tool))) for tool in tools]
+    if any(said for _, said in lacking):
+        yield (("what these tools do not declare, and remit takes at its worst (docs/tools.md):", Ink.WAITS),)
+    for tool, said in lacking:
+        for place, line in enumerate(said):
+            yield ((f"  {tool.tool if not place else '':<{width}}", Ink.BOLD), (line, Ink.PLAIN))
 
 
-def _undeclared(tool: ToolReport) -> str:
-    said = [", ".join(tool.at_worst)] if tool.at_worst else []
+def _undeclared(tool: ToolReport) -> Iterator[str]:
+    if tool.at_worst:
+        yield f"{', '.join(tool.at_worst)} (risk {tool.risk})"
     if tool.gaps:
-        said.append(f"its category demands {', '.join(tool.gaps)} to check: {_said(tool.checks)}")
+        yield f"its category demands {', '.join(tool.gaps)}, to check {_said(tool.checks)}"
     if tool.is_unverified:
-        said.append(
-            "nothing verifies what it did: declare `verify`, or a result type that an error message does not fit"
-        )
+        yield "nothing verifies what it did: declare `verify`, or a result type that an error message does not fit"
     if tool.is_unrepeatable:
-        said.append("no idempotency_key: a call in doubt cannot be repeated")
-    return f"{'; '.join(said)} (risk {tool.risk})" if said else ""
+        yield "no idempotency_key: a call in doubt cannot be repeated"
+
+
+def _condition_lines(found: BoundaryChecked, *, is_full: bool) -> Iterator[Line]:
+    """The conditions that look at every call, and those that these tools cannot meet."""
+    if found.conditions:
+        idle = f"; {len(found.idle)} of them cannot be met by these tools" if found.idle else ""
+        where = "" if is_full or not found.idle else " (--full says why)"
+        looks = (
+            f"{found.conditions} conditions look at every call besides{idle}{where}; `remit boundary show` lists them"
+        )
+        yield ((looks, Ink.FAINT),)
+    for one in found.idle if is_full else ():
+        yield (("never met ", Ink.WAITS), (_said(one.name), Ink.BOLD), (f"  {_said(one.why)}", Ink.PLAIN))
 
 
 def _shown_lines(shown: BoundaryShown) -> Iterator[Line]:

@@ -3,11 +3,10 @@
 import asyncio
 import shlex
 import sys
-from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
@@ -23,6 +22,7 @@ from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.call_lines import CallTeller
 from remit.adapters.cli.screen.narration import Narrator
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.adapters.cli.told_options import NOTHING_TOLD, ToldOptions
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -33,6 +33,14 @@ from remit.core.run.messages import user_message
 # Of several exchanges, the one that went worst decides.
 _WORST_FIRST = (EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING, EXIT_OK)
 
+ExchangeBoundary: TypeAlias = Annotated[
+    str,
+    Parameter(help="What each exchange may do: the name of a boundary, or a file with one; `standard` unless said."),
+]
+ExchangeCaps: TypeAlias = Annotated[
+    list[str] | None, Parameter(help="Caps of each exchange such as tool_calls=5,steps=20. May be said several times.")
+]
+
 
 def chat(
     *,
@@ -40,18 +48,11 @@ def chat(
     tools: Annotated[
         list[str] | None, Parameter(help="FILE.py, module:NAME or builtin:clock,calculator. May be said several times.")
     ] = None,
-    boundary: Annotated[
-        str,
-        Parameter(
-            help="What each exchange may do: the name of a boundary, or a file with one; `standard` unless said."
-        ),
-    ] = "standard",
-    budget: Annotated[
-        list[str] | None,
-        Parameter(help="Caps of each exchange such as tool_calls=5,steps=20. May be said several times."),
-    ] = None,
+    boundary: ExchangeBoundary = "standard",
+    budget: ExchangeCaps = None,
     role: RoleName = AgentRole.GENERAL,
     goal: GoalFile = None,
+    told: ToldOptions = NOTHING_TOLD,
     session: Annotated[str, Parameter(help="The session to go on with, or to begin; without it a new one.")] = "",
     user: Annotated[str, Parameter(help="Who talks, and approves; without it the user of the operating system.")] = "",
     common: CommonOptions = COMMON,
@@ -59,21 +60,32 @@ def chat(
 ) -> int:
     """Talk with a model at the terminal; every message is one governed run."""
     limits, caps = boundary_given(boundary), budget_from(budget or ())
+    options = _options(
+        ("--engine", engine if engine != LOCAL else ""),
+        *(("--tools", place) for place in tools or ()),
+        ("--boundary", boundary if boundary != "standard" else ""),
+        *(("--budget", cap) for cap in budget or ()),
+        ("--role", role if role != AgentRole.GENERAL else ""),
+        ("--goal", str(goal or "")),
+        *told.spelled(),
+        ("--user", user),
+        ("--home", str(common.home or "")),
+    )
     # A first word, to see that everything else may enter.
-    usable(SystemRequest((user_message("hello"),), session_id=session, user_id=user))
+    usable(SystemRequest((*told.messages(), user_message("hello")), session_id=session, user_id=user))
     is_sitting = terminal.is_live and sys.stdin is not None and sys.stdin.isatty()
     narrator = Narrator(terminal, teller=CallTeller() if is_sitting else None)
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps, role, goal)
+            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps, role, goal, told)
             conversation = runner.run(heeding(opening))
             conversation.session_id, conversation.user = session or conversation.session_id, user or os_user()
             if not is_sitting:
                 return _listen(terminal, conversation, runner)
             history, cover = common.settings().home / HISTORY_FILE, conversation.system.covered
             with Keyboard(terminal, history, slash.words(), cover) as keyboard:
-                sitting = Sitting(terminal, conversation, keyboard, runner, _options(engine, tools or (), boundary))
+                sitting = Sitting(terminal, conversation, keyboard, runner, options)
                 terminal.remark(f"remit chat with {', '.join(conversation.models)}, boundary {limits.name}")
                 terminal.remark("/help lists what can be said besides messages; Ctrl-D leaves")
                 sitting.enter(conversation.session_id)
@@ -82,14 +94,9 @@ def chat(
             runner.run(stack.aclose())
 
 
-def _options(engine: str, tools: Iterable[str], boundary: str) -> str:
-    """What to type behind the command in order to go on with the same model, tools and boundary."""
-    said = [
-        ("--engine", engine, LOCAL),
-        *(("--tools", place, "") for place in tools),
-        ("--boundary", boundary, "standard"),
-    ]
-    return "".join(f" {name} {shlex.quote(value)}" for name, value, default in said if value != default)
+def _options(*said: tuple[str, str]) -> str:
+    """What to type behind the command in order to go on as it was begun."""
+    return "".join(f" {name} {shlex.quote(value)}" for name, value in said if value)
 
 
 async def _opened(
@@ -102,9 +109,10 @@ async def _opened(
     caps: Budget,
     role: str,
     goal: Path | None,
+    told: ToldOptions,
 ) -> ChatTerms:
     """A conversation in a session of its own, on a store that is closed with the stack."""
-    from remit.assemble import kit_for, new_run_id, opened_system, terms_for
+    from remit.assemble import RunWork, kit_for, new_run_id, opened_system, terms_for
     from remit.orchestrate.drafts import goal_at
 
     # Tools and engine come first: a store is not made for a conversation that cannot begin.
@@ -112,8 +120,8 @@ async def _opened(
     try:
         narrator.loading(f"opening {engine}")
         with as_usage():
-            kit = kit_for(engine, tools, base=Path.cwd())
             terms = replace(terms_for(limits, caps, role=role), goal=goal_at(goal))
+            kit, terms = told.work(RunWork(kit_for(engine, tools, base=Path.cwd()), terms))
         system = await stack.enter_async_context(opened_system(common.settings(), watcher=narrator))
     finally:
         narrator.progress.end()
@@ -125,6 +133,7 @@ async def _opened(
         narrator,
         session_id=new_run_id(),
         user="",
+        instructions=told.messages(),
     )
 
 

@@ -1,14 +1,12 @@
 """The command that says what runs cost.
 
-Rule 1: runs are read one after the other and only sums are kept, so a store of any size can be reported on.
-Rule 2: a run that cannot be read is named and left out, and the command fails: a sum that lacks something says so.
+Rule 1: a run that cannot be read is named and left out, and the command fails: a sum that lacks something says so.
 """
 
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
@@ -18,24 +16,18 @@ from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_lines
 from remit.adapters.cli.screen.cost_table import report_lines, report_values
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
-from remit.core.journal.storage import RunEntry
-from remit.core.regex import regex
-from remit.observe.cost.cost_report import NO_PRICES, CostBook, CostReport, Grouping, Prices, parse_prices, trees_of
+from remit.core.durations import DAY_MS, duration_ms
+from remit.core.failure import EXIT_FAILED, EXIT_OK
+from remit.observe.cost.cost_report import NO_PRICES, CostReport, Prices, parse_prices
 from remit.observe.plain import printable_line
-
-if TYPE_CHECKING:
-    from remit.orchestrate.facade import System
 
 PRICES_UNREADABLE = "PRICES_UNREADABLE"
 
-By: TypeAlias = Literal["tenant", "run", "each-run", "node", "tool", "model"]
+By: TypeAlias = Literal["tenant", "day", "run", "each-run", "node", "tool", "model"]
 
 # A screenful; what is beyond it stands in one row.
 ROWS_SHOWN = 20
 _NAME_CHARS_MAX = 80
-_AGE = regex(r"(?P<count>[0-9]{1,6})(?P<unit>min|h|d|w)")
-_UNITS_MS = {"min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 
 
 def cost(
@@ -58,32 +50,29 @@ def cost(
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Add up what runs cost: by run, tenant, node, tool or model."""
+    """Add up what runs cost: by run, tenant, day, node, tool or model."""
     if limit < 0:
         raise wrong_usage(f"--limit {limit} is less than 0; 0 shows all")
     since_ms = since_ms_from(since, time.time_ns() // 1_000_000) if since else 0
-    ledger = CostBook(Grouping(by), _prices_in(prices))
+    priced = _prices_in(prices)
 
-    async def look() -> list[str]:
+    async def look() -> CostReport:
         from remit.assemble import opened_to_read
 
         async with opened_to_read(common.settings()) as system:
-            wanted = [(await system.archive.find(name)).run_id for name in runs]
-            trees = trees_of(await system.archive.runs(with_children=True), wanted)
-            chosen = [tree for tree in trees if _is_chosen(tree[-1], since_ms, tenant)]
-            return await _added_up(system, ledger, chosen)
+            return await system.costs(*runs, by=by, since_ms=since_ms, tenant_id=tenant, prices=priced)
 
-    unread = in_loop(look())
-    _answer(terminal, ledger.report(), unread, limit)
-    return EXIT_FAILED if unread else EXIT_OK
+    report = in_loop(look())
+    _answer(terminal, report, limit)
+    return EXIT_FAILED if report.unread else EXIT_OK
 
 
 def since_ms_from(text: str, now_ms: int) -> int:
     """The moment that `--since` names: so long ago, or a date, which is one in UTC unless it says otherwise."""
-    age = _AGE.fullmatch(text)
-    age_ms = int(age["count"]) * _UNITS_MS[age["unit"]] if age is not None else 0
-    found = _date_ms(text) if age is None else now_ms - age_ms
-    if found is not None and age_ms <= DAYS_MAX * _UNITS_MS["d"]:
+    age_ms = duration_ms(text)
+    if age_ms is not None and age_ms <= DAYS_MAX * DAY_MS:
+        return now_ms - age_ms
+    if age_ms is None and (found := _date_ms(text)) is not None:
         return found
     shown = printable_line(text, _NAME_CHARS_MAX)
     raise wrong_usage(
@@ -107,29 +96,11 @@ def _prices_in(file: Path | None) -> Prices:
         return parse_prices(text_from_file(file, PRICES_UNREADABLE), str(file))
 
 
-def _is_chosen(root: RunEntry, since_ms: int, tenant: str | None) -> bool:
-    return root.listing.started_at_ms >= since_ms and (tenant is None or root.listing.tenant_id == tenant)
-
-
-async def _added_up(system: "System", ledger: CostBook, trees: Iterable[list[RunEntry]]) -> list[str]:
-    """Enter every run of every tree; gives those that cannot be read."""
-    unread: list[str] = []
-    for tree in trees:
-        for entry in tree:
-            try:
-                turns = (await system.archive.history(entry.run_id)).turns
-                ledger.add(entry, turns, tree[-1])
-            except RemitError:
-                # It may have been deleted a moment ago, or tampered with: `remit verify` says what is wrong.
-                unread.append(entry.run_id)
-    return unread
-
-
-def _answer(terminal: Terminal, report: CostReport, unread: list[str], limit: int) -> None:
+def _answer(terminal: Terminal, report: CostReport, limit: int) -> None:
     if terminal.is_json:
-        terminal.values({**report_values(report, limit), "unread": unread})
+        terminal.values({**report_values(report, limit), "unread": list(report.unread)})
         return
     print_lines(terminal, report_lines(terminal, report, limit))
-    for run_id in unread:
+    for run_id in report.unread:
         shown = printable_line(run_id, _NAME_CHARS_MAX)
         terminal.remark(f"run {shown} cannot be read and is not in these sums; `remit verify {shown}` says why")

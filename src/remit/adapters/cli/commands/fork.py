@@ -43,7 +43,7 @@ def fork(
             narrator.run_id = heard.fork_id
             response = await at_rest(system, heard.fork_id)
             # A fork begins before there is a listener to it; what it came to is read off its turns.
-            teller = await caught_up(system, heard.fork_id)
+            teller = await caught_up(system, heard.fork_id, terminal)
             return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, copy())

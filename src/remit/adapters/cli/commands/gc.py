@@ -13,14 +13,14 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 
 # A quarter: most questions about a run are asked within it.
-DAYS_DEFAULT = 90
+AGE_DEFAULT = "90d"
 
 
 def gc(
     *,
     older_than: Annotated[
-        int, Parameter(help="Remove runs that ended more than so many days ago, 90 unless said.")
-    ] = DAYS_DEFAULT,
+        str, Parameter(help="Remove runs that ended longer ago: days, or 12h, 30d, 4w; 90 days unless said.")
+    ] = AGE_DEFAULT,
     dry_run: Annotated[bool, Parameter(help="Only say what would be removed.")] = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],

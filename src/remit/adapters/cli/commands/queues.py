@@ -144,8 +144,8 @@ def _show_queues(terminal: Terminal, shown: "Sequence[QueueShown]") -> None:
 
 
 def _overview_lines(shown: "Sequence[QueueShown]") -> "Iterator[Line]":
-    from remit.adapters.cli.screen.amounts import duration
     from remit.adapters.cli.screen.colours import Ink
+    from remit.observe.figures import duration
 
     yield (("".join(head.ljust(width) for head, width in zip(_HEADS, _COLUMNS, strict=True)) + "limit", Ink.FAINT),)
     for queue in shown:
@@ -179,9 +179,9 @@ def _show_items(terminal: Terminal, name: str, items: "Sequence[QueueItem]") -> 
 
 def _item_lines(item: "QueueItem") -> "Iterator[Line]":
     from remit.adapters.cli.response_lines import time_text
-    from remit.adapters.cli.screen.amounts import duration
     from remit.adapters.cli.screen.colours import Ink
     from remit.core.run.approval import What
+    from remit.observe.figures import duration
     from remit.observe.people.packets import GROUP_MARK
 
     grave = Ink.BAD if item.severity == "high" else Ink.PLAIN

@@ -69,7 +69,7 @@ def _accepted(run: str, by: str, why: str, common: CommonOptions, terminal: Term
             heard = await system.restore(run_id, by=by, why=why)
             narrator.run_id = heard.fork_id
             response = await at_rest(system, heard.fork_id)
-            teller = await caught_up(system, heard.fork_id)
+            teller = await caught_up(system, heard.fork_id, terminal)
             terminal.remark(f"run {run_id} stays as it is, in doubt; run {heard.fork_id} goes on in its place")
             return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.attendance import attended
 from remit.adapters.cli.inputs import (
     boundary_given,
     budget_from,
@@ -14,11 +15,21 @@ from remit.adapters.cli.inputs import (
     timeout_ms_from,
     usable,
 )
-from remit.adapters.cli.options import COMMON, LOCAL, NO_SAMPLING, CommonOptions, RoleName, SamplingOptions, os_user
+from remit.adapters.cli.options import (
+    COMMON,
+    LOCAL,
+    NO_SAMPLING,
+    CommonOptions,
+    Full,
+    RoleName,
+    SamplingOptions,
+    os_user,
+)
 from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.step_lines import RunTeller, WorkTeller, answer_with_steps
+from remit.adapters.cli.screen.step_lines import RunTeller, answer_with_steps
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.adapters.cli.told_options import NOTHING_TOLD, ToldOptions
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.record import replace
@@ -34,12 +45,27 @@ if TYPE_CHECKING:
 ModeName: TypeAlias = Literal["chat", "structured", "plan", "redundant"]
 
 
+PatternName: TypeAlias = Annotated[
+    ModeName,
+    Parameter(
+        help="Which pattern runs: `chat` unless said; `structured` and `redundant` need --schema, `plan` needs --plan."
+    ),
+]
+
+
+PromptFile: TypeAlias = Annotated[
+    Path | None, Parameter(allow_leading_hyphen=True, help="A file with the prompt; `-` reads it from stdin.")
+]
+
+
 RouterName: TypeAlias = Literal["auto", "embedding", "none"]
 
 
-Seconds: TypeAlias = Annotated[
-    float | None,
-    Parameter(help="Seconds of work the run may take, 120 unless boundary or budget say; 0 leaves it to them."),
+WorkTime: TypeAlias = Annotated[
+    str,
+    Parameter(
+        help="How long the run may work: seconds, or 5min, 2h; 120 s unless boundary or budget say, 0 leaves it to them."
+    ),
 ]
 
 
@@ -71,15 +97,8 @@ def run(
     prompt: Annotated[str, Parameter(name="PROMPT", help="What is wanted.")] = "",
     /,
     *,
-    file: Annotated[
-        Path | None, Parameter(allow_leading_hyphen=True, help="A file with the prompt; `-` reads it from stdin.")
-    ] = None,
-    mode: Annotated[
-        ModeName,
-        Parameter(
-            help="Which pattern runs: `chat` unless said; `structured` and `redundant` need --schema, `plan` needs --plan."
-        ),
-    ] = "chat",
+    file: PromptFile = None,
+    mode: PatternName = "chat",
     engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
     downgrade: Downgrade = "",
     schema: Annotated[Path | None, Parameter(help="A file with the JSON Schema that the answer must fit.")] = None,
@@ -98,10 +117,12 @@ def run(
         Parameter(help="Who shortlists the tools for the model; `auto` unless said, `none` offers all."),
     ] = None,
     session: Annotated[str, Parameter(help="The session that the run continues, or begins.")] = "",
-    timeout: Seconds = None,
+    timeout: WorkTime = "",
     no_foresee: NoForesee = False,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
+    full: Full = False,
+    told: ToldOptions = NOTHING_TOLD,
     sampling: SamplingOptions = NO_SAMPLING,
     pattern: PatternOptions = NO_OPTIONS,
     common: CommonOptions = COMMON,
@@ -110,11 +131,12 @@ def run(
     """Start a run and wait until it has ended or waits for a person."""
     others = {"--schema": schema, "--grammar": grammar, "--graph": graph, "--tools": tools, "--router": router}
     pattern.check(Mode(mode), others)
+    told.check(Mode(mode), file)
     limits, caps = _limits(boundary, is_foreseen=not no_foresee), budget_from(budget or ())
     asked = pattern.prompt(prompt, file)
     request = usable(
         SystemRequest(
-            messages=(user_message(asked),),
+            messages=(*told.messages(), user_message(asked)),
             mode=Mode(mode),
             session_id=session,
             hints=sampling.hints(_timeout_ms(timeout, limits, caps)),
@@ -124,7 +146,7 @@ def run(
         )
     )
     wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO), downgrade, role)
-    return _played(terminal, common, request, lambda: pattern.work(wanted, request, asked))
+    return _played(terminal, common, request, lambda: told.work(pattern.work(wanted, request, asked)), is_full=full)
 
 
 def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
@@ -133,11 +155,12 @@ def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
     return limits if is_foreseen else replace(limits, stops_early=False)
 
 
-def _played(terminal: Terminal, common: CommonOptions, request: SystemRequest, ready: Callable[[], "RunWork"]) -> int:
+def _played(
+    terminal: Terminal, common: CommonOptions, request: SystemRequest, ready: Callable[[], "RunWork"], *, is_full: bool
+) -> int:
     """Run a request and answer with what it came to."""
-    teller = WorkTeller()
-    shown = RunTeller(teller) if terminal.is_live else teller
-    narrator = Narrator(terminal, teller=None if terminal.is_json else shown)
+    teller = RunTeller(terminal)
+    narrator = Narrator(terminal, teller=None if terminal.is_json else teller)
 
     async def play() -> int:
         from remit.assemble import opened_system
@@ -145,15 +168,18 @@ def _played(terminal: Terminal, common: CommonOptions, request: SystemRequest, r
         # Graph, tools and engine come first: a store is not made for a run that cannot begin.
         kit, terms = ready()
         async with opened_system(common.settings(), watcher=narrator) as system:
-            response = await system.run(request, kit, terms)
-            return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
+            begun = await system.run(request, kit, terms)
+            response, left = await attended(terminal, system, begun, narrator, by=os_user(), is_full=is_full)
+            return await answer_with_steps(
+                terminal, system, response, teller, said=narrator.shown, is_full=is_full, seen=left
+            )
 
     return narrated(narrator, play())
 
 
-def _timeout_ms(seconds: float | None, boundary: Boundary, budget: Budget) -> int:
+def _timeout_ms(said: str, boundary: Boundary, budget: Budget) -> int:
     """The wall clock that the request asks for; 0 leaves it to the boundary and the budget."""
-    if seconds is not None:
-        return timeout_ms_from(seconds)
+    if said:
+        return timeout_ms_from(said)
     has_clock = boundary.budget.wall_clock_ms is not None or budget.wall_clock_ms is not None
     return 0 if has_clock else TIMEOUT_S_DEFAULT * 1000

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, Full, RunName
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX
 from remit.adapters.cli.screen.colours import Ink, columns_of, print_lines, wrapped
 from remit.adapters.cli.screen.glance import glance_at, glance_lines, glance_values
@@ -25,6 +25,7 @@ def show(
     /,
     *,
     turn: Annotated[int | None, Parameter(help="Only this turn, with everything it holds.")] = None,
+    full: Full = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
@@ -39,7 +40,7 @@ def show(
             if turn is not None:
                 await _show_turn(terminal, system, (await system.archive.history(run_id)).turns, turn)
                 return
-            seen = await glance_at(system, run_id)
+            seen = await glance_at(system, run_id, is_full=full)
             doubt = "" if entry.ending else await system.archive.in_doubt(entry)
         if doubt:
             terminal.remark(f"run {run_id} is not gone on with: {doubt}; see `remit restore {run_id}`")

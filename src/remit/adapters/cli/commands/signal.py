@@ -57,13 +57,13 @@ def signal(
         async with reopened(common.settings(), watcher=narrator) as system:
             run_id = (await system.archive.find(run)).run_id
             if told is Signal.RESUME and not terminal.is_json:
-                narrator.teller = await caught_up(system, run_id)
+                narrator.teller = await caught_up(system, run_id, terminal)
             heard = await deliver(system, signal_from(by or os_user(), told, run_id, payload))
             narrator.run_id = heard.fork_id or run_id
             if told in _DRIVING:
                 response = await at_rest(system, narrator.run_id)
                 # A fork begins before there is a listener to it; what it came to is read off its turns.
-                teller = await caught_up(system, narrator.run_id)
+                teller = await caught_up(system, narrator.run_id, terminal)
                 return await answer_with_steps(terminal, system, response, teller, said=narrator.shown)
             if terminal.is_json:
                 terminal.values({"run_id": run_id, "signal": told.value})

@@ -105,7 +105,8 @@ async def _verified_run(name: str, key: str, common: CommonOptions) -> tuple[Ver
 def _verified_file(path: Path, key: str, common: CommonOptions, terminal: Terminal) -> Verification:
     """The verdict on a file. Heads that this store has of the same run show whether the file is an older copy."""
     logged: list[SignedHead] = []
-    if (common.settings().home / "heads.log").exists():
+    settings = common.settings()
+    if settings.store or (settings.home / "heads.log").exists():
         try:
             logged = in_loop(_known_heads(path, common))
         except RemitError as error:

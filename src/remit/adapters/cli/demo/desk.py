@@ -4,7 +4,9 @@
 Its check looks into the ledger instead of believing the function that wrote it.
 """
 
+import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ import remit
 LEDGER = Path(__file__).with_name("ledger.sqlite")
 # Another process may be writing; it needs milliseconds.
 LOCK_WAIT_S = 5.0
+# How long the bank takes to answer once it has paid; `remit demo --kill` makes it slow, and kills whoever waits for it.
+BANK_S = float(os.environ.get("DESK_BANK_S", "0"))
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, item TEXT NOT NULL, paid_cents INTEGER NOT NULL) STRICT;
@@ -93,4 +97,5 @@ def refund_order(order_id: OrderId, idempotency_key: str) -> Refund:
             connection.execute("INSERT INTO refunds VALUES (?, ?, ?)", (idempotency_key, order_id, order[0]))
         elif paid[0] != idempotency_key:
             raise remit.NotDone(f"order {order_id} was paid back already")
+    time.sleep(BANK_S)
     return Refund(order_id, order[0], idempotency_key)

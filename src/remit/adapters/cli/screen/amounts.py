@@ -1,4 +1,4 @@
-"""Amounts, as people read them: durations, sizes, money, tokens.
+"""Amounts, as people read them: sizes, charges, tokens.
 
 Rule 1: a unit follows every number.
 Rule 2: what is rounded stays true to its size; programs get the exact number, with --json.
@@ -6,8 +6,8 @@ Rule 2: what is rounded stays true to its size; programs get the exact number, w
 
 from remit.core.limits.budget import FIELDS, Charges, Dimension
 from remit.core.run.usage import TokenUsage
+from remit.observe.figures import money
 
-_S_MS, _MIN_MS, _H_MS = 1_000, 60_000, 3_600_000
 # A rate of so many tokens and more is read without its fraction.
 _WHOLE_FROM = 10
 _SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
@@ -16,30 +16,12 @@ _SAID_APART = (Dimension.INPUT_TOKENS, Dimension.OUTPUT_TOKENS, Dimension.INFERE
 _SELF_EVIDENT = (Dimension.TOOL_CALLS, 1)
 
 
-def duration(ms: int) -> str:
-    """How long something took."""
-    if ms < _S_MS:
-        return f"{ms} ms"
-    if ms < _MIN_MS:
-        return f"{ms / _S_MS:.1f} s"
-    if ms < _H_MS:
-        return f"{ms // _MIN_MS} min {ms % _MIN_MS // _S_MS:02d} s"
-    return f"{ms // _H_MS} h {ms % _H_MS // _MIN_MS:02d} min"
-
-
 def size(count_bytes: int) -> str:
     """How much room something takes."""
     for unit, factor in _SIZES:
         if count_bytes >= factor:
             return f"{count_bytes / factor:.1f} {unit}"
     return f"{count_bytes} bytes"
-
-
-def money(microusd: int) -> str:
-    """An amount of money, to the last millionth of a dollar that was charged."""
-    dollars, rest = divmod(microusd, 10**6)
-    cents = f"{rest:06d}".rstrip("0").ljust(2, "0")
-    return f"${dollars:,}.{cents}"
 
 
 def charges(charged: Charges) -> str:

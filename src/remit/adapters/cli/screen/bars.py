@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.observe.figures import measured
 from remit.observe.views.explain import Spent
 
 BAR_CHARS = 20
@@ -27,11 +28,15 @@ def budget_lines(terminal: Terminal, spent: Iterable[Spent]) -> Iterator[Line]:
         ink = _ink(entry)
         bar = f"{_bar(entry, marks)}  " if has_room else ""
         beside = ((entry.released, "released"), (entry.reserved, "reserved"))
-        told = "".join(f", {amount:,} {word}" for amount, word in beside if amount)
+        told = "".join(f", {measured(entry.dimension, amount)[1]} {word}" for amount, word in beside if amount)
+        (what, used), (_, cap) = (
+            measured(entry.dimension, entry.used),
+            measured(entry.dimension, entry.cap - entry.released),
+        )
         yield (
-            (f"  {entry.dimension:<24}", Ink.PLAIN),
+            (f"  {what:<24}", Ink.PLAIN),
             (bar, ink),
-            (f"{entry.used:,} of {entry.cap - entry.released:,}{told}", Ink.PLAIN),
+            (f"{used} of {cap}{told}", Ink.PLAIN),
         )
 
 

@@ -6,10 +6,10 @@ Rule 2: names, arguments and results are data. They are shortened here and escap
 
 from collections.abc import Iterator
 
-from remit.adapters.cli.screen.amounts import duration
 from remit.adapters.cli.screen.colours import Ink, Line
 from remit.core.journal.turn import Turn
 from remit.core.record import BlobRef, Text
+from remit.observe.figures import duration
 from remit.observe.plain import printable_line
 from remit.observe.reading import NOT_PASSED, UNREAD, Fact, FactKind, Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, StepKind

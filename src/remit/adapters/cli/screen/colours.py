@@ -16,6 +16,10 @@ COLUMNS_DEFAULT = 160
 COLUMNS_MAX = 200
 # Fewer columns hold no word; a terminal so narrow breaks lines itself.
 _WORDS_MIN = 10
+# Where a packet goes on that is too long for a line.
+SET_IN = 7
+# How a command begins that a person may copy.
+COMMAND = "remit "
 
 
 class Ink(StrEnum):
@@ -42,39 +46,59 @@ def print_lines(terminal: Terminal, lines: Iterable[Line]) -> None:
         terminal.painted([(text, "") for text, _ in line] for line in lines)
 
 
+def remark_line(terminal: Terminal, line: Line) -> None:
+    """Say a line beside the answer: at a terminal wrapped_text between words, in colour where it is wanted."""
+    if not terminal.is_watched:
+        terminal.remark("".join(text for text, _ in line))
+        return
+    is_coloured = wants_colour()
+    for row in flowed(line, terminal.screen().columns - 1, SET_IN):
+        terminal.paint_beside([(text, ink if is_coloured else "") for text, ink in row])
+
+
+def flowed(line: Line, columns: int, indent: int) -> Iterator[Line]:
+    """A line on as many rows as it takes, each of so many cells, wrapped_text between words; those that follow are set in."""
+    row: list[Piece] = []
+    used, width = 0, max(columns - indent, _WORDS_MIN)
+    for text, ink in line:
+        is_command = text.startswith(COMMAND)
+        words = [printable(text)] if is_command else printable(text).split(" ")
+        for place, word in enumerate(words):
+            gap = " " if place else ""
+            is_breakable = bool(gap) or (bool(row) and row[-1][0].endswith(" "))
+            if is_breakable and used + cells(gap + word) > columns and used > indent:
+                yield row
+                row, used, gap = [(" " * indent, Ink.PLAIN)], indent, ""
+            first, *more = _pieces(word, width) if cells(word) > width and not is_command else [word]
+            row.append((gap + first, ink))
+            used += cells(gap + first)
+            for piece in more:
+                yield row
+                row, used = [(" " * indent, Ink.PLAIN), (piece, ink)], indent + cells(piece)
+    yield row
+
+
 def print_prose(terminal: Terminal, text: str) -> None:
-    """Answer with sentences: one line for programs, and at a terminal as many as it takes, broken between words."""
+    """Answer with sentences: one line for programs, and at a terminal as many as it takes, wrapped_text between words."""
     shown = printable(text)
     for line in wrapped_text(shown, columns_of(terminal)) if terminal.is_a_terminal else [shown]:
         terminal.line(line)
 
 
 def wrapped(terminal: Terminal, lines: Iterable[Line], indent: int) -> Iterator[Line]:
-    """Lines as a terminal has room for them, broken between words and set in where they go on; elsewhere as they are.
-
-    The pieces before the last one of a line stay together: they are names and marks.
-    """
+    """Lines as a terminal has room for them, wrapped_text between words and set in where they go on; elsewhere as they are."""
     if not terminal.is_a_terminal:
         yield from lines
         return
     columns = columns_of(terminal)
     for line in lines:
-        yield from _broken(line, columns, indent) if _width(line) > columns else (line,)
-
-
-def _broken(line: Line, columns: int, indent: int) -> Iterator[Line]:
-    *before, (text, ink) = line
-    room = max(columns - indent, _WORDS_MIN)
-    first, *more = wrapped_text(printable(text), room, max(columns - _width(before), _WORDS_MIN))
-    yield (*before, (first, ink))
-    for rest in more:
-        yield ((" " * indent, Ink.PLAIN), (rest, ink))
+        yield from flowed(line, columns, indent) if _width(line) > columns else (line,)
 
 
 def wrapped_text(text: str, columns: int, first_columns: int = 0) -> list[str]:
-    """A text on lines of so many cells at most, broken between words; the first line may have less room.
+    """A text on lines of so many cells at most, wrapped_text between words; the first line may have less room.
 
-    Only a word that is longer than a line is broken itself.
+    Only a word that is longer than a line is wrapped_text itself.
     """
     lines, room = [""], first_columns or columns
     for word in text.split(" "):

@@ -8,7 +8,6 @@ Rule 3: the shares are drawn for people at a terminal that has room for them, an
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from remit.adapters.cli.screen.amounts import duration, money
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.widths import cells
@@ -16,6 +15,7 @@ from remit.core.limits.budget import FIELDS, GAUGES, Dimension
 from remit.core.record import JsonObject
 from remit.observe.cost.charges import totalled
 from remit.observe.cost.cost_report import CostReport, Grouping, Row
+from remit.observe.figures import duration, money
 from remit.observe.plain import printable_line
 
 NAME_CHARS_MAX = 40

@@ -53,7 +53,7 @@ class Glance(Record):
     explanation: Explanation
     response: SystemResponse
     failed: tuple[PerformedStep, ...]
-    asked: tuple[str, ...]
+    asked: tuple[Line, ...]
     children: tuple[RunEntry, ...]
     heads: tuple[SignedHead, ...]
     execution: ExecutionContext
@@ -61,8 +61,8 @@ class Glance(Record):
     loop: tuple[LoopState, ...] = ()
 
 
-async def glance_at(system: "System", run_id: str) -> Glance:
-    """A run with what the store knows about it."""
+async def glance_at(system: "System", run_id: str, *, is_full: bool = False) -> Glance:
+    """A run with what the store knows about it, and with all of what it asks where that is wanted."""
     told = await system.archive.told(run_id)
     response = await system.result(run_id)
     beneath = set(await system.archive.family(run_id)) - {run_id}
@@ -73,7 +73,7 @@ async def glance_at(system: "System", run_id: str) -> Glance:
         explanation=told.explanation,
         response=response,
         failed=told.failed,
-        asked=() if response.waiting_for is None else tuple(await question_lines(system, run_id)),
+        asked=() if response.waiting_for is None else tuple(await question_lines(system, run_id, is_full=is_full)),
         children=tuple(entry for entry in reversed(children) if entry.run_id in beneath),
         heads=tuple(await system.store.catalogue.heads(run_id)),
         execution=await system.execution(run_id),
@@ -115,7 +115,7 @@ def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
     yield _fact("role", _loop(seen))
     yield _fact("stands", standing_in_words(seen.entry, standing), _ink(seen.entry))
     for line in seen.asked:
-        yield _fact("asks" if line is seen.asked[0] else "", printable_line(line, TEXT_CHARS_MAX * 2), Ink.WAITS)
+        yield (*_fact("asks" if line is seen.asked[0] else "", ""), *line)
     if not seen.asked:
         for command in next_commands(seen.entry, standing, seen.response):
             yield _fact("next", command)
@@ -168,9 +168,9 @@ def next_commands(entry: RunEntry, standing: RunStanding, response: SystemRespon
         for packet in response.waiting_for.packet_ids:
             yield f"remit approve {printable_line(packet, NAME_CHARS_MAX)}"
         for paused in response.waiting_for.paused:
-            yield f"remit signal {printable_line(paused, NAME_CHARS_MAX)} resume"
+            yield f"remit resume {printable_line(paused, NAME_CHARS_MAX)}"
     elif standing.status == PAUSED:
-        yield f"remit signal {run_id} resume"
+        yield f"remit resume {run_id}"
     elif entry.listing.mode == GUARDED:
         # Only the agent elsewhere goes on with its conversation; others may end it.
         if standing.status == OPEN:

@@ -1,5 +1,7 @@
 """Packets as people see them at a terminal: every held call, where its values come from, what a yes allows.
 
+A packet is four lines: the call, where its values come from, why it is asked, how to answer. The rest is shown on demand.
+
 Rule 1: what is shown is what will run. Where a value is too long for a list it is cut, its size is told, and so is the
         command that shows all of it.
 Rule 2: a value is marked + where the user's words, a trusted field or a person supplies it, and ! where nothing does;
@@ -10,17 +12,25 @@ Rule 3: text of models, tools and people is data: it is written as JSON, or esca
 from collections.abc import Callable, Iterator, Sequence
 
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX, time_text
-from remit.adapters.cli.screen.amounts import duration, money
-from remit.adapters.cli.screen.colours import Ink, Line
+from remit.adapters.cli.screen.colours import Ink, Line, Piece
 from remit.adapters.cli.screen.terminal import json_line
 from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.tools import Effect
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.core.run.approval import Approval, What
 from remit.core.run.halt import HELD_BACK
 from remit.core.secrets.secret_names import secret_of_named
 from remit.core.secrets.secret_search import covered
-from remit.observe.people.packets import VERSION_SHOWN_CHARS, asked_version, changes, group_of, origins_of
+from remit.observe.figures import measured
+from remit.observe.people.packets import (
+    VERSION_SHOWN_CHARS,
+    asked_because,
+    asked_version,
+    changes,
+    group_of,
+    origins_of,
+)
 from remit.observe.plain import printable_line
 
 # In a list of many packets; `remit approvals ID` and a prompt show all of it.
@@ -33,6 +43,7 @@ NOTE_CHARS_MAX = 500
 LEFT_MAX = 6
 # What the gate says of free text that holds no pointer: the model made it up; it was not supplied.
 PROSE = "prose"
+SOURCES = {"words": "the user's words", "default": "its default", "person": "a person"}
 
 EFFECTS = {
     Effect.NONE: "changes nothing",
@@ -48,26 +59,44 @@ WAYS_TO_ANSWER = {
     What.RELEASE: "answer with: remit approve {id}  or: remit reject {id}",
     What.REVIEW: "if it may stand: remit approve {id}  if it may not: remit reject {id}",
 }
+_COMMAND = regex(r"(remit (?:approve|reject) \S+(?: --(?:text|only) \S+)?)")
+OUTSIDE = "it waits outside the queue, which is full"
 _INDENT = "     "
 _WITHIN = f"{_INDENT}  "
-_MS_SUFFIX, _MONEY_SUFFIX = "_ms", "_microusd"
 
 
-def asked_lines(packet: Sequence[Approval], *, value_chars_max: int = VALUE_CHARS_MAX) -> Iterator[Line]:
+def asked_lines(
+    packet: Sequence[Approval], *, value_chars_max: int = VALUE_CHARS_MAX, is_full: bool = False
+) -> Iterator[Line]:
     """All that is asked together, with how to answer it; values up to so many characters, 0 for all of them."""
+    lines = packet_lines if is_full else short_lines
     if len(packet) > 1:
         yield (
             (group_of(packet[0]), Ink.NAME),
             (f"  {len(packet)} calls were held together; packet {_short(asked_version(packet))}", Ink.BOLD),
         )
     for asked in packet:
-        yield from packet_lines(asked, value_chars_max=value_chars_max)
-        yield ((f"{_INDENT}{way_to_answer(asked)}", Ink.FAINT),)
+        yield from lines(asked, value_chars_max=value_chars_max)
+        yield _way_pieces(way_to_answer(asked)) if is_full else _way(asked)
     if len(packet) > 1:
         group = group_of(packet[0])
         only = packet[0].id.rpartition("/")[2]
-        yield ((f"{_INDENT}all of them: remit approve {group}  or: remit reject {group}", Ink.FAINT),)
-        yield ((f"{_INDENT}some, and no to the rest: remit approve {group} --only {only}", Ink.FAINT),)
+        yield _way_pieces(f"all of them: remit approve {group}  or: remit reject {group}")
+        yield _way_pieces(f"some, and no to the rest: remit approve {group} --only {only}")
+
+
+def way_lines(packet: Sequence[Approval]) -> Iterator[Line]:
+    """How to answer questions that were shown before."""
+    yield from map(_way, packet)
+
+
+def _way(asked: Approval) -> Line:
+    return (*_way_pieces(way_to_answer(asked)), (f"  (until {time_text(asked.expires_at_ms)})", Ink.FAINT))
+
+
+def _way_pieces(way: str) -> Line:
+    """Words with each command in a piece of its own, which no line end breaks: it is there to be copied."""
+    return ((_INDENT, Ink.FAINT), *((piece, Ink.FAINT) for piece in _COMMAND.split(way) if piece))
 
 
 def way_to_answer(asked: Approval) -> str:
@@ -75,11 +104,13 @@ def way_to_answer(asked: Approval) -> str:
     return WAYS_TO_ANSWER[asked.purpose].format(id=asked.id)
 
 
-def ticked_lines(packet: Sequence[Approval], ticked: Sequence[Approval]) -> Iterator[Line]:
+def ticked_lines(packet: Sequence[Approval], ticked: Sequence[Approval], *, is_full: bool = False) -> Iterator[Line]:
     """All that is answered together, each with the answer it gets."""
+    lines = packet_lines if is_full else short_lines
     for asked in packet:
-        yield ((f"{'[x]' if asked in ticked else '[ ]'} ", Ink.BOLD), *next(iter(packet_lines(asked))))
-        yield from list(packet_lines(asked, value_chars_max=VALUE_CHARS_MAX))[1:]
+        first, *rest = lines(asked, value_chars_max=VALUE_CHARS_MAX)
+        yield ((f"{'[x]' if asked in ticked else '[ ]'} ", Ink.BOLD), *first)
+        yield from rest
 
 
 def place_lines(asked: Approval, open_now: Sequence[Approval]) -> Iterator[Line]:
@@ -89,14 +120,71 @@ def place_lines(asked: Approval, open_now: Sequence[Approval]) -> Iterator[Line]
         yield ((f"call {together.index(asked.id) + 1} of {len(together)} that were held together", Ink.BOLD),)
 
 
+def short_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]:
+    """The call, where its values come from, and why a person is asked; values up to so many characters, 0 for all."""
+    is_call = bool(asked.tool) and asked.purpose is not What.QUESTION
+    yield from _call(asked, value_chars_max) if is_call else _head(asked, value_chars_max)
+    yield from _answer(asked, value_chars_max)
+    if asked.options:
+        yield _fact("options", " | ".join(asked.options))
+    if asked.origins:
+        yield _values(asked, value_chars_max)
+    if why := _why(asked):
+        yield ((f"{_INDENT}why: ", Ink.FAINT), ("; ".join(map(_noted, why)), Ink.PLAIN))
+
+
+def _why(asked: Approval) -> list[str]:
+    """Why a person is asked, what a yes allows, and who may say it."""
+    why = [*asked_because(asked), *(f"a yes allows {_released(*one)}" for one in asked.releases)]
+    if asked.approvals_needed > 1:
+        why.append(f"approved by {_pair(asked)}")
+    if people := asked.answered_by or asked.released_by:
+        why.append(f"only {' or '.join(people)} may answer")
+    if asked.is_outside:
+        why.append(OUTSIDE)
+    return why
+
+
+def _call(asked: Approval, value_chars_max: int) -> Iterator[Line]:
+    """The exact call on as many lines as it takes, and what it does to the world."""
+    said = [f"{_key(name)}={_cut(json_line(value), value_chars_max)}" for name, value in asked.arguments.items()]
+    first, *more = _folded(f"({', '.join(said)})")
+    does = f"; it {EFFECTS[Effect(asked.effect)].partition(',')[0]}" if asked.effect and not asked.about else ""
+    verb: Line = ((f" {_verb(asked)}{does}", Ink.BOLD), *_rest(asked, value_chars_max))
+    yield ((f"{asked.id}  ", Ink.WAITS), (_noted(asked.tool), Ink.NAME), (first, Ink.PLAIN), *(() if more else verb))
+    for line in more:
+        yield ((_WITHIN, Ink.FAINT), (line, Ink.PLAIN), *(verb if line is more[-1] else ()))
+
+
+def _key(name: str) -> str:
+    """The name of an argument; one that could be taken for something else stands in quotes."""
+    return name if name.isidentifier() and name.isascii() else _noted(json_line(name))
+
+
+def _values(asked: Approval, value_chars_max: int) -> Line:
+    """Where each value comes from, what nothing supplies first."""
+    origins = sorted(asked.origins, key=_is_supplied)
+    shown = origins[:ORIGINS_MAX] if value_chars_max else origins
+    pieces: list[Piece] = [(f"{_INDENT}values: ", Ink.FAINT)]
+    for place, origin in enumerate(shown):
+        pieces += [("; " if place else "", Ink.FAINT), *_origin(origin, asked.objection)]
+    if len(shown) < len(origins):
+        pieces.append((f"; … {len(origins)} in all", Ink.FAINT))
+    return pieces
+
+
+def _is_supplied(origin: ValueOrigin) -> bool:
+    return bool(origin.bound_by)
+
+
 def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]:
-    """What a person is shown before they answer; values up to so many characters, 0 for all of them."""
+    """All that is known of a question; values up to so many characters, 0 for all of them."""
     yield from _head(asked, value_chars_max)
     yield from _answer(asked, value_chars_max)
     yield from _arguments(asked, value_chars_max)
     if asked.effect:
         yield _fact("effect", f"{asked.effect}, it {EFFECTS[Effect(asked.effect)]}")
-    if asked.objection:
+    if asked.objection and not any(reason.startswith(asked.objection) for reason in asked.reasons):
         yield _fact("objection", asked.objection, Ink.BAD)
     for reason in asked.reasons:
         yield _fact("why", reason)
@@ -108,7 +196,7 @@ def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]
     if asked.labels:
         yield _fact("has read", ", ".join(asked.labels))
     for dimension, amount in asked.releases:
-        yield _fact("a yes allows", f"{amount} of {dimension} beyond its cap", Ink.WAITS)
+        yield _fact("a yes allows", _released(dimension, amount), Ink.WAITS)
     if asked.source:
         yield _fact("code", _short(asked.source))
     if asked.left:
@@ -119,77 +207,91 @@ def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]
 def _head(asked: Approval, value_chars_max: int) -> Iterator[Line]:
     name: Line = ((f"{asked.id}  ", Ink.WAITS),)
     if asked.tool and asked.purpose is not What.QUESTION:
-        verb = "was called, and this run does not know whether it happened" if asked.about else "wants to be called"
-        if asked.about and asked.reasons and asked.reasons[0].startswith(HELD_BACK):
-            verb = "was held back by a halt before this run was copied, and was not sent"
-        yield (*name, (_noted(asked.tool), Ink.NAME), (f" {verb}", Ink.BOLD))
+        yield (*name, (_noted(asked.tool), Ink.NAME), (f" {_verb(asked)}", Ink.BOLD))
         return
     if asked.tool:
         name = (*name, (f"{_noted(asked.tool)} asks: ", Ink.NAME))
-    text, rest = _cut(asked.question or "may it spend more than it was given?", asked, value_chars_max)
-    first, *more = _folded(text)
-    yield (*name, (first, Ink.BOLD), *rest)
+    first, *more = _folded(_cut(asked.question or "may it spend more than it was given?", value_chars_max))
+    yield (*name, (first, Ink.BOLD), *_rest(asked, value_chars_max))
     yield from (((_INDENT, Ink.FAINT), (line, Ink.BOLD)) for line in more)
 
 
-def _cut(text: str, asked: Approval, chars_max: int) -> tuple[str, Line]:
-    """A text as a list has room for it, and where the rest of it can be seen."""
-    if not 0 < chars_max < len(text):
-        return text, ()
-    return text[:chars_max], ((f" … {len(text)} characters; all of them: remit approvals {asked.id}", Ink.FAINT),)
+def _verb(asked: Approval) -> str:
+    """What is the matter with the call that a person is asked about."""
+    if not asked.about:
+        return "wants to be called"
+    if asked.reasons and asked.reasons[0].startswith(HELD_BACK):
+        return "was held back by a halt before this run was copied, and was not sent"
+    return "was called, and this run does not know whether it happened"
+
+
+def _cut(text: str, chars_max: int) -> str:
+    """A text as a list has room for it."""
+    return text if not 0 < chars_max < len(text) else f"{text[:chars_max]} … {len(text)} characters"
+
+
+def _rest(asked: Approval, chars_max: int) -> Line:
+    """Where all of a question can be seen of which something was cut."""
+    texts = [asked.question, *([json_line(asked.answer)] if asked.answer else [])]
+    texts += map(json_line, asked.arguments.values())
+    is_cut = 0 < chars_max < max(map(len, texts))
+    return ((f"  all of it: remit approvals {asked.id}", Ink.FAINT),) if is_cut else ()
 
 
 def _answer(asked: Approval, value_chars_max: int) -> Iterator[Line]:
     """The answer that is to stand, and the version that a yes is bound to."""
     if asked.answer:
-        text, rest = _cut(json_line(asked.answer), asked, value_chars_max)
-        first, *more = _folded(text)
-        yield ((f"{_INDENT}answer = ", Ink.FAINT), (first, Ink.PLAIN), *rest)
-        yield from (((_WITHIN, Ink.FAINT), (line, Ink.PLAIN)) for line in more)
+        yield from _argument("answer", asked.answer, value_chars_max)
 
 
 def _arguments(asked: Approval, value_chars_max: int) -> Iterator[Line]:
     for name, value in asked.arguments.items():
-        text, rest = _cut(json_line(value), asked, value_chars_max)
-        first, *more = _folded(text)
-        yield ((f"{_INDENT}{_noted(name)} = ", Ink.FAINT), (first, Ink.PLAIN), *rest)
-        for line in more:
-            yield ((_WITHIN, Ink.FAINT), (line, Ink.PLAIN))
+        yield from _argument(_noted(name), value, value_chars_max)
         origins = origins_of(name, asked.origins)
         shown = origins[:ORIGINS_MAX] if value_chars_max else origins
-        yield from (_origin(origin) for origin in shown)
+        yield from (((_WITHIN, Ink.FAINT), *_origin(origin)) for origin in shown)
         if len(shown) < len(origins):
-            rest = ((f"… {len(origins)} values; all of them: remit approvals {asked.id}", Ink.FAINT),)
+            rest = ((f"… {len(origins)} values; all of them: remit approvals {asked.id} --full", Ink.FAINT),)
             yield ((_WITHIN, Ink.FAINT), *rest)
+
+
+def _argument(name: str, value: object, value_chars_max: int) -> Iterator[Line]:
+    first, *more = _folded(_cut(json_line(value), value_chars_max))
+    yield ((f"{_INDENT}{name} = ", Ink.FAINT), (first, Ink.PLAIN))
+    for line in more:
+        yield ((_WITHIN, Ink.FAINT), (line, Ink.PLAIN))
 
 
 def _folded(text: str) -> list[str]:
     return [text[start : start + LINE_CHARS_MAX] for start in range(0, len(text), LINE_CHARS_MAX)] or [""]
 
 
-def _origin(origin: ValueOrigin) -> Line:
-    """Where one value comes from; what nothing supplies is told as such, with the objection."""
-    what = f"{_WITHIN}{'+' if origin.bound_by else '!'} {_noted(origin.path)} {_noted(origin.value)} "
+def _origin(origin: ValueOrigin, told: str = "") -> Line:
+    """Where one value comes from; what nothing supplies is told as such, with its objection unless that is told."""
+    what = f" {_noted(origin.path)} {printable_line(origin.value, VALUE_CHARS_MAX)} "
     if not origin.bound_by:
-        code = f" ({origin.code})" if origin.code else ""
-        return ((what, Ink.PLAIN), (_noted(f"nothing that can be trusted supplies it{code}"), Ink.BAD))
+        code = f" ({origin.code})" if origin.code not in ("", told) else ""
+        return ((f"!{what}", Ink.PLAIN), (_noted(f"nothing that can be trusted supplies it{code}"), Ink.BAD))
     where = f", {origin.where}" if origin.where else ""
     if origin.bound_by == PROSE:
-        return ((what.replace("+", "~", 1), Ink.PLAIN), ("words of the model, which point nowhere", Ink.FAINT))
-    return ((what, Ink.PLAIN), (_noted(f"from {origin.bound_by}{where}"), Ink.GOOD))
+        return ((f"~{what}", Ink.PLAIN), ("words of the model, which point nowhere", Ink.FAINT))
+    source = SOURCES.get(origin.bound_by, origin.bound_by)
+    return ((f"+{what}", Ink.PLAIN), (_noted(f"from {source}{where}"), Ink.GOOD))
+
+
+def _pair(asked: Approval) -> str:
+    who = f": {', '.join(asked.approved_by)}" if asked.approved_by else ""
+    return f"{len(asked.approved_by)} of {asked.approvals_needed} different people{who}"
 
 
 def _people(asked: Approval) -> Iterator[Line]:
     if asked.options:
         yield _fact("options", " | ".join(asked.options))
     if asked.approvals_needed > 1:
-        who = f": {', '.join(asked.approved_by)}" if asked.approved_by else ""
-        yield _fact(
-            "approvals", f"{len(asked.approved_by)} of {asked.approvals_needed} different people{who}", Ink.WAITS
-        )
+        yield _fact("approvals", _pair(asked), Ink.WAITS)
     before = f", after {asked.silences} who kept silent" if asked.silences else ""
     if asked.queue:
-        outside = "; it waits outside the queue, which is full" if asked.is_outside else ""
+        outside = f"; {OUTSIDE}" if asked.is_outside else ""
         yield _fact("asked of", f"{asked.queue}, {asked.severity}{before}{outside}")
     for name, people in (("answered by", asked.answered_by), ("released by", asked.released_by)):
         if people:
@@ -204,11 +306,14 @@ def _left(left: Sequence[tuple[str, int]]) -> str:
 
 
 def _amount(name: str, amount: int) -> str:
-    if name.endswith(_MS_SUFFIX):
-        return f"{name.removesuffix(_MS_SUFFIX)} {duration(amount)}"
-    if name.endswith(_MONEY_SUFFIX):
-        return f"{name.removesuffix(_MONEY_SUFFIX)} {money(amount)}"
-    return f"{name} {amount}"
+    """An amount behind the name of its dimension, for people."""
+    what, said = measured(name, amount)
+    return f"{what} {said}"
+
+
+def _released(name: str, amount: int) -> str:
+    what, said = measured(name, amount)
+    return f"{said} of {what} beyond its cap"
 
 
 def change_lines(asked: Approval, arguments: JsonObject, cover: Callable[[str], str] = covered) -> Iterator[Line]:

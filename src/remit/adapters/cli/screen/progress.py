@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 from time import monotonic
 
-from remit.adapters.cli.screen.amounts import duration
 from remit.adapters.cli.screen.live_lines import BelowText
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.widths import cells
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.record import replace
+from remit.observe.figures import duration
 from remit.observe.views.explain import Spent
 from remit.observe.watcher import Meter
 
@@ -28,8 +28,6 @@ _MARKS, _MARKS_ASCII = ("█", "░"), ("#", ".")
 _INDENT = "  "
 
 _CLOCK = FIELDS[Dimension.WALL_CLOCK_MS]
-# What stands for itself in the line above, or says nothing while a run goes on.
-_UNSHOWN = (FIELDS[Dimension.DEPTH], FIELDS[Dimension.RETRIES])
 _LARGE = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
@@ -93,7 +91,7 @@ class Progress:
     def _bars(self, meter: Meter) -> Iterator[str]:
         """Those dimensions that move: the clock, which goes on between two turns, and then the fullest first."""
         now = [self._clocked(spent) if spent.dimension == _CLOCK else spent for spent in meter.spent]
-        moving = [spent for spent in now if spent.used and spent.cap and spent.dimension not in _UNSHOWN]
+        moving = [spent for spent in now if spent.used and spent.cap]
         for spent in sorted(moving, key=_rank)[:BARS_MAX]:
             if spent.dimension == _CLOCK:
                 said = f"{duration(spent.used)} of {duration(spent.cap)}"

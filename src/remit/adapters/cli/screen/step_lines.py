@@ -5,11 +5,10 @@ Rule 2: names and outputs are data. They are shortened here and escaped where th
 Rule 3: of any other run the calls are told, at a terminal.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from remit.adapters.cli.response_lines import give
-from remit.adapters.cli.screen.amounts import duration
 from remit.adapters.cli.screen.call_lines import (
     ASKED,
     REASON_CHARS_MAX,
@@ -26,6 +25,7 @@ from remit.core.record import Text
 from remit.core.run.contract import ConfidenceSource, SystemResponse
 from remit.core.work.graph import Graph
 from remit.core.work.values import ValueKind
+from remit.observe.figures import duration
 from remit.observe.places import Places, beginning, gave, percent, places_of
 from remit.observe.plain import printable_line
 from remit.observe.reading import NOT_PASSED, Fact, FactKind, Reading
@@ -60,12 +60,6 @@ class WorkTeller:
     def tells(graph: Graph) -> bool:
         """Whether there is anything to tell of a run that follows this graph."""
         return bool(places_of(graph).steps or places_of(graph).ballots)
-
-    def catch_up(self, turns: Iterable[Turn]) -> None:
-        """Learn what was told before."""
-        for turn in turns:
-            for _ in self.lines(turn):
-                pass
 
     def lines(self, turn: Turn) -> Iterator[Line]:
         """What a turn says about steps and replicas: first what came back, then what begins."""
@@ -146,30 +140,48 @@ class WorkTeller:
 
 
 class RunTeller:
-    """Tells the steps of a plan or the replicas of a vote; of any other run its calls, as a chat does."""
+    """Tells the steps of a plan or the replicas of a vote; at a terminal, of any other run its calls, as a chat does."""
 
-    def __init__(self, work: WorkTeller) -> None:
-        self._work, self._calls = work, CallTeller()
+    def __init__(self, terminal: Terminal) -> None:
+        self._work, self._calls = WorkTeller(), CallTeller()
+        self._is_live = terminal.is_live
 
     def lines(self, turn: Turn) -> Iterator[Line]:
         """The lines of a turn, for a person who watches the run."""
-        steps, calls = list(self._work.lines(turn)), list(self._calls.lines(turn))
+        steps, calls = list(self._work.lines(turn)), list(self._calls.lines(turn)) if self._is_live else []
         yield from steps if self._work.has_work else calls
 
+    def catch_up(self, turns: Iterable[Turn]) -> None:
+        """Learn what was told before."""
+        for turn in turns:
+            for _ in self.lines(turn):
+                pass
 
-async def caught_up(system: "System", run_id: str) -> WorkTeller:
+    def conclusion(self, response: SystemResponse) -> str:
+        """What is said of a whole plan or vote at its end."""
+        return self._work.conclusion(response)
+
+
+async def caught_up(system: "System", run_id: str, terminal: Terminal) -> RunTeller:
     """A teller of a run from here on that knows what was told of it before."""
-    teller, manifest = WorkTeller(), (await system.state_of(run_id)).manifest
-    if manifest is not None and WorkTeller.tells(manifest.graph):
+    teller, manifest = RunTeller(terminal), (await system.state_of(run_id)).manifest
+    if manifest is not None and (terminal.is_live or WorkTeller.tells(manifest.graph)):
         teller.catch_up((await system.archive.history(run_id)).turns)
     return teller
 
 
 async def answer_with_steps(
-    terminal: Terminal, system: "System", response: SystemResponse, teller: WorkTeller, *, said: str = ""
+    terminal: Terminal,
+    system: "System",
+    response: SystemResponse,
+    teller: RunTeller,
+    *,
+    said: str = "",
+    is_full: bool = False,
+    seen: Collection[str] = (),
 ) -> int:
     """Answer with a response, and say of a plan or a vote what it came to; gives the exit code."""
-    code = await give(terminal, system, response, said=said)
+    code = await give(terminal, system, response, said=said, is_full=is_full, seen=seen)
     if not terminal.is_json and (conclusion := teller.conclusion(response)):
         terminal.remark(conclusion)
     return code

