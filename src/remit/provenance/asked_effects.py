@@ -126,7 +126,9 @@ class _Sentences:
                 runs[-1].append(word)
         # "branch main" is a branch, and so is "main branch"; "user group 7" is a group.
         lasts = [run[-1:] if number in named else run[-2:] for number, run in enumerate(runs)]
-        return frozenset(stem(word) for last in lasts for word in last if word not in SUPERLATIVES)
+        things = [word for last in lasts for word in last if word not in SUPERLATIVES]
+        # "bookings" and "booking" have two stems, because each has one ending taken off.
+        return frozenset(stem(form) for word in things for form in (word, word.removesuffix("s")))
 
     def listed(self, place: int) -> int:
         """How many numbered things an order lists: "files 13 and 14", "file 13 and file 14"; at least one."""

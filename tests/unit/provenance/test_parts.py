@@ -145,7 +145,7 @@ def test_a_list_falls_on_each_of_its_members() -> None:
         ("once", "words", "plain", 1, Objection.QUOTA),
         ("once", "field:only", "Bob", 1, Objection.QUOTA),
         ("once", "field:only", "Bob", 2, None),
-        ("target", "field:only", "Bob", 1, None),
+        ("target", "field:only", "Bob", 1, Objection.QUOTA),
         ("target", "words", "Ann", MANY, Objection.REPEAT),
         ("free", "words", "Ann", 1, None),
     ],

@@ -2,11 +2,12 @@
 
 import pytest
 
+from remit.core.limits.authority import Authority, OptionReach
 from remit.core.record import JsonObject
 from remit.provenance.gate import start
 from remit.provenance.gate_verdict import Objection
 from tests.unit.provenance.domains import DOMAINS, Domain, judged
-from tests.unit.provenance.office import declared, parameters
+from tests.unit.provenance.office import declared, looked_up, parameters
 
 
 def by_name(domain: Domain) -> str:
@@ -443,3 +444,15 @@ def test_an_argument_that_the_words_give_is_not_left_out(domain: Domain) -> None
     ]
     for prompt, arguments in calls:
         assert start(prompt, [tool]).verdict_on("c", domain.name, arguments).is_allowed, prompt
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_repeating_per_target_lifts_no_count(domain: Domain) -> None:
+    listing = declared(
+        "list_things", "", parameters(), effect="read", network=False, reads="public", result={"[].id": domain.kind}
+    )
+    for prompt, count in ((f"{domain.verb} a {domain.thing}", 1), (f"{domain.verb} all {domain.thing}s", 3)):
+        gate = start(prompt, [domain.tool(repeat="target"), listing], Authority(closed_set=OptionReach.ALL))
+        looked_up(gate, "list_things", {}, [{"id": f"x-{number}"} for number in range(3)])
+        calls = [gate.verdict_on(None, domain.name, {domain.argument: f"x-{number}"}) for number in range(3)]
+        assert sum(call.is_allowed for call in calls) == count
