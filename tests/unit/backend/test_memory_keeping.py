@@ -12,6 +12,7 @@ from remit.core.failure import RequestRejected
 from remit.core.journal.signing import Signer, sign_head
 from remit.core.journal.storage import Barrier, Removed, RunListing, Warrant
 from remit.observe.checkup import CheckState
+from remit.testing.conformance.sample_turns import last_turn
 from tests.e2e.house import asking, says, scripted
 
 
@@ -43,7 +44,7 @@ def test_a_run_of_a_system_in_memory_is_deleted_like_any_other(signer: Signer | 
 
 def test_a_run_that_another_has_collected_meanwhile_is_not_collected_twice() -> None:
     async def scene(store: MemoryStore) -> None:
-        await store.journal.append("run", b"turn", -1, Barrier("SUCCESS"), RunListing(1))
+        await store.journal.append("run", last_turn(1), -1, Barrier("SUCCESS"), RunListing(1))
 
         class Late:
             """Whoever takes a run finds that it was deleted while they asked."""
