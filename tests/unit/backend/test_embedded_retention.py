@@ -132,12 +132,14 @@ def test_deleting_what_nobody_started_removes_nothing(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_a_run_that_is_driven_is_not_deleted(tmp_path: Path) -> None:
+def test_a_run_that_is_driven_is_neither_deleted_nor_redacted(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore, _: Time) -> None:
         await run(store, "one", ending="")
         assert store.locks.take("one")
-        with pytest.raises(StoreUnusable, match=r"STORE_BUSY.*one is being driven"):
+        with pytest.raises(StoreUnusable, match=r"STORE_BUSY.*one is being driven, so it cannot be deleted"):
             await store.retention.delete("one")
+        with pytest.raises(StoreUnusable, match=r"STORE_BUSY.*one is being driven, so it cannot be redacted"):
+            await store.redactions.redact("one", text="words", by="ann", why="a mistake")
         store.locks.release("one")
         assert (await store.retention.delete("one")).runs == 1
 

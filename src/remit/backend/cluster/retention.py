@@ -117,7 +117,7 @@ class ClusterRetention:
         if not journal.turns_of(run_id):
             return Removed()
         refuse_open_parent(journal, run_id)
-        async with held_family(journal, kept.leases, run_id) as runs:
+        async with held_family(journal, kept.leases, run_id, what="deleted") as runs:
             mentioned = await self._mentioned_by(runs)
             counted = [await self._remove(member) for member in runs if journal.turns_of(member)]
         unneeded = mentioned - await self._mentioned_by(journal.every_run())
@@ -297,7 +297,7 @@ class ClusterRedactions:
         find, by, why = finder_of(text, kind), check_person(by), covered(why)
         kept = self._kept
         await kept.replica.refresh()
-        async with held_family(kept.replica.journal, kept.leases, run_id) as runs:
+        async with held_family(kept.replica.journal, kept.leases, run_id, what="redacted") as runs:
             values = await self._found(runs, find)
             if not values:
                 return Redacted(len(runs))

@@ -175,7 +175,7 @@ class SQLiteRetention:
                 return Removed()
             if connection.execute(_IS_OPEN, found).fetchone() is not None:
                 raise ParentOpen(run_id, found[0])
-            with self.held_family(connection, run_id) as runs:
+            with self.held_family(connection, run_id, what="deleted") as runs:
                 mentioned: dict[bytes, int] = {}
                 for run_no in runs:
                     mentioned |= texts_of_run(connection, run_no)
@@ -193,8 +193,8 @@ class SQLiteRetention:
         )
 
     @contextmanager
-    def held_family(self, connection: sqlite3.Connection, run_id: str) -> Iterator[dict[int, str]]:
-        """A run and all beneath it, the deepest first, every one of them held."""
+    def held_family(self, connection: sqlite3.Connection, run_id: str, *, what: str) -> Iterator[dict[int, str]]:
+        """A run and all beneath it, the deepest first, every one of them held; `what` cannot be done where one is driven."""
         taken: dict[int, str] = {}
         try:
             # A run that is held begins no more children, so what is beneath those that are held is all there is.
@@ -203,7 +203,7 @@ class SQLiteRetention:
                     if not self._locks.take(member):
                         which = "it" if member == run_id else f"run {run_id} above it"
                         raise disk_failure(
-                            BUSY, self._path, f"run {member} is being driven, so {which} cannot be deleted"
+                            BUSY, self._path, f"run {member} is being driven, so {which} cannot be {what}"
                         )
                     taken[run_no] = member
             yield dict(reversed(taken.items()))

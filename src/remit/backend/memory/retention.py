@@ -75,7 +75,9 @@ def refuse_open_parent(journal: MemoryJournal, run_id: str) -> None:
 
 
 @asynccontextmanager
-async def held_family(journal: MemoryJournal, leases: Holding, run_id: str) -> AsyncIterator[tuple[str, ...]]:
+async def held_family(
+    journal: MemoryJournal, leases: Holding, run_id: str, *, what: str
+) -> AsyncIterator[tuple[str, ...]]:
     """A run and all beneath it, the deepest first, every one of them held; raises STORE_BUSY where one is driven."""
     taken: dict[str, int] = {}
     try:
@@ -84,7 +86,7 @@ async def held_family(journal: MemoryJournal, leases: Holding, run_id: str) -> A
             for member in new:
                 token = await leases.take(member)
                 if token is None:
-                    raise _driven(member, run_id)
+                    raise _driven(member, run_id, what)
                 taken[member] = token
         yield tuple(reversed(taken))
     finally:
@@ -139,7 +141,7 @@ class MemoryRetention:
         if not journal.turns_of(run_id):
             return Removed()
         refuse_open_parent(journal, run_id)
-        async with held_family(journal, self._leases, run_id) as runs:
+        async with held_family(journal, self._leases, run_id, what="deleted") as runs:
             mentioned = {digest for member in runs for data in journal.turns_of(member) for digest in digests_in(data)}
             turns, entries = self._remove(runs)
         # No other process has this store open; a text that a run here may be about to refer to stays.
@@ -242,11 +244,9 @@ class MemoryRetention:
         return {digest for run_id in runs for data in journal.turns_of(run_id) for digest in digests_in(data)}
 
 
-def _driven(run_id: str, root_id: str) -> StoreUnusable:
+def _driven(run_id: str, root_id: str, what: str) -> StoreUnusable:
     which = "it" if run_id == root_id else f"run {root_id} above it"
-    message = (
-        f"run {run_id} is being driven, so {which} cannot be deleted or redacted; wait until it rests, or cancel it"
-    )
+    message = f"run {run_id} is being driven, so {which} cannot be {what}; wait until it rests, or cancel it"
     return StoreUnusable("STORE_BUSY", message, {"run_id": run_id})
 
 
@@ -268,7 +268,7 @@ class MemoryRedactions:
                 "open it with a signer"
             )
             raise StoreUnusable("STORE_KEY_MISSING", message, {"run_id": run_id})
-        async with held_family(self._kept.journal, self._leases, run_id) as runs:
+        async with held_family(self._kept.journal, self._leases, run_id, what="redacted") as runs:
             values = self._found(runs, find)
             if not values:
                 return Redacted(len(runs))
