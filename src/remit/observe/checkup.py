@@ -9,11 +9,12 @@ Rule 4: secrets are told by their names, and by nothing else.
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.metadata import version as package_version
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from remit.core.failure import RemitError
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from remit.tool.secrets.vault import Vault
 
 PYTHON_MIN = (3, 11)
+# The vendors whose models are asked with a key, and the variable that it is taken from. Two checks are named after each: its
+# package, and its key with this behind the name.
+VENDORS: Mapping[str, str] = MappingProxyType({"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"})
+VENDOR_KEY = ".key"
 
 
 class CheckState(StrEnum):

@@ -340,8 +340,8 @@ class Retention(Protocol):
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled.
 
-        Runs that are held, children of open runs and the newest run of a session, with all that came from it, stay. A dry run
-        removes nothing and says what would be.
+        Runs that are held, children of open runs and the newest run of a session, with all that came from it, stay. So does
+        what is listed as ended and is not ended by its turns: it is named. A dry run removes nothing and says what would be.
         """
 
 

@@ -237,14 +237,22 @@ def test_the_module_that_ships_weights_is_named_once() -> None:
         (("xllamacpp",), ("OPENAI_API_KEY",), 'try: remit run "Hello" --engine openai:MODEL'),
     ],
 )
+@pytest.mark.parametrize("has_store", [False, True])
 def test_the_doctor_first_names_what_stops_the_next_step(
-    absent: tuple[str, ...], keys: tuple[str, ...], said: str, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    absent: tuple[str, ...],
+    keys: tuple[str, ...],
+    said: str,
+    has_store: bool,
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(checkup, "find_spec", lambda name: None if name in absent else find_spec(name))
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(key, raising=False)
     for key in keys:
         monkeypatch.setenv(key, "sk-1")
+    if has_store:
+        desk.ended()
     first = desk.say("doctor").out.splitlines()[0]
     assert first.startswith("next: ")
     assert said in first

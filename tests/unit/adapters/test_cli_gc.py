@@ -1,5 +1,8 @@
 """`remit gc` removes runs that ended long ago."""
 
+import sqlite3
+from contextlib import closing
+
 from tests.unit.adapters.desk import Desk
 
 
@@ -26,3 +29,19 @@ def test_the_newest_run_of_a_session_is_kept_so_that_the_session_goes_on(desk: D
     assert desk.say("gc", "--older-than", "0").out.startswith("removed 1 runs")
     assert desk.say("run", "third", "--engine", script, "--session", "s").out == "three\n"
     assert [row["listing"]["ordinal"] for row in desk.say("runs", "--json").rows] == [2, 1]
+
+
+def test_a_list_that_lies_about_an_open_run_does_not_get_it_collected(desk: Desk) -> None:
+    desk.ended()
+    waits = desk.waiting()
+    with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        connection.execute("UPDATE runs SET ending = 'SUCCESS', ended_at_ms = 1 WHERE ending = ''")
+    assert desk.say("gc", "--older-than", "0", "--dry-run", "--json").values["removed"]["ill_listed"] == [waits]
+    said = desk.say("gc", "--older-than", "0")
+    assert said.out.startswith("removed 1 runs")
+    assert (
+        f"INDEX_DIFFERS: 1 runs stay, which are listed as ended and are not ended by their turns: {waits}" in said.err
+    )
+    assert desk.say("rebuild").code == 0
+    assert desk.say("approve", waits).code == 0
+    assert "INDEX_DIFFERS" not in desk.say("gc", "--older-than", "0").err

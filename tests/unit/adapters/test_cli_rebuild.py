@@ -226,7 +226,7 @@ def test_a_store_whose_newest_run_was_deleted_on_purpose_has_nothing_without_a_n
     assert [row["run_id"] for row in desk.say("runs", "--json").rows] == [kept]
 
 
-@pytest.mark.parametrize("blanked", ["started_at_ms = NULL", "ending = ''"])
+@pytest.mark.parametrize("blanked", ["started_at_ms = NULL", "ending = ''", "ending = 'TIMEOUT'"])
 def test_a_run_of_which_the_list_says_nothing_is_told_by_doctor_and_verify_until_it_is_listed_again(
     desk: Desk, blanked: str
 ) -> None:
@@ -317,3 +317,12 @@ def test_a_table_that_nothing_can_be_derived_from_is_named_and_nothing_is_made_i
     said = desk.say("rebuild", "--json")
     assert (said.code, said.error) == (1, "STORE_DAMAGED")
     assert f"table {table} is missing" in said.out
+
+
+def test_an_open_run_that_is_listed_as_ended_is_told_by_doctor_until_it_is_listed_again(desk: Desk) -> None:
+    desk.waiting()
+    assert "`remit verify --all` compares the rest" in " ".join(desk.say("doctor").out.split())
+    lose(desk, "UPDATE runs SET ending = 'SUCCESS', ended_at_ms = 1 WHERE ending = ''")
+    said = desk.say("doctor")
+    assert (said.code, "store.index is broken: STORE_INDEX_LOST" in said.out) == (1, True)
+    assert (desk.say("rebuild").code, desk.say("doctor").code) == (0, 0)

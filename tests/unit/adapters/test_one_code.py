@@ -52,6 +52,10 @@ def agent(met: Met) -> AgentLoop:
     return AgentLoop(met.desk.script("x"), system=met.system)
 
 
+async def export(met: Met) -> object:
+    return await met.system.archive.export(met.run_id)
+
+
 def answered_in_hand(answer: str, *words: str) -> Door:
     """A run in hand is approved, rejected or told something."""
 
@@ -107,7 +111,12 @@ DOORS: Mapping[str, Mapping[str, Door]] = {
     "look": {
         "a system": lambda met: met.system.result(met.run_id),
         "a run": lambda met: met.system.find(met.run_id),
+        "history": lambda met: met.system.archive.history(met.run_id),
+        "replay": lambda met: met.system.archive.replay(met.run_id),
+        "verify": lambda met: met.system.archive.verify(met.run_id),
+        "export": export,
     },
+    "acknowledge": {"queues": lambda met: met.system.queues.acknowledge(met.run_id, "ada")},
 }
 LINES: Mapping[str, tuple[Callable[[Met], str], ...]] = {
     "cancel": (line("signal", "{run}", "cancel"),),
@@ -117,7 +126,8 @@ LINES: Mapping[str, tuple[Callable[[Met], str], ...]] = {
     "answer": (line("approve", "{packet}"), line("reject", "{packet}")),
     "resume": (line("resume", "{run}"),),
     "fork": (line("fork", "{run}"),),
-    "look": (line("show", "{run}"), line("trace", "{run}"), line("explain", "{run}")),
+    "look": tuple(line(verb, "{run}") for verb in ("show", "trace", "explain", "replay", "verify", "export")),
+    "acknowledge": (line("queues", "ack", "{run}"),),
 }
 # A loop answers and resumes what is its own. Of other runs it says what any door would say of them, where they are not there,
 # need no answer any more, or never wanted one.

@@ -13,6 +13,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.storage import Barrier, QuotaConflict, RunListing
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
+from remit.testing.conformance.sample_turns import last_turn
 
 TOKENS = int(Dimension.OUTPUT_TOKENS)
 LIMIT = Limit(Period.TOTAL, TOKENS, 100, 0, NEVER_MS)
@@ -35,7 +36,7 @@ async def begin(store: EmbeddedStore, run_id: str, amount: int = 30, parent_id: 
 
 async def end(store: EmbeddedStore, run_id: str, amount: int) -> None:
     charge = Charge(run_id, "acme", 1, ((TOKENS, amount),))
-    await store.journal.append(run_id, b"last", after=0, barrier=Barrier("SUCCESS", charge=charge))
+    await store.journal.append(run_id, last_turn(1), after=0, barrier=Barrier("SUCCESS", charge=charge))
 
 
 async def committed(store: EmbeddedStore) -> Committed:

@@ -12,7 +12,7 @@ import pytest
 
 from remit.backend.embedded import retention, small_ports
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.failure import RequestRejected
+from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import is_deletion_signed
 from remit.core.journal.storage import (
@@ -25,6 +25,7 @@ from remit.core.journal.storage import (
     StoreUnusable,
 )
 from remit.core.record import BlobRef, digest_of
+from remit.testing.conformance.sample_turns import last_turn
 from tests.unit.backend.signed import journal_of
 
 START_MS = 1_000_000_000_000
@@ -62,7 +63,9 @@ async def run(store: EmbeddedStore, run_id: str, *texts: bytes, ending: str = "S
     for text in texts:
         await store.blobs.put(digest_of(text), text)
     await journal_of(store).append(run_id, turn(*texts), after=-1, listing=RunListing(1))
-    await journal_of(store).append(run_id, turn(), after=0, barrier=Barrier(ending))
+    await journal_of(store).append(
+        run_id, last_turn(START_MS, Ending(ending) if ending else None), after=0, barrier=Barrier(ending)
+    )
 
 
 async def kept(store: EmbeddedStore, *texts: bytes) -> list[bytes]:
@@ -115,7 +118,7 @@ def test_a_deletion_is_signed_in_the_log_and_leaves_its_heads_there(tmp_path: Pa
         deletion = await store.log.deletion("one")
         assert deletion is not None
         assert is_deletion_signed(deletion)
-        assert (deletion.seq, deletion.head, deletion.at_ms) == (1, hash_turn(turn()), START_MS)
+        assert (deletion.seq, deletion.head, deletion.at_ms) == (1, hash_turn(last_turn(START_MS)), START_MS)
         assert deletion.signer == store.did
 
     play(tmp_path, scene)
@@ -129,12 +132,14 @@ def test_deleting_what_nobody_started_removes_nothing(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_a_run_that_is_driven_is_not_deleted(tmp_path: Path) -> None:
+def test_a_run_that_is_driven_is_neither_deleted_nor_redacted(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore, _: Time) -> None:
         await run(store, "one", ending="")
         assert store.locks.take("one")
-        with pytest.raises(StoreUnusable, match=r"STORE_BUSY.*one is being driven"):
+        with pytest.raises(StoreUnusable, match=r"STORE_BUSY.*one is being driven, so it cannot be deleted"):
             await store.retention.delete("one")
+        with pytest.raises(StoreUnusable, match=r"STORE_BUSY.*one is being driven, so it cannot be redacted"):
+            await store.redactions.redact("one", text="words", by="ann", why="a mistake")
         store.locks.release("one")
         assert (await store.retention.delete("one")).runs == 1
 
@@ -347,7 +352,9 @@ async def family(store: EmbeddedStore, *, parent_ending: str = "", child_ending:
         await store.blobs.put(digest_of(run_id.encode() * 1000), run_id.encode() * 1000)
         listing = RunListing(1, parent_id=above)
         await journal_of(store).append(run_id, turn(run_id.encode() * 1000), after=-1, listing=listing)
-        await journal_of(store).append(run_id, turn(), after=0, barrier=Barrier(ending))
+        await journal_of(store).append(
+            run_id, last_turn(START_MS, Ending(ending) if ending else None), after=0, barrier=Barrier(ending)
+        )
         above = run_id
 
 
@@ -415,7 +422,7 @@ def test_a_child_whose_parent_is_open_is_neither_collected_nor_deleted(tmp_path:
         with pytest.raises(RequestRejected, match=r"PARENT_OPEN: run a\.1\.2 was started by run a, which is open"):
             await store.retention.delete("a.1.2")
         assert [entry.run_id for entry in await store.catalogue.entries()] == ["a.1.2", "a"]
-        await journal_of(store).append("a", turn(), after=1, barrier=Barrier("SUCCESS"))
+        await journal_of(store).append("a", last_turn(START_MS), after=1, barrier=Barrier("SUCCESS"))
         time.at_ms += 1
         assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 2
 
@@ -427,7 +434,9 @@ def test_the_newest_run_of_a_session_and_what_came_from_it_is_not_collected(tmp_
         runs = [("s", 0, "s0", ()), ("s", 1, "s1", ()), ("t", 0, "t0", ()), ("", 0, "again", ("s1",))]
         for session_id, ordinal, run_id, lineage in runs:
             listing = RunListing(1, session_id=session_id, ordinal=ordinal, lineage=lineage)
-            await journal_of(store).append(run_id, turn(), after=-1, listing=listing, barrier=Barrier("TIMEOUT"))
+            await journal_of(store).append(
+                run_id, last_turn(START_MS), after=-1, listing=listing, barrier=Barrier("TIMEOUT")
+            )
         time.at_ms += 1
         assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 1
         assert [entry.run_id for entry in await store.catalogue.entries()] == ["again", "t0", "s1"]

@@ -15,6 +15,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.signing import Signer, sign_snapshot
 from remit.core.journal.storage import Barrier, RunListing, Snapshot, StoreUnusable
 from remit.core.record import replace
+from remit.testing.conformance.sample_turns import last_turn
 from tests.unit.backend.signed import journal_of, snapshots_of
 
 HEAD = bytes(range(32))
@@ -35,7 +36,7 @@ def play(home: Path, scene: Callable[[EmbeddedStore], Awaitable[None]]) -> None:
 async def run(store: EmbeddedStore, run_id: str = "run", ending: str = "SUCCESS") -> None:
     """A run of two turns with a snapshot after its last."""
     await journal_of(store).append(run_id, b"one", after=-1, listing=RunListing(1))
-    await journal_of(store).append(run_id, b"two", after=0, barrier=Barrier(ending))
+    await journal_of(store).append(run_id, last_turn(1), after=0, barrier=Barrier(ending))
     await snapshots_of(store).keep(run_id, KEPT.seq, KEPT.head, KEPT.data)
 
 

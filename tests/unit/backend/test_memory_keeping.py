@@ -10,8 +10,9 @@ from remit.backend.memory.retention import MemoryRetention
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import Signer, sign_head
-from remit.core.journal.storage import Barrier, Removed, RunListing, Warrant
+from remit.core.journal.storage import Barrier, Removed, RunListing, StoreUnusable, Warrant
 from remit.observe.checkup import CheckState
+from remit.testing.conformance.sample_turns import last_turn
 from tests.e2e.house import asking, says, scripted
 
 
@@ -43,7 +44,7 @@ def test_a_run_of_a_system_in_memory_is_deleted_like_any_other(signer: Signer | 
 
 def test_a_run_that_another_has_collected_meanwhile_is_not_collected_twice() -> None:
     async def scene(store: MemoryStore) -> None:
-        await store.journal.append("run", b"turn", -1, Barrier("SUCCESS"), RunListing(1))
+        await store.journal.append("run", last_turn(1), -1, Barrier("SUCCESS"), RunListing(1))
 
         class Late:
             """Whoever takes a run finds that it was deleted while they asked."""
@@ -82,3 +83,15 @@ def test_of_two_heads_of_a_turn_the_later_one_counts() -> None:
         assert await store.log.last("run") == later
 
     play(scene)
+
+
+def test_a_run_that_is_driven_is_refused_with_what_cannot_be_done() -> None:
+    async def scene(store: MemoryStore) -> None:
+        await store.journal.append("run", b"turn", -1, None, RunListing(1))
+        assert await store.leases.take("run") is not None
+        with pytest.raises(StoreUnusable, match="so it cannot be deleted;"):
+            await store.retention.delete("run")
+        with pytest.raises(StoreUnusable, match="so it cannot be redacted;"):
+            await store.redactions.redact("run", text="words", by="ann", why="a mistake")
+
+    play(scene, Signer.generate())

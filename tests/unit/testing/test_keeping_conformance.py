@@ -174,6 +174,12 @@ class BadRetention(MemoryRetention):
         return replace(told, inbox_entries=2 * told.inbox_entries) if dry_run and self._flaw == "counts twice" else told
 
     @override
+    def _proven(self, ended_before_ms: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        if self._flaw == "believes the list":
+            return tuple(retention.collectable(self._store.journal, ended_before_ms)), ()
+        return super()._proven(ended_before_ms)
+
+    @override
     def _remove(self, runs: Iterable[str]) -> tuple[int, int]:
         names = tuple(runs)
         sealed = {run_id: self._store.seals.values(run_id) for run_id in names}
@@ -359,6 +365,7 @@ FLAWS = [
     ("retention", "is never dry", "a_dry_run_says_what_a_collection_would_remove"),
     ("retention", "counts twice", "a_dry_run_says_what_a_collection_would_remove"),
     ("retention", "asks nobody", "a_collection_leaves_what_somebody_will_ask_for"),
+    ("retention", "believes the list", "a_collection_leaves_what_only_the_list_calls_ended"),
     ("retention", "takes what is held", "a_collection_leaves_what_is_held"),
     ("retention", "takes young answers", "a_collection_takes_texts_and_answers_that_nobody_needs"),
     ("redactions", "leaves texts", "words_are_taken_out_of_turns_and_texts"),

@@ -24,6 +24,7 @@ from remit.backend.folded.log import INBOX, RUN
 from remit.backend.memory.retention import collectable, has_ended_before, held_family, refuse_open_parent
 from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
 from remit.core.journal.codec import decode_record, digests_in, encode_record, encode_redacted, hash_turn
+from remit.core.journal.ended import ended_at_ms, is_over
 from remit.core.journal.signing import SignedDeletion, sign_deletion, sign_redaction
 from remit.core.journal.storage import (
     ANSWER_GRACE_MS,
@@ -116,7 +117,7 @@ class ClusterRetention:
         if not journal.turns_of(run_id):
             return Removed()
         refuse_open_parent(journal, run_id)
-        async with held_family(journal, kept.leases, run_id) as runs:
+        async with held_family(journal, kept.leases, run_id, what="deleted") as runs:
             mentioned = await self._mentioned_by(runs)
             counted = [await self._remove(member) for member in runs if journal.turns_of(member)]
         unneeded = mentioned - await self._mentioned_by(journal.every_run())
@@ -139,9 +140,9 @@ class ClusterRetention:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
         kept, journal = self._kept, self._kept.replica.journal
         await kept.replica.refresh()
-        ended = collectable(journal, ended_before_ms)
+        ended, ill_listed = await self._proven(ended_before_ms)
         if dry_run:
-            return await self._counted(ended)
+            return await self._counted(ended, ill_listed)
         counted = []
         for run_id in ended:
             # A caller may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
@@ -163,9 +164,29 @@ class ClusterRetention:
             turns=sum(turns for turns, _ in counted),
             texts=len(unneeded),
             text_bytes=sum(unneeded.values()),
-            texts_spared=0,
             inbox_entries=sum(entries for _, entries in counted) + len(settled),
+            ill_listed=ill_listed,
         )
+
+    async def _proven(self, ended_before_ms: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The runs that may be collected by their own turns; and those of which only the list says so."""
+        journal, ended, ill_listed = self._kept.replica.journal, list[str](), list[str]()
+        for run_id in collectable(journal, ended_before_ms):
+            parent_id = journal.parent_of(run_id)
+            if not is_over(await self._last_turns(run_id), ended_before_ms):
+                ill_listed.append(run_id)
+            elif not (above := await self._last_turns(parent_id)) or ended_at_ms(above) is not None:
+                ended.append(run_id)
+        return tuple(ended), tuple(ill_listed)
+
+    async def _last_turns(self, run_id: str) -> list[bytes]:
+        """The turns of a run, the last one first, back to the one that ends it; all of them where none does."""
+        found: list[bytes] = []
+        for reference in reversed(self._kept.replica.journal.turns_of(run_id)):
+            found += await self._kept.journal.resolved([reference])
+            if ended_at_ms(found[-1:]) is not None:
+                break
+        return found
 
     async def clear_entries(self, numbers: Collection[int]) -> None:
         """Keep these entries of inboxes no longer."""
@@ -228,7 +249,7 @@ class ClusterRetention:
         for place in kept.replica.replaced:
             await kept.link.finish(kept.link.jet.remove(place))
 
-    async def _counted(self, runs: Sequence[str]) -> Removed:
+    async def _counted(self, runs: Sequence[str], ill_listed: tuple[str, ...]) -> Removed:
         """What a collection would remove."""
         replica, skipped = self._kept.replica, frozenset(runs)
         left = {number for number, one in replica.inbox.items() if one.run_id in skipped}
@@ -238,8 +259,8 @@ class ClusterRetention:
             turns=sum(len(replica.journal.turns_of(run_id)) for run_id in runs),
             texts=len(unneeded),
             text_bytes=sum(unneeded.values()),
-            texts_spared=0,
             inbox_entries=len(left | self._long_settled()),
+            ill_listed=ill_listed,
         )
 
     def _long_settled(self) -> set[int]:
@@ -276,7 +297,7 @@ class ClusterRedactions:
         find, by, why = finder_of(text, kind), check_person(by), covered(why)
         kept = self._kept
         await kept.replica.refresh()
-        async with held_family(kept.replica.journal, kept.leases, run_id) as runs:
+        async with held_family(kept.replica.journal, kept.leases, run_id, what="redacted") as runs:
             values = await self._found(runs, find)
             if not values:
                 return Redacted(len(runs))

@@ -52,7 +52,10 @@ class SQLiteRedactions:
         return await asyncio.to_thread(self._redact, run_id, finder_of(text, kind), check_person(by), covered(why))
 
     def _redact(self, run_id: str, find: Find, by: str, why: str) -> Redacted:
-        with self._retention.cleaning() as connection, self._retention.held_family(connection, run_id) as runs:
+        with (
+            self._retention.cleaning() as connection,
+            self._retention.held_family(connection, run_id, what="redacted") as runs,
+        ):
             values = self._found(connection, runs, find)
             if not values:
                 return Redacted(len(runs))

@@ -9,6 +9,7 @@ Rule 4: what will still be asked for stays: a child whose parent is open, and th
         that came from it.
 Rule 5: the values that were sealed for a run go with it.
 Rule 6: what a run cost its tenant stays counted in the period in which it began.
+Rule 7: what is collected has ended by its own turns. The list of runs is derived from them and may be wrong.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from remit.backend.embedded.head_log import HeadsLog
 from remit.backend.embedded.quotas import close_deleted
 from remit.backend.embedded.seals import FileSeals
 from remit.core.journal.codec import digests_in, hash_turn
+from remit.core.journal.ended import ended_at_ms, is_over
 from remit.core.journal.signing import Signer, sign_deletion
 from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed
 
@@ -116,9 +118,11 @@ _FAMILY = (
     " SELECT runs.run_no, runs.run_id FROM runs JOIN family ON runs.parent_id = family.run_id) SELECT * FROM family"
 )
 _ENDED = (
-    "SELECT run_no, run_id FROM runs WHERE ending <> '' AND ended_at_ms < ?"
+    "SELECT run_no, run_id, parent_id FROM runs WHERE ending <> '' AND ended_at_ms < ?"
     " AND parent_id NOT IN (SELECT run_id FROM runs WHERE ending = '') ORDER BY run_no"
 )
+_RUN_NO = "SELECT run_no FROM runs WHERE run_id = ?"
+_BACKWARDS = "SELECT data FROM turns WHERE run_no = ? ORDER BY seq DESC"
 _LINEAGES = "SELECT run_id, lineage FROM runs WHERE lineage <> ''"
 # Of each session the run with the highest place: SQLite takes the other columns from the row that has the maximum.
 _NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY tenant_id, session_id"
@@ -171,7 +175,7 @@ class SQLiteRetention:
                 return Removed()
             if connection.execute(_IS_OPEN, found).fetchone() is not None:
                 raise ParentOpen(run_id, found[0])
-            with self.held_family(connection, run_id) as runs:
+            with self.held_family(connection, run_id, what="deleted") as runs:
                 mentioned: dict[bytes, int] = {}
                 for run_no in runs:
                     mentioned |= texts_of_run(connection, run_no)
@@ -189,8 +193,8 @@ class SQLiteRetention:
         )
 
     @contextmanager
-    def held_family(self, connection: sqlite3.Connection, run_id: str) -> Iterator[dict[int, str]]:
-        """A run and all beneath it, the deepest first, every one of them held."""
+    def held_family(self, connection: sqlite3.Connection, run_id: str, *, what: str) -> Iterator[dict[int, str]]:
+        """A run and all beneath it, the deepest first, every one of them held; `what` cannot be done where one is driven."""
         taken: dict[int, str] = {}
         try:
             # A run that is held begins no more children, so what is beneath those that are held is all there is.
@@ -199,7 +203,7 @@ class SQLiteRetention:
                     if not self._locks.take(member):
                         which = "it" if member == run_id else f"run {run_id} above it"
                         raise disk_failure(
-                            BUSY, self._path, f"run {member} is being driven, so {which} cannot be deleted"
+                            BUSY, self._path, f"run {member} is being driven, so {which} cannot be {what}"
                         )
                     taken[run_no] = member
             yield dict(reversed(taken.items()))
@@ -210,7 +214,8 @@ class SQLiteRetention:
     def _collect(self, ended_before_ms: int) -> Removed:
         runs = turns = entries = 0
         with self.cleaning() as connection:
-            ended = list(_collectable(connection, ended_before_ms).items())
+            collectable, ill_listed = _collectable(connection, ended_before_ms)
+            ended = list(collectable.items())
             for start in range(0, len(ended), _RUNS_AT_ONCE):
                 # A process may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
                 taken = {no: run_id for no, run_id in ended[start : start + _RUNS_AT_ONCE] if self._locks.take(run_id)}
@@ -224,14 +229,12 @@ class SQLiteRetention:
             texts, text_bytes = sweep.remove(lambda: self._now_ms() - TEXT_GRACE_MS)
             entries += connection.execute(_REMOVE_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).rowcount
             self.shrink(connection)
-        return Removed(
-            runs=runs, turns=turns, texts=texts, text_bytes=text_bytes, texts_spared=0, inbox_entries=entries
-        )
+        return Removed(runs, turns, texts, text_bytes, inbox_entries=entries, ill_listed=ill_listed)
 
     def _count(self, ended_before_ms: int) -> Removed:
         """What a collection would remove."""
         with self.cleaning() as connection:
-            ended = _collectable(connection, ended_before_ms)
+            ended, ill_listed = _collectable(connection, ended_before_ms)
             turns = sum(connection.execute(_COUNT_TURNS, (run_no,)).fetchone()[0] for run_no in ended)
             entries = sum(connection.execute(_COUNT_ENTRIES, (run_id,)).fetchone()[0] for run_id in ended.values())
             answers, gone = connection.execute(_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)), frozenset(ended.values())
@@ -243,8 +246,8 @@ class SQLiteRetention:
             turns=turns,
             texts=len(sweep.texts),
             text_bytes=sum(sweep.texts.values()),
-            texts_spared=0,
             inbox_entries=entries,
+            ill_listed=ill_listed,
         )
 
     @contextmanager
@@ -316,9 +319,29 @@ def _remove_turns(connection: sqlite3.Connection, run_no: int) -> int:
     return turns
 
 
-def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> dict[int, str]:
-    """The runs that ended before a time and that will not be asked for."""
+def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> tuple[dict[int, str], tuple[str, ...]]:
+    """The runs that ended before a time and that will not be asked for; and those of which only the list says so."""
     newest = {run_id for run_id, _ in connection.execute(_NEWEST)}
-    ended = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
+    listed = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
     lineages = {run_id: split_lineage(told) for run_id, told in connection.execute(_LINEAGES)}
-    return {no: run_id for no, run_id in ended if newest.isdisjoint((run_id, *lineages.get(run_id, ())))}
+    ended: dict[int, str] = {}
+    ill_listed: list[str] = []
+    for run_no, run_id, parent_id in listed:
+        if not newest.isdisjoint((run_id, *lineages.get(run_id, ()))):
+            continue
+        if not is_over(_backwards(connection, run_no), ended_before_ms):
+            ill_listed.append(run_id)
+        elif not _goes_on(connection, parent_id):
+            ended[run_no] = run_id
+    return ended, tuple(ill_listed)
+
+
+def _backwards(connection: sqlite3.Connection, run_no: int) -> Iterator[bytes]:
+    """The turns of a run, the last one first."""
+    return (data for (data,) in connection.execute(_BACKWARDS, (run_no,)))
+
+
+def _goes_on(connection: sqlite3.Connection, run_id: str) -> bool:
+    """Whether there is a run of this name that its turns do not end."""
+    found = connection.execute(_RUN_NO, (run_id,)).fetchone()
+    return found is not None and ended_at_ms(_backwards(connection, found[0])) is None

@@ -4,7 +4,7 @@ Rule 1: nothing here waits but for leases, so whatever is removed together is se
 Rule 2: a deletion is logged where the store has a key. Without one nothing is signed, and a log without signatures says nothing.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryBlobs, MemoryInbox, MemoryReceipts, MemorySeals, MemorySnapshots
 from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
 from remit.core.journal.codec import digests_in, encode_redacted, hash_turn
+from remit.core.journal.ended import ended_at_ms, is_over
 from remit.core.journal.signing import Signer, sign_deletion, sign_redaction
 from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Redacted, Removed, StoreUnusable
 from remit.core.journal.turn import RedactedTurn
@@ -74,7 +75,9 @@ def refuse_open_parent(journal: MemoryJournal, run_id: str) -> None:
 
 
 @asynccontextmanager
-async def held_family(journal: MemoryJournal, leases: Holding, run_id: str) -> AsyncIterator[tuple[str, ...]]:
+async def held_family(
+    journal: MemoryJournal, leases: Holding, run_id: str, *, what: str
+) -> AsyncIterator[tuple[str, ...]]:
     """A run and all beneath it, the deepest first, every one of them held; raises STORE_BUSY where one is driven."""
     taken: dict[str, int] = {}
     try:
@@ -83,7 +86,7 @@ async def held_family(journal: MemoryJournal, leases: Holding, run_id: str) -> A
             for member in new:
                 token = await leases.take(member)
                 if token is None:
-                    raise _driven(member, run_id)
+                    raise _driven(member, run_id, what)
                 taken[member] = token
         yield tuple(reversed(taken))
     finally:
@@ -138,7 +141,7 @@ class MemoryRetention:
         if not journal.turns_of(run_id):
             return Removed()
         refuse_open_parent(journal, run_id)
-        async with held_family(journal, self._leases, run_id) as runs:
+        async with held_family(journal, self._leases, run_id, what="deleted") as runs:
             mentioned = {digest for member in runs for data in journal.turns_of(member) for digest in digests_in(data)}
             turns, entries = self._remove(runs)
         # No other process has this store open; a text that a run here may be about to refer to stays.
@@ -157,10 +160,11 @@ class MemoryRetention:
 
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
+        ended, ill_listed = self._proven(ended_before_ms)
         if dry_run:
-            return self._counted(collectable(self._kept.journal, ended_before_ms))
+            return self._counted(ended, ill_listed)
         runs = turns = entries = 0
-        for run_id in collectable(self._kept.journal, ended_before_ms):
+        for run_id in ended:
             token = await self._leases.take(run_id)
             # A caller may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
             if token is None:
@@ -180,13 +184,25 @@ class MemoryRetention:
             turns=turns,
             texts=len(unneeded),
             text_bytes=sum(unneeded.values()),
-            texts_spared=0,
             inbox_entries=entries,
+            ill_listed=ill_listed,
         )
 
-    def _counted(self, ended: Iterable[str]) -> Removed:
+    def _proven(self, ended_before_ms: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The runs that may be collected by their own turns; and those of which only the list says so."""
+        journal = self._kept.journal
+        listed = collectable(journal, ended_before_ms)
+        over = {run_id for run_id in listed if is_over(reversed(journal.turns_of(run_id)), ended_before_ms)}
+        ended = tuple(run_id for run_id in listed if run_id in over and not self._goes_on(journal.parent_of(run_id)))
+        return ended, tuple(run_id for run_id in listed if run_id not in over)
+
+    def _goes_on(self, run_id: str) -> bool:
+        turns = self._kept.journal.turns_of(run_id)
+        return bool(turns) and ended_at_ms(reversed(turns)) is None
+
+    def _counted(self, runs: Sequence[str], ill_listed: tuple[str, ...]) -> Removed:
         """What a collection would remove."""
-        runs, inbox = tuple(ended), self._kept.inbox
+        inbox = self._kept.inbox
         turns = sum(len(self._kept.journal.turns_of(run_id)) for run_id in runs)
         left = {entry.number for run_id in runs for entry in inbox.of_run(run_id)}
         settled = {entry.number for entry in inbox.settled_before(self._now_ms() - ANSWER_GRACE_MS)}
@@ -196,8 +212,8 @@ class MemoryRetention:
             turns=turns,
             texts=len(unneeded),
             text_bytes=sum(unneeded.values()),
-            texts_spared=0,
             inbox_entries=len(left | settled),
+            ill_listed=ill_listed,
         )
 
     def _remove(self, runs: Iterable[str]) -> tuple[int, int]:
@@ -228,11 +244,9 @@ class MemoryRetention:
         return {digest for run_id in runs for data in journal.turns_of(run_id) for digest in digests_in(data)}
 
 
-def _driven(run_id: str, root_id: str) -> StoreUnusable:
+def _driven(run_id: str, root_id: str, what: str) -> StoreUnusable:
     which = "it" if run_id == root_id else f"run {root_id} above it"
-    message = (
-        f"run {run_id} is being driven, so {which} cannot be deleted or redacted; wait until it rests, or cancel it"
-    )
+    message = f"run {run_id} is being driven, so {which} cannot be {what}; wait until it rests, or cancel it"
     return StoreUnusable("STORE_BUSY", message, {"run_id": run_id})
 
 
@@ -254,7 +268,7 @@ class MemoryRedactions:
                 "open it with a signer"
             )
             raise StoreUnusable("STORE_KEY_MISSING", message, {"run_id": run_id})
-        async with held_family(self._kept.journal, self._leases, run_id) as runs:
+        async with held_family(self._kept.journal, self._leases, run_id, what="redacted") as runs:
             values = self._found(runs, find)
             if not values:
                 return Redacted(len(runs))

@@ -172,7 +172,10 @@ class InboxEntry(Record):
 
 
 class Removed(Record):
-    """What retention removed, or would. `texts_spared` were put too lately to tell whether a run needs them."""
+    """What retention removed, or would. `texts_spared` were put too lately to tell whether a run needs them.
+
+    `ill_listed` are runs that stay because only the list says that they ended so long ago, and not their turns.
+    """
 
     runs: int = 0
     turns: int = 0
@@ -180,6 +183,7 @@ class Removed(Record):
     text_bytes: int = 0
     texts_spared: int = 0
     inbox_entries: int = 0
+    ill_listed: tuple[str, ...] = ()
 
 
 class Redacted(Record):

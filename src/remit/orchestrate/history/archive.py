@@ -211,11 +211,16 @@ class Archive:
 
     async def history(self, run_id: str) -> History:
         """The turns of a run, every link of which holds; raises InvariantBroken when one does not."""
-        data = await self._shelf.journal.read(run_id)
+        data = await self._turns(run_id)
         if not data:
             message = f"run {run_id} is listed and has no turn: they were taken out of the store; put back a backup"
             raise InvariantBroken(RUN_MISSING, message, {"run_id": run_id})
         return read_history(run_id, data)
+
+    async def _turns(self, run_id: str) -> Sequence[bytes]:
+        if not (data := await self._shelf.journal.read(run_id)) and await self._shelf.catalogue.entry(run_id) is None:
+            raise await self.absent(run_id)
+        return data
 
     async def told(self, run_id: str) -> Told:
         """A run, explained, with its turns."""
@@ -310,7 +315,7 @@ class Archive:
         Where none is named, of the last one that the run, or one beneath it, asked.
         """
         for name in [run_id] if command_id else await self.family(run_id):
-            with suppress(InvariantBroken):  # One that cannot be read, or is not there, tells nothing.
+            with suppress(InvariantBroken, RequestRejected):  # One that cannot be read, or is not there, tells nothing.
                 if (late := too_late(name, (await self.history(name)).turns, command_id)) is not None:
                     return late
         return None
@@ -361,7 +366,7 @@ class Archive:
     async def verify(self, run_id: str, signer: str | None = None) -> Verification:
         """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""
         shelf = self._shelf
-        entry, data = await shelf.catalogue.entry(run_id), await shelf.journal.read(run_id)
+        entry, data = await shelf.catalogue.entry(run_id), await self._turns(run_id)
         texts = await kept_texts(shelf.blobs, _readable(data))
         heads, logged = await shelf.catalogue.heads(run_id), await shelf.log.heads(run_id)
         if signer is None and self._signer is not None:
@@ -417,7 +422,7 @@ class Archive:
 
     async def replay(self, run_id: str) -> Audit:
         """A run, decided again turn by turn, with no model and no tool."""
-        data = await self._shelf.journal.read(run_id)
+        data = await self._turns(run_id)
         return audit(data, (await kept_texts(self._shelf.blobs, _readable(data))).get)
 
     async def export(self, run_id: str) -> Iterator[bytes]:

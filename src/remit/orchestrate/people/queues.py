@@ -52,8 +52,9 @@ from remit.observe.people.queue_items import (
     queue_overview,
 )
 from remit.observe.views.late_outcomes import NOTHING_FOUND, FoundOutcome, found_since
+from remit.orchestrate.history.custody import why_absent
 from remit.orchestrate.loop.child_runs import doubts_below, orphan_above
-from remit.orchestrate.ports import Catalogue, Clock, Receipts, Turns
+from remit.orchestrate.ports import Catalogue, Clock, HeadLog, Receipts, Turns
 from remit.tool.secrets.vault import NO_SECRETS
 
 # The queues of a store from its file: their names, their limits, who answers them and where their items may be delivered.
@@ -118,6 +119,10 @@ class QueuePorts(Protocol):
         """Which runs there are."""
 
     @property
+    def log(self) -> HeadLog:
+        """What was signed."""
+
+    @property
     def receipts(self) -> Receipts:
         """What was done about items."""
 
@@ -169,15 +174,17 @@ class Queues:
     async def acknowledge(self, run_id: str, by: str) -> Receipt:
         """Take note of the ending of a run, which leaves its queue; gives the receipt, another person's if they were first.
 
-        Raises RequestRejected where the run has not ended, or its ending hands nothing on.
+        Raises RequestRejected where the run is not there, has not ended, or its ending hands nothing on.
         """
         expect_scope(self._principal, Scope.APPROVE, "acknowledging")
         by = person_for(self._principal, by)
         self._check_name("by", check_person(by))
         entry, behind = await self._behind.catalogue.entry(run_id), Queues(self._behind, self._clock, self.limits)
-        item = None if entry is None or not entry.ending else await behind._ending(entry)
+        if entry is None:
+            raise await why_absent(self._behind.log, run_id)
+        item = await behind._ending(entry) if entry.ending else None
         if item is None:
-            how = "does not exist" if entry is None else f"ended as {entry.ending}" if entry.ending else "is open"
+            how = f"ended as {entry.ending}" if entry.ending else "is open"
             message = f"run {run_id} {how}, which hands nothing on; `remit queues` lists what waits for people"
             raise RequestRejected(NOTHING_HANDED_ON, message, {"run_id": run_id})
         self._check_person(item.queue, by)

@@ -14,7 +14,7 @@ from remit.core.installing import install_command
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import user_message
 from remit.inference.specs import EngineSettings, open_engine
-from remit.observe.checkup import Check, CheckState, check_package
+from remit.observe.checkup import VENDOR_KEY, VENDORS, Check, CheckState, check_package
 
 if TYPE_CHECKING:
     from remit.inference.local.models import KnownModel
@@ -28,7 +28,7 @@ _MODELS_NAMED_MAX = 3
 
 def check_models(engines: EngineSettings, models: "Sequence[KnownModel]") -> list[Check]:
     """How the engines are: packages, weights on this machine, and keys of vendors; a key itself is never shown."""
-    local = install_command("local")
+    local, keys = install_command("local"), {"openai": engines.openai_api_key, "anthropic": engines.anthropic_api_key}
     kept = [f"{model.name}, {model.size_bytes / 1e6:.0f} MB, at {model.path}" for model in models]
     weighed = Check("local.model", CheckState.MISSING, "no weights on this machine", "remit models add smollm2")
     if kept:
@@ -38,17 +38,16 @@ def check_models(engines: EngineSettings, models: "Sequence[KnownModel]") -> lis
         weighed,
         check_package("local.grammar", "llguidance", needed_for="it holds models to a schema", way_out=local),
         check_package("local.router", "wordllama", needed_for="it finds evidence and tools by meaning", way_out=local),
-        *_check_vendor("openai", "OPENAI_API_KEY", engines.openai_api_key),
-        *_check_vendor("anthropic", "ANTHROPIC_API_KEY", engines.anthropic_api_key),
+        *(check for name in VENDORS for check in _check_vendor(name, keys[name])),
     ]
 
 
-def _check_vendor(name: str, variable: str, key: str) -> list[Check]:
+def _check_vendor(name: str, key: str) -> list[Check]:
     """Whether the package is there that asks a vendor, and a key; the key itself is never shown."""
-    way_out = install_command(name)
-    keyed = Check(f"{name}.key", CheckState.OK, f"{variable} is set")
+    way_out, variable, checked = install_command(name), VENDORS[name], f"{name}{VENDOR_KEY}"
+    keyed = Check(checked, CheckState.OK, f"{variable} is set")
     if not key:
-        keyed = Check(f"{name}.key", CheckState.MISSING, f"{variable} is not set", f"set {variable} to use that vendor")
+        keyed = Check(checked, CheckState.MISSING, f"{variable} is not set", f"set {variable} to use that vendor")
     return [check_package(name, "httpx2", needed_for="it asks models of that vendor", way_out=way_out), keyed]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.failure import RemitError
+from remit.core.failure import Ending, RemitError
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import is_deletion_signed
 from remit.core.journal.storage import (
@@ -32,7 +32,7 @@ from remit.core.record import digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import add
+from remit.testing.conformance.sample_turns import add, last_turn
 
 # Opens an empty store that has a key and goes by this clock, and closes it afterwards.
 OpenStore = Callable[[Callable[[], int]], AbstractAsyncContextManager[Store]]
@@ -190,7 +190,7 @@ async def a_deletion_is_signed_and_the_log_keeps_the_heads(open_store: OpenStore
         assert deletion is not None, "a run was deleted, and the log does not say so"
         assert is_deletion_signed(deletion), "the deletion of a run is not signed"
         told = (deletion.signer, deletion.seq, deletion.head, deletion.at_ms)
-        expected = (store.key.signer.did, 1, hash_turn(b"end"), START_MS + HOUR_MS)
+        expected = (store.key.signer.did, 1, hash_turn(last_turn(START_MS)), START_MS + HOUR_MS)
         assert told == expected, f"the log says of a deletion {told}, and it was {expected}"
         lost = await store.log.losses()
         assert lost == Losses(), f"a run was deleted on purpose, and lost is {lost}"
@@ -292,6 +292,26 @@ async def a_collection_leaves_what_somebody_will_ask_for(open_store: OpenStore) 
         assert removed.runs == 1, f"one run was collected, and {removed.runs} are told"
 
 
+async def a_collection_leaves_what_only_the_list_calls_ended(open_store: OpenStore) -> None:
+    """What is removed for good has ended by its own turns, addenda or not; the rest is named, and its children stay."""
+    async with open_store(Time().now_ms) as store:
+        for run_id, ends in (("ended", Ending.SUCCESS), ("open", None)):
+            await add(store.journal, run_id, last_turn(START_MS, ends), Barrier("SUCCESS"), RunListing(1))
+            await add(store.journal, run_id, last_turn(START_MS, None), Barrier("SUCCESS"))
+        await add(store.journal, "late", last_turn(NEVER_MS), Barrier("SUCCESS"), RunListing(1))
+        await add(store.journal, "torn", b"no turn", Barrier("SUCCESS"), RunListing(1))
+        await _run(store, "child", listing=RunListing(1, parent_id="open", lineage=("open",)))
+        told = await store.retention.gc(ended_before_ms=START_MS + 1, dry_run=True)
+        removed = await store.retention.gc(ended_before_ms=START_MS + 1)
+        assert told == removed, f"a dry run told of {told}, and then {removed} was removed"
+        found = sorted(entry.run_id for entry in await store.catalogue.entries())
+        assert found == ["child", "late", "open", "torn"], (
+            f"turns end only one run, and after a collection there are {found}"
+        )
+        named = sorted(removed.ill_listed)
+        assert named == ["late", "open", "torn"], f"three runs are listed as what they are not, and {named} are named"
+
+
 async def a_collection_leaves_what_is_held(open_store: OpenStore) -> None:
     """A process may be adding to a run that has ended; it will be as old tomorrow."""
     async with open_store(Time().now_ms) as store:
@@ -341,6 +361,7 @@ RETENTION_CHECKS: Sequence[RetentionCheck] = in_words(
     a_collection_removes_what_ended_before_a_time,
     a_dry_run_says_what_a_collection_would_remove,
     a_collection_leaves_what_somebody_will_ask_for,
+    a_collection_leaves_what_only_the_list_calls_ended,
     a_collection_leaves_what_is_held,
     a_collection_takes_texts_and_answers_that_nobody_needs,
 )
@@ -358,7 +379,7 @@ async def _run(
     data = b"turn" + b"".join(b"\xc4\x20" + digest_of(text) for text in texts)
     journal = signed_journal(store.journal, store.key)
     await add(journal, run_id, data, None, listing or RunListing(1))
-    await add(journal, run_id, b"end", Barrier(ending))
+    await add(journal, run_id, last_turn(START_MS, Ending(ending) if ending else None), Barrier(ending))
 
 
 async def _family(store: Store, *, parent_ending: str = "SUCCESS") -> None:

@@ -17,7 +17,7 @@ from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines
 from remit.adapters.cli.screen.terminal import Terminal, wants_colour
 from remit.core.failure import EXIT_FAILED, EXIT_OK
-from remit.observe.checkup import Check, CheckState
+from remit.observe.checkup import VENDOR_KEY, VENDORS, Check, CheckState
 from remit.observe.plain import printable_line
 
 _INKS = {
@@ -26,9 +26,8 @@ _INKS = {
     CheckState.DOUBTFUL: Ink.WAITS,
     CheckState.PROBLEM: Ink.BAD,
 }
-# What has to be there before a model on this machine can be asked, and how the keys of vendors are called.
+# What has to be there before a model on this machine can be asked.
 _LOCAL_PARTS = ("local.engine", "local.model")
-_KEY = ".key"
 _SEEN_CHARS_MAX = 400
 _INDENT = (" " * 24, Ink.PLAIN)
 # A path is not cut into more pieces than a person could put together again.
@@ -67,7 +66,8 @@ def next_step(checks: Sequence[Check]) -> str:
     found = {check.name: check for check in checks}
     if all(_is_ok(found[part]) for part in _LOCAL_PARTS):
         return "everything is here; watch it with: remit demo"
-    for vendor in (name.removesuffix(_KEY) for name, check in found.items() if name.endswith(_KEY) and _is_ok(check)):
+    # A store has a key, too, and is no engine.
+    for vendor in (name for name in VENDORS if _is_ok(found[f"{name}{VENDOR_KEY}"])):
         if _is_ok(found[vendor]):
             return f'everything is here to ask {vendor}; try: remit run "Hello" --engine {vendor}:MODEL'
         return f"{vendor} has a key, and its package is missing: {found[vendor].way_out}"

@@ -11,9 +11,12 @@ from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.amounts import counts_line
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
+from remit.observe.proof.findings import Fault
 
 # A quarter: most questions about a run are asked within it.
 AGE_DEFAULT = "90d"
+# As many as fit a line; `--json` has all of them.
+SHOWN_MAX = 4
 
 
 def gc(
@@ -42,6 +45,12 @@ def gc(
         else:
             counts = {"runs": removed.runs, "turns": removed.turns, "texts": removed.texts}
             terminal.line(f"{'would remove' if dry_run else 'removed'} {counts_line(counts)}")
+        if stays := removed.ill_listed:
+            named = ", ".join(stays[:SHOWN_MAX]) + (", ..." if len(stays) > SHOWN_MAX else "")
+            terminal.remark(
+                f"{Fault.INDEX_DIFFERS}: {len(stays)} runs stay, which are listed as ended and are not ended by their turns:"
+                f" {named}; `remit rebuild` lists them anew"
+            )
 
     in_loop(remove())
     return EXIT_OK

@@ -33,10 +33,10 @@ _UNLISTED = (
     "SELECT run_id FROM runs WHERE started_at_ms IS NULL AND run_id <> ?"
     " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no)"
 )
-# A run that is listed as open although its end was signed.
+# A run that is listed as open although its end was signed, or as ended although another end was, or none.
 _ILL_LISTED = (
-    "SELECT run_id FROM runs WHERE started_at_ms IS NOT NULL AND ending = ''"
-    " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no AND heads.ending <> '')"
+    "SELECT run_id FROM runs WHERE started_at_ms IS NOT NULL AND ending <>"
+    " (SELECT heads.ending FROM heads WHERE heads.run_no = runs.run_no ORDER BY heads.seq DESC LIMIT 1)"
 )
 
 
