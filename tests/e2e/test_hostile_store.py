@@ -141,6 +141,7 @@ READS, REFUSED, ELSEWHERE = "reads", "refused", "elsewhere"
 # not listed here fails the first test below.
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "demo": (ELSEWHERE, []),
+    "dev": (ELSEWHERE, []),
     "chat": (REFUSED, ["chat", "--engine", "scripted:script.json", "--session", "chat"]),
     "run": (REFUSED, ["run", "x", "--engine", "scripted:script.json"]),
     "resume": (REFUSED, ["resume", "--all"]),

@@ -365,6 +365,7 @@ SAID: dict[str, Words] = {
     # These begin a conversation or load a model; only what they say of a command line that is wrong is heard here.
     "demo": said("demo", HOSTILE),
     "chat": said("chat", "--engine", HOSTILE),
+    "dev": said("dev", "--nats", "--engine", HOSTILE),
 }
 # What prints a text for programs, or the answer itself, exactly as long as it is.
 EXACT = {"run", "resume", "approve", "reject", "signal", "completion", "export", "constrain", "guard"}

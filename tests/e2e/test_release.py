@@ -67,7 +67,7 @@ def test_a_call_beyond_its_cap_is_released_by_those_alone_whom_the_boundary_name
         remit.write(TOOLS, [*LOOKS[:2], {"text": "Read."}])
         rules = boundary(tmp_path, "budget: {tool_calls: 1, release_by: [carla], exhaustion: {tool_calls: ask}}\n")
         assert remit.run_here("--boundary", rules).exit_code == 3
-        assert "carla, and no other person" in remit.here("approvals").out
+        assert "carla, and no other person" in remit.here("approvals", "--full").out
         assert remit.here("approve", "last", "--by", "mallory").error_code == "NOT_RELEASING"
         assert remit.here("approve", "last", "--by", "carla").exit_code == 0
         assert "2 of 1 tool_calls [1 released]" in remit.here("explain", "last").out

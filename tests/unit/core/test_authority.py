@@ -8,7 +8,9 @@ from remit.core.failure import RequestRejected
 from remit.core.limits.authority import (
     AUTHORITY_INVALID,
     Authority,
+    Beyond,
     Inference,
+    Maker,
     OptionReach,
     PlanSource,
     Stakes,
@@ -48,6 +50,8 @@ def test_options_survive_being_written_and_read() -> None:
         Inference.TYPED, OptionReach.ALL, OptionReach.ON, OptionReach.OFF, tripwire=False, plan=PlanSource.MODEL
     )
     assert authority_of(authority_json(wide)) == wide
+    ordered = Authority(orders=Maker.MODEL, beyond=Beyond.REFUSE)
+    assert authority_of(authority_json(ordered)) == ordered
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,8 @@ def test_options_survive_being_written_and_read() -> None:
         ({"derive": None}, "derive"),
         ({"tripwire": "on"}, "tripwire"),
         ({"plan": True}, "plan"),
+        ({"orders": True}, "orders"),
+        ({"beyond": "allow"}, "beyond"),
     ],
 )
 def test_an_option_that_does_not_exist_is_refused_by_name(options: Any, key: str) -> None:

@@ -360,10 +360,8 @@ def _value_json(value: Value) -> JsonObject:
 
 
 def _wording_json(wording: Wording) -> JsonObject:
-    match wording:
-        case Exact():
-            return {"exact": wording.text}
-        case Free():
-            return {"free": list(wording.sources)}
-        case Template():
-            return {"template": wording.text, "slots": {slot: _value_json(value) for slot, value in wording.slots}}
+    if isinstance(wording, Exact):
+        return {"exact": wording.text}
+    if isinstance(wording, Free):
+        return {"free": list(wording.sources)}
+    return {"template": wording.text, "slots": {slot: _value_json(value) for slot, value in wording.slots}}
