@@ -49,7 +49,7 @@ def test_every_verb_of_a_closed_system_says_that_it_is_closed(kind: str, tmp_pat
     asyncio.run(story())
 
 
-def test_waiting_for_another_process_ends_when_the_system_is_closed() -> None:
+def test_waiting_for_another_process_ends_when_the_system_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         store = STORES["memory"](Path())
         system = opened(store, Ids())
@@ -60,7 +60,7 @@ def test_waiting_for_another_process_ends_when_the_system_is_closed() -> None:
             await system.close()
             return await is_held(name)
 
-        store.leases.is_held = closed_meanwhile  # type: ignore[method-assign]
+        monkeypatch.setattr(store.leases, "is_held", closed_meanwhile)
         with pytest.raises(RemitError, match=SYSTEM_CLOSED):
             await system.rested(run_id)
 
