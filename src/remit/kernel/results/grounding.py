@@ -161,20 +161,20 @@ def left_by(state: RunState) -> tuple[tuple[str, str], ...]:
         for key, code in state.effects.uncommitted.items()
         if key in unknown or code not in _AUTHORITY
     }
-    return _gravest(left | {(tool, 0) for tool in _cut_off(state)})
+    return _gravest([*sorted(left), *[(tool, 0) for tool in _cut_off(state)]])
 
 
 def all_left(parts: Iterable[tuple[tuple[str, str], ...]]) -> tuple[tuple[str, str], ...]:
     """What several runs leave, as one tells it: for itself, and for those that were cut off with it."""
-    return _gravest({(tool, _LEFT.index(code)) for part in parts for tool, code in part})
+    return _gravest([(tool, _LEFT.index(code)) for part in parts for tool, code in part])
 
 
-def _gravest(left: Collection[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
-    gravest = sorted(left, key=lambda one: (-one[1], one[0]))[:LEFT_MAX]
+def _gravest(left: Iterable[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
+    gravest = sorted(dict.fromkeys(left), key=lambda one: (-one[1], one[0]))[:LEFT_MAX]
     return tuple((tool, _LEFT[grade]) for tool, grade in sorted(gravest))
 
 
-def _cut_off(state: RunState) -> set[str]:
+def _cut_off(state: RunState) -> list[str]:
     """Tools of the changes that were proposed last and neither made nor refused: they were held, or not yet judged.
 
     The question about a held call is withdrawn when the run ends, and nothing else tells of the call. A model may use the
@@ -186,11 +186,11 @@ def _cut_off(state: RunState) -> set[str]:
     refused = [trace for trace in state.calls.refused if trace.seq > since]
     settled = {(trace.call_id, trace.tool) for trace in (*made, *refused)}
     tools = state.derived.tools
-    return {
+    return [
         call.tool
         for call in state.calls.proposed
         if (call.call_id, call.tool) not in settled and (call.tool not in tools or may_change(tools[call.tool]))
-    }
+    ]
 
 
 def cut_off_beneath(state: RunState) -> list[str]:
