@@ -50,7 +50,7 @@ def test_a_response_with_an_answer_is_given_back(tmp_path: Path) -> None:
 
 @pytest.mark.req("2.29")
 @pytest.mark.parametrize("which", ["fails", "waits"])
-@pytest.mark.parametrize("wrapped", ["raised", "returned", "as output"])
+@pytest.mark.parametrize("wrapped", ["raised", "returned", "as output", "in a list", "in an object"])
 def test_a_function_that_asks_an_agent_fails_its_step_when_the_agent_fails_or_waits(
     which: str, wrapped: str, tmp_path: Path
 ) -> None:
@@ -58,6 +58,8 @@ def test_a_function_that_asks_an_agent_fails_its_step_when_the_agent_fails_or_wa
 
     async def ask(step: Step) -> Any:
         response = await agent.chat(step.input)
+        if wrapped.startswith("in "):
+            return [response] if wrapped == "in a list" else {"responses": [response]}
         if wrapped == "raised":
             return response.raise_for_error().content
         return response if wrapped == "returned" else step.with_output(response)

@@ -13,9 +13,9 @@ from remit.core.record import Record
 from remit.core.regex import regex
 from remit.provenance.blocks import QUOTE_CHARS_MAX
 from remit.provenance.kinds import number_key
-from remit.provenance.moments import Moments
+from remit.provenance.moments import OFFSETS, WEEKDAYS, Moments
 from remit.provenance.references import references_in
-from remit.provenance.vocabulary import COUNTS, FUNCTION_WORDS, stem
+from remit.provenance.vocabulary import CODES, COUNTS, CURRENCIES, FUNCTION_WORDS, LEADS, stem
 
 # A name of more words than this is a sentence.
 NAME_WORDS_MAX = 8
@@ -31,10 +31,25 @@ _LEADING, _TRAILING = "'\u2018*_¿¡", ".,;:!?'\u2019*…"
 _OPENING = "'\u2018*_([<{,;:"
 _POSSESSIVE = regex(r"(?:'|\u2019)s$")
 _NUMBER = regex(
-    r"(?<![\w.,/:-])(?P<cur>[$€£¥])?\s?(?P<num>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?|\d+,\d{1,2})"
+    r"(?<![\w.,/:-])(?P<cur>[$€£¥])?\s?(?P<num>0,\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?|\d+,\d{1,2})"
     r"(?:\s?(?P<pct>%|percent\b))?(?:\s?(?P<unit>[$€£¥]|[A-Za-z]+))?(?![\w/@]|[.,:-]\w)"
 )
+# What may stand between a noun and the number that it is given: "card ending in 9023", "invoice no. 77", "order #5512".
+_BETWEEN = frozenset(
+    {"ending", "ends", "in", "is", "with", "no", "nr", "number", "id", "numbered", "called", "the", "ids"}
+)
+_LISTING = frozenset({"and", "or", "but", "then"})
+_WISHING = frozenset({"want", "need", "like", "wish", "you", "u"})
+# "file 13 and 4 more" names one file.
+_FURTHER = regex(r"\s+(?:more|others?|further|additional)\b")
+_TOUCHING = regex(r"[\s(#№]*")
+_LINKED = regex(r"[\s(#№:=.,&]*")
+# What stands behind a number and is no unit of it.
+_NO_UNITS = FUNCTION_WORDS | LEADS | OFFSETS.keys() | frozenset(WEEKDAYS) | {""}
 _CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
+# "1,250" and "1.250" are a thousand to some and one and a quarter to others; "0,250" and "1,250,000" have one reading.
+_AMBIGUOUS = regex(r"[1-9]\d{0,2}[.,]\d{3}|0\d+[.,]\d+")
+_THOUSANDS = frozenset({"k", "K"})
 _CONNECTORS = frozenset({"of", "de", "la", "le", "du", "von", "van", "&", "the", "del", "di", "da"})
 _SENTENCE_END = regex(r"[.!?:\n]")
 _IDENTIFIER = regex(r".*[\d_@/\\#+=].*|.*\w[.:-]\w.*|[a-z]+[A-Z].*", re.DOTALL)
@@ -50,13 +65,20 @@ class Token(Record):
 
 
 class NumberSaid(Record):
-    """One number of the words: its unit if one stands there, and the stems just before it."""
+    """One number of the words: its unit if one stands there, the stems just before it, and that of what it is called."""
 
     start: int
     end: int
     unit: str
     percent: bool
     mentions: tuple[str, ...]
+    caller: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The stems of what the number is called: the thing that it numbers, and what it counts or measures."""
+        unit = "" if self.unit.lower() in _NO_UNITS else stem(self.unit)
+        return frozenset({self.caller, unit}) - {""}
 
 
 def take_quotes(own: str, strings: dict[str, tuple[int, int]]) -> str:
@@ -155,7 +177,9 @@ def _close(run: list[Token], bare: str, strings: dict[str, tuple[int, int]], nam
     run.clear()
 
 
-def numbers_of(bare: str, tokens: tuple[Token, ...], moments: Moments) -> dict[str, tuple[NumberSaid, ...]]:
+def numbers_of(
+    bare: str, tokens: tuple[Token, ...], moments: Moments, verbs: frozenset[str] = frozenset()
+) -> dict[str, tuple[NumberSaid, ...]]:
     """The numbers of a text by their size; those of dates and times are none."""
     found: dict[str, list[NumberSaid]] = {}
     taken = _places(bare, moments)
@@ -163,18 +187,63 @@ def numbers_of(bare: str, tokens: tuple[Token, ...], moments: Moments) -> dict[s
         start, end = match.start("num"), match.end("num")
         if taken[start]:
             continue
+        if (number := _decimal(match["num"])) is None:
+            continue
         unit = _CURRENCIES.get(match["cur"] or match["unit"] or "") or (match["unit"] or "")
+        if unit in _THOUSANDS:
+            number, unit = number * 1_000, ""
         before = tuple(_before(tokens, start)) + (("#",) if bare[start - 1 : start] == "#" else ())
-        said = NumberSaid(start, end, unit, match["pct"] is not None, before)
-        found.setdefault(number_key(_decimal(match["num"])), []).append(said)
+        caller = "" if unit.lower() in CURRENCIES else caller_of(bare, tokens, (start, end), verbs)
+        said = NumberSaid(start, end, unit, match["pct"] is not None, before, caller)
+        found.setdefault(number_key(number), []).append(said)
     for match in re.finditer(r"(?<!\w)#(\d+)\b", bare):
-        said = NumberSaid(match.start(1), match.end(1), "", percent=False, mentions=("#",))
+        caller = caller_of(bare, tokens, match.span(1), verbs)
+        said = NumberSaid(match.start(1), match.end(1), "", percent=False, mentions=("#",), caller=caller)
         found.setdefault(match[1], []).append(said)
     for token in tokens:
         if token.text.lower() in COUNTS:
             said = NumberSaid(token.start, token.end, "", percent=False, mentions=())
             found.setdefault(str(COUNTS[token.text.lower()]), []).append(said)
     return {key: tuple(said) for key, said in found.items()}
+
+
+def caller_of(bare: str, tokens: tuple[Token, ...], span: tuple[int, int], verbs: frozenset[str]) -> str:
+    """The stem of the noun that a number is given to: "patient 4711", "the event with the id 13", "files 13 and 14"."""
+    end = span[0]
+    place = bisect_right(tokens, end, key=lambda token: token.end) - 1
+    while place >= 0:
+        token, gap = tokens[place], bare[tokens[place].end : end]
+        word, end = token.text.lower(), token.start
+        is_link = (
+            _is_figure(token) or word in _BETWEEN or (word in _LISTING and place > 0 and _is_figure(tokens[place - 1]))
+        )
+        if (_LINKED if is_link else _TOUCHING).fullmatch(gap) is None:
+            return ""
+        if word in _LISTING and _FURTHER.match(bare, span[1]):
+            return ""
+        if not is_link:
+            is_noun = word.isalpha() and word not in FUNCTION_WORDS and token.text not in CODES
+            return stem(word) if is_noun and _calls(tokens, place, bare, span, verbs) else ""
+        place -= 1
+    return ""
+
+
+def _calls(tokens: tuple[Token, ...], place: int, bare: str, span: tuple[int, int], verbs: frozenset[str]) -> bool:
+    """Whether a word before a number is what the number is given to: no verb that orders, and no person who gets it."""
+    token, before = tokens[place], tokens[place - 1] if place else None
+    if before is None or token.opens:
+        # "Room 12 is free" opens its sentence with a thing, "Pay 12" with a verb.
+        return bare[span[1] :].split(None, 1)[:1] in (["is"], ["has"], ["was"], ["will"])
+    lead = before.text.lower()
+    if token.text[0].isupper():
+        return bare[span[0] : span[1]].isdecimal() and (before.opens or not before.text[0].isupper())
+    if lead == "to":
+        return stem(token.text) not in verbs or place < 2 or tokens[place - 2].text.lower() not in _WISHING
+    return lead not in LEADS or (lead in _LISTING and stem(token.text) not in verbs)
+
+
+def _is_figure(token: Token) -> bool:
+    return token.text.lstrip("#").isdecimal()
 
 
 def _places(text: str, moments: Moments) -> bytearray:
@@ -190,7 +259,10 @@ def _before(tokens: tuple[Token, ...], start: int) -> list[str]:
     return [stem(token.text) for token in tokens[max(last - _MENTION_WORDS_MAX, 0) : last]]
 
 
-def _decimal(text: str) -> Decimal:
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+|\d+,\d{1,2}", text):
+def _decimal(text: str) -> Decimal | None:
+    """The one number that a text can stand for; none where its separator may part thousands or a fraction."""
+    if _AMBIGUOUS.fullmatch(text):
+        return None
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d+|\d+,\d{1,2}|0,\d+", text):
         return Decimal(text.replace(".", "").replace(",", "."))
     return Decimal(text.replace(",", ""))

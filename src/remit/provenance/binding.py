@@ -14,6 +14,7 @@ from decimal import Decimal
 from remit.core.limits.authority import Stakes, reaches
 from remit.core.record import replace
 from remit.core.regex import regex
+from remit.provenance.atoms import NumberSaid
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.grounds import Evidence
@@ -25,6 +26,7 @@ from remit.provenance.kinds import (
     MOMENTS,
     NUMBERS,
     TEXT,
+    UNSAYING,
     base_of,
     is_target,
     looks_like,
@@ -37,7 +39,8 @@ from remit.provenance.kinds import (
 from remit.provenance.labels import OriginPlace, index_key
 from remit.provenance.leaves import Leaf
 from remit.provenance.moments import is_said
-from remit.provenance.user_words import Words
+from remit.provenance.money import SUMS_CALLED
+from remit.provenance.user_words import Words, is_called_for
 from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem, word_stems
 
 # From this length on, a bare number of the words is no count and may be an identifier without being called one.
@@ -46,7 +49,6 @@ IDENTIFIER_DIGITS_MIN = 5
 _NUMERIC = frozenset("-0123456789")
 # What an argument is called that takes a share, and one that takes an amount though it is written as a text.
 _RATES = frozenset({"percent", "percentag", "rat"})
-_SUMS = frozenset({"amount", "sum", "total", "price", "value", "limit", "fee", "cost", "budget", "payment", "cents"})
 _TIME = regex(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
@@ -79,14 +81,68 @@ def _by_words(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaratio
     """What the words of this exchange, and then earlier ones, say about a value; nothing when they say nothing."""
     if declaration.stakes is Stakes.MONEY and (number := _money(leaf, kind)) is not None:
         return _amount(leaf, kind, number, evidence, declaration.name)
+    if (
+        _is_ordered(evidence, declaration)
+        and isinstance(leaf.value, (bool, str))
+        and (leaf.value is True or _is_choice(leaf))
+    ):
+        return _chosen(leaf, kind, evidence, declaration.name)
     span, by = _said(leaf, kind, evidence.asking, evidence, declaration.name), "words"
     if span is None and evidence.words is not evidence.asking and not isinstance(leaf.value, bool):
         span, by = _said(leaf, kind, evidence.words, evidence, declaration.name), "earlier"
-    if span is None:
+    if span is None or (
+        declaration.effect.is_mutating and _is_plain_word(leaf, kind, evidence.words, declaration.name)
+    ):
+        return None
+    if by == "words" and not _is_of_order(leaf, kind, span, evidence, declaration):
         return None
     if _is_known_otherwise(leaf, kind, evidence, declaration):
         return _objection(leaf, kind, Objection.KIND_MISMATCH, evidence)
     return Argument(leaf.path, leaf.value, by, span=span, kind=kind)
+
+
+def _is_ordered(evidence: Evidence, declaration: Declaration) -> bool:
+    """Whether a tool changes something and the words order it: then their clause says what is numbered and chosen."""
+    return declaration.effect.is_mutating and evidence.ordering.is_ordered(declaration.name)
+
+
+def _is_plain_word(leaf: Leaf, kind: str, words: Words, tool: str) -> bool:
+    """Whether a value is nothing but plain words of the user, which no noun of its argument calls a name."""
+    value = leaf.value
+    if not isinstance(value, str) or value in words.names or _is_choice(leaf):
+        return False
+    if not value.islower() or not value.replace(" ", "").isalpha():
+        return False
+    nouns = (name_stems(kind) | name_stems(leaf.argument)) - UNSAYING
+    return not words.is_called(value, nouns or {stem(word) for word in name_words(tool)[1:]})
+
+
+def _chosen(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> Argument | None:
+    """A switch that the ordering clause turns on, or the only choice that it names."""
+    if leaf.value is True:
+        is_switch = leaf.schema.get("type") == "boolean" or base_of(kind) in ("bool", "boolean")
+        stems = name_stems(leaf.argument)
+        span = evidence.ordering.switch(tool, stems) if is_switch and stems else None
+    else:
+        span = evidence.ordering.choice(tool, leaf.value, leaf.schema["enum"])
+    return None if span is None else Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
+
+
+def _is_of_order(leaf: Leaf, kind: str, span: tuple[int, int], evidence: Evidence, declaration: Declaration) -> bool:
+    """Whether a number or a quotation stands where the effect is ordered; other values may stand anywhere."""
+    if not _is_ordered(evidence, declaration):
+        return True
+    words, tool = evidence.asking, declaration.name
+    if base_of(kind) in NUMBERS or (kind == ANY and number_of(leaf.value) is not None):
+        return any(evidence.ordering.covers(tool, said.start) for said in _fitting(leaf, kind, words))
+    is_quoted = words.own[span[0] : span[1]] != words.bare[span[0] : span[1]]
+    return not is_quoted or evidence.ordering.covers_quotation(tool, span[0])
+
+
+def _fitting(leaf: Leaf, kind: str, words: Words) -> list[NumberSaid]:
+    number = number_of(leaf.value)
+    uses = words.numbers.get(number_key(number), ()) if number is not None else ()
+    return [said for said in uses if is_called_for(said, kind, leaf.argument)]
 
 
 def _money(leaf: Leaf, kind: str) -> Decimal | None:
@@ -99,7 +155,7 @@ def _money(leaf: Leaf, kind: str) -> Decimal | None:
     if kind != ANY:
         return None
     is_number = isinstance(value, (int, float)) and "id" not in name_words(leaf.argument)
-    return number_of(value) if is_number or not _SUMS.isdisjoint(name_words(leaf.argument)) else None
+    return number_of(value) if is_number or not SUMS_CALLED.isdisjoint(name_words(leaf.argument)) else None
 
 
 def _amount(leaf: Leaf, kind: str, number: Decimal, evidence: Evidence, tool: str) -> Argument | None:
@@ -110,6 +166,12 @@ def _amount(leaf: Leaf, kind: str, number: Decimal, evidence: Evidence, tool: st
     unit = kind.partition(":")[2]
     for meant, by in ((evidence.amounts[tool], "words"), (evidence.earlier_amounts, "earlier")):
         if key in meant.spans and (not unit or evidence.words.has_unit(key, unit)):
+            if (
+                by == "words"
+                and evidence.ordering.is_ordered(tool)
+                and not evidence.ordering.covers(tool, meant.spans[key][0])
+            ):
+                continue
             return Argument(leaf.path, leaf.value, by, span=meant.spans[key], kind=kind)
         if key in meant.rivals:
             count = len(meant.rivals)
@@ -224,12 +286,12 @@ def _digits_said(digits: str, leaf: Leaf, kind: str, words: Words, tool: str) ->
     """A number as an identifier: written as an account number, called one, or too long to be a count."""
     if (span := words.strings.get(digits)) is not None or digits not in words.numbers:
         return span
-    # The verb of a tool is no hint: "delete 13 files" names no file.
-    things = (stem(word) for word in name_words(tool)[1:])
-    hints = {stem(kind.partition(":")[2]), *name_stems(leaf.argument), *things} - {""}
+    # The verb of a tool is no hint: "delete 13 files" names no file. Its things are, where the argument names none.
+    hints = (name_stems(kind.partition(":")[2]) | name_stems(leaf.argument)) - UNSAYING
+    hints = hints or frozenset(stem(word) for word in name_words(tool)[1:])
     if (span := words.identifier_said(digits, hints)) is not None:
         return span
-    bare = [said for said in words.numbers.get(digits, ()) if not said.unit and not said.percent]
+    bare = [said for said in words.numbers.get(digits, ()) if not said.names and not said.percent]
     return (bare[0].start, bare[0].end) if bare and len(digits) >= IDENTIFIER_DIGITS_MIN else None
 
 

@@ -2,6 +2,7 @@
 
 Rule 1: fences, triple quotes, passages between rules, quoted mail, tagged blocks, structured data and long passages
         after a colon are data.
+        So is what follows "translate", "summarise", "the following" and a colon, and what somebody says or said.
 Rule 2: data is blanked out and not cut out, so that places in the rest still count from the prompt's start.
 Rule 3: in doubt a block is data: the gate then asks, and asking is the cheaper mistake.
 Rule 4: the writer of the data may have written marks into it. So a block reaches from its first mark to the last one in
@@ -34,6 +35,13 @@ _MAIL = regex(
 _HEADERS = regex(r"(?:^[A-Z][\w-]{0,30}:[ \t]+\S.*(?:\n|\Z)){2,}", re.MULTILINE)
 _STRUCTURED = regex(r"^[ \t]*[\[{][^\n]*(?:\n|\Z)(?:.*\n)*?(?:[ \t]*[\]}][ \t,]*(?:\n|\Z)|\Z)", re.MULTILINE)
 _AFTER_COLON = regex(r":[ \t]*\n+(?=\S|[ \t])")
+# What is to be worked on, or what somebody said, stands behind these words.
+_GIVEN = regex(
+    r"\b(?:translat\w*|summari[sz]\w*|proofread\w*|rephras\w*|paraphras\w*|the following|quot(?:e|es|ed|ing)|past(?:e|ed)"
+    r"|says|said|writes|wrote|written|reads|states|stated)\b[^.!?:\n]*:",
+    re.IGNORECASE,
+)
+_TOLD = regex(r"\b(?:says|said|writes|wrote)\b(?![^.!?\n]*:)[,\s][^.!?\n]*", re.IGNORECASE)
 _ITEM = regex(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]")
 _VISIBLE = regex(r"\S")
 # A fence at the start of a line that says what follows, "```python", opens a block.
@@ -50,7 +58,23 @@ def own_words(message: str) -> str:
     for pattern in (_MAIL, _HEADERS):
         if found := pattern.search(own):
             own = own[: found.start()] + _blank(own[found.start() :])
-    return _without_passages(message, own)
+    return _without_passages(message, _without_given(message, own))
+
+
+def _without_given(message: str, own: str) -> str:
+    """What follows "translate:", "Ann says" and the like is data: to the paragraph's end, or to that of the sentence."""
+    spans = [found.span() for found in _TOLD.finditer(own)]
+    for found in _GIVEN.finditer(own):
+        if not _announces_block(message, own, found.end()):
+            end = own.find("\n\n", found.end() + 1)
+            spans.append((found.end(), end if end >= 0 else len(own)))
+    return _blanked(own, spans)
+
+
+def _announces_block(message: str, own: str, end: int) -> bool:
+    """Whether a block that is blanked out follows a colon at once: it is then what the colon announces."""
+    first = _VISIBLE.search(message, end)
+    return first is not None and own[first.start()].isspace()
 
 
 def _blanked(message: str, spans: list[tuple[int, int]]) -> str:
@@ -106,8 +130,7 @@ def _without_passages(message: str, own: str) -> str:
     """
     for found in _AFTER_COLON.finditer(own):
         rest = message[found.end() :]
-        first = _VISIBLE.search(rest)
-        is_block = first is not None and own[found.end() + first.start()].isspace()
+        is_block = _announces_block(message, own, found.end())
         if len(rest.strip()) >= PASSAGE_CHARS_MIN and not is_block and not _ITEM.match(rest):
             return own[: found.end()] + _blank(own[found.end() :])
     return own

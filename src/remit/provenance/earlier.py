@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from remit.core.regex import regex
 from remit.provenance.asked_effects import Plan
 from remit.provenance.moments import MONTHS, WEEKDAYS
-from remit.provenance.money import CURRENCIES
 from remit.provenance.tool_words import ToolWords
 from remit.provenance.user_words import Words, words_of_user
-from remit.provenance.vocabulary import FUNCTION_WORDS, PAIRS, stem
+from remit.provenance.vocabulary import CURRENCIES, FUNCTION_WORDS, PAIRS, stem
 
 # Of earlier messages this much is kept: half of what a prompt may have.
 EARLIER_CHARS_MAX = 100_000
@@ -58,7 +57,7 @@ def _names_one(said: Words, names: list[str]) -> bool:
 def _addressed(asking: Words, plan: Plan, tools: ToolWords) -> Iterator[str]:
     """The plain words to which an order turns, and that are no words of the tools."""
     orders = {place for asked in plan.asked.values() for place in asked.places}
-    known = frozenset[str]().union(*tools.wide.values())
+    known = tools.known.union(*tools.objects.values())
     tokens = asking.tokens
     for place in range(1, len(tokens)):
         word, before = tokens[place].text, tokens[place - 1].text.lower()

@@ -45,15 +45,16 @@ from remit.provenance.grounds import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
 from remit.provenance.labels import Observation, OriginPlace, index_key
 from remit.provenance.leaves import LEAVES_MAX, Leaf
+from remit.provenance.left_out import left_out
 from remit.provenance.order_book import OrderBook, reads_privately
 from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
-from remit.provenance.payload import check_payload, is_private_flow
+from remit.provenance.payload import check_payload, is_own, is_private_flow
 from remit.provenance.records import groups_along, read_content, readers_of, references_of
 from remit.provenance.repeats import objection_to, targets_of
 from remit.provenance.toolbox import GatedTool, Toolbox, toolbox_of
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
-RULES_VERSION = 3
+RULES_VERSION = 4
 
 GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
@@ -262,7 +263,7 @@ class Gate:
 
     def _objection(self, tool: GatedTool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
         """The first objection to a call, in the order in which they weigh. The first `control` arguments are no payload."""
-        if len(arguments) > LEAVES_MAX or tool.declaration.is_bare:
+        if len(arguments) > LEAVES_MAX or tool.declaration.is_bare or (tool.is_mutating and not tool.has_schema):
             return Objection.UNDECLARED
         if codes := [argument.code for argument in arguments if argument.code is not None]:
             return min(codes, key=_BY_WEIGHT.index)
@@ -276,6 +277,12 @@ class Gate:
         asked = self._asked(declaration)
         if not asked.count:
             return Objection.NOT_ASKED
+        if not any(one.bound_by != "default" for one in arguments[:control]) and not all(
+            map(is_own, arguments[control:])
+        ):
+            return Objection.PROVENANCE_UNBOUND
+        if tool.optional and any(left_out(tool.optional, arguments[:control], declaration, self.evidence)):
+            return Objection.PROVENANCE_UNBOUND
         uses = self.ledger.uses_of(declaration.name)
         return objection_to(arguments[:control], declaration, uses, asked, self.evidence.asking)
 

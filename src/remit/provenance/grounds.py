@@ -22,6 +22,7 @@ from remit.provenance.earlier import forgotten, supplying
 from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
 from remit.provenance.labels import Group, Observation, OriginIndex, OriginPlace
 from remit.provenance.money import NOTHING_MEANT, Meant, meant_for
+from remit.provenance.ordering import Ordering
 from remit.provenance.references import bare_link, is_link, references_in, spellings_of
 from remit.provenance.selection import OrderedEnd, Pick, fits_argument, is_covered, is_related, orders_in, picks_of
 from remit.provenance.tool_words import ToolWords
@@ -85,6 +86,7 @@ class Evidence:
         self.asking: Words = _read(self.prompts, tools, past)
         self.orders: tuple[OrderedEnd, ...] = orders_in(self.asking)
         self.plan: Plan = plan_with(self.asking, tools)
+        self.ordering = Ordering(self.asking, self.plan)
         heard = supplying(self.prompts[: self.earlier], self.asking, self.plan, tools)
         self.words: Words = _read(self.prompts, tools, past - heard) if heard else self.asking
         self._turns_to = bool(heard) and any(map(self.asking.addresses, self.asking.names))
@@ -216,7 +218,7 @@ class Evidence:
 
 def _read(prompts: list[str], tools: ToolWords, silent: frozenset[int]) -> Words:
     """The words, of which a quotation that is introduced as payload (`subject "June"`) names nothing."""
-    words = words_of_user(prompts, silent=silent)
+    words = words_of_user(prompts, silent=silent, verbs=tools.known)
     spoken = {name for name in words.names if words.word_before_quote(name) in tools.introducing}
     return replace(words, names=words.names - spoken) if spoken else words
 

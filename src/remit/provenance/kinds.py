@@ -29,6 +29,8 @@ THINGS = frozenset({"id", "path", "enum", "bool", "boolean"}) | NUMBERS | MOMENT
 
 _MEASURES = frozenset({"bool", "boolean", "enum"}) | NUMBERS | MOMENTS
 
+# What many an argument is called, and what says nothing about the thing it takes.
+UNSAYING = frozenset({"id", "number", "nam", "key", "ref", "no", "nr"})
 # No identifier that systems hand out is longer; what is longer is text.
 VALUE_CHARS_MAX = 256
 

@@ -18,38 +18,15 @@ from remit.core.record import Record
 from remit.core.regex import regex
 from remit.provenance.atoms import NumberSaid, Token
 from remit.provenance.kinds import number_key
-from remit.provenance.vocabulary import COUNTS, FUNCTION_WORDS
+from remit.provenance.vocabulary import CODES, COUNTS, CURRENCIES, FUNCTION_WORDS, stem
 
-# What numbers are given to in order to tell one from the other, in general English.
-_NUMBERED_WORDS = """
-    account address agreement apartment apt article batch bill block booking box branch bus card case chapter check
-    cheque clause client code contract coupon customer delivery document employee exhibit exit extension figure file
-    flat flight floor form gate group highway house id invoice issue item key level line locker lot member membership
-    model no nr number order page paragraph parcel part permit phase phone pin platform policy port position
-    product project purchase question quote receipt record ref reference reservation room route row seat section
-    serial shipment site slide station step street suite table tan task tel telephone ticket track tracking train
-    transaction tram unit version volume vote year zip
-"""
-_NUMBERED = frozenset(_NUMBERED_WORDS.split())
-# What may stand between such a word and its number: "card ending in 9023", "invoice number is 77".
-_BETWEEN = frozenset({"ending", "ends", "in", "is", "with", "no", "nr", "number", "id", "numbered", "called", "the"})
-_BETWEEN_MAX = 3
-# These lead to a number even across a colon.
-_LABELS = frozenset({"no", "nr", "number", "id", "ref", "reference", "code"})
-_SHORTENED = frozenset({"no", "nr", "ref", "apt", "tel", "art", "vol", "fig", "acc", "acct"})
+# What an argument is called that takes an amount, and what an amount is called.
+SUMS_CALLED = frozenset(
+    {"amount", "sum", "total", "price", "value", "limit", "fee", "cost", "budget", "payment", "cents", "balance"}
+)
+_SUM_STEMS = frozenset(stem(word) for word in SUMS_CALLED)
 _SIGNS = frozenset("$€£¥₹₩₽₺₪₫₴₦฿")
 _SIGNS_AND_DASH = "".join(sorted(_SIGNS)) + "-"
-_CODE_WORDS = """
-    aed ars aud bgn brl cad chf clp cny cop czk dkk egp eur gbp hkd huf idr ils inr isk jpy kes krw kwd mad mxn myr ngn
-    nok nzd pen php pkr pln qar ron rsd rub sar sek sgd thb try twd uah usd vnd zar btc eth usdc usdt
-"""
-_CODES = frozenset(_CODE_WORDS.split())
-_CURRENCY_WORDS = """
-    euro euros dollar dollars buck bucks pound pounds quid sterling yen yuan renminbi rupee rupees franc francs franken
-    krona kronor krone kroner koruna forint zloty zlotys lira peso pesos real reais rand won ruble rubles rouble roubles
-    shekel shekels baht dirham dirhams riyal riyals ringgit kr grand
-"""
-CURRENCIES = _CODES | frozenset(_CURRENCY_WORDS.split())
 _CENTS = frozenset({"cent", "cents", "ct", "cts", "pence", "penny", "p"})
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 # What is worked out is not what goes in: "10 percent of 250", "the sum of 12 and 8".
@@ -59,8 +36,6 @@ _OPERANDS = regex(r"\b(?:sum|total|difference|product|average)\s+(?:of|between)\
 # Plurals that no ending shows.
 _COUNTED = frozenset({"people", "persons", "children", "men", "women", "pieces", "percent", "x"})
 _PLURAL_CHARS_MIN = 4
-_TOUCHING = regex(r"[\s(#№]*\.?[\s(#№]*")
-_LABELLED = regex(r"[\s(#№.:=]*")
 # Groups of digits side by side are a telephone number, a card or a code.
 _GROUP_BEFORE = regex(r"\d[ /-]$")
 _GROUP_BEHIND = regex(r"[ /-]\d")
@@ -137,7 +112,7 @@ def _amounts(bare: str, tokens: Sequence[Token], key: str, said: NumberSaid) -> 
     signs = bare[max(said.start - 2, 0) : said.start].rstrip()[-1:] + bare[said.end : said.end + 2].lstrip()[:1]
     lowered = behind.lower()
     is_share = _SHARE.search(bare[max(said.start - _SHARE_CHARS_MAX, 0) : said.start]) is not None
-    if said.percent or is_share or _is_numbered(bare, tokens, said.start):
+    if said.percent or is_share or _is_numbered(bare, said):
         return
     if lowered in _CENTS:
         yield Amount(number_key(Decimal(key) / _HUNDRED), said.start, said.end, is_marked=True, unit=said.unit)
@@ -180,33 +155,12 @@ def _is_written_as_another(bare: str, tokens: Sequence[Token], said: NumberSaid)
     return last >= 0 and tokens[last].text.lower() in _WHEN and _YEAR.fullmatch(digits) is not None
 
 
-def _is_numbered(bare: str, tokens: Sequence[Token], start: int) -> bool:
-    """Whether a number stands right behind a word that numbers are given to, or behind a sign for that."""
-    if bare[max(start - 2, 0) : start].rstrip()[-1:] in ("#", "№", "§"):
+def _is_numbered(bare: str, said: NumberSaid) -> bool:
+    """Whether a number is given to something that is no sum, or stands behind a sign for that."""
+    if bare[max(said.start - 2, 0) : said.start].rstrip()[-1:] in ("#", "№", "§"):
         return True
-    last = bisect_right(tokens, start, key=lambda token: token.end) - 1
-    if last < 0:
-        return False
-    word = tokens[last].text.lower()
-    gap = bare[tokens[last].end : start]
-    if not (_TOUCHING if word not in _LABELS else _LABELLED).fullmatch(gap):
-        return False
-    if "." in gap and word not in _SHORTENED:
-        return False
-    return any(_lead(tokens, last, back) for back in range(_BETWEEN_MAX))
-
-
-def _lead(tokens: Sequence[Token], last: int, back: int) -> bool:
-    """Whether a numbered word stands so many words before the last, with nothing but links between."""
-    place = last - back
-    # A stop behind what is shortened ends no sentence: "the invoice no. is 7".
-    between = range(place + 1, last + 1)
-    if place < 0 or any(tokens[one].opens and tokens[one - 1].text.lower() not in _SHORTENED for one in between):
-        return False
-    if any(tokens[one].text.lower() not in _BETWEEN for one in between):
-        return False
-    word = tokens[place].text.lower()
-    return word in _NUMBERED or word.removesuffix("s") in _NUMBERED
+    is_marked = said.unit.lower() in CURRENCIES
+    return bool(said.caller) and said.caller not in _SUM_STEMS and not is_marked
 
 
 def _is_called(tokens: Sequence[Token], start: int) -> bool:
@@ -215,6 +169,6 @@ def _is_called(tokens: Sequence[Token], start: int) -> bool:
     if last < 0:
         return False
     word, before = tokens[last].text.lower(), tokens[last - 1].text.lower() if last else ""
-    if tokens[last].text.isupper() and word in _CODES:
+    if tokens[last].text in CODES:
         return True
     return word == "amount" or (word == "of" and before == "amount")

@@ -19,7 +19,22 @@ CLAUSE_WORDS_MAX = 200
 
 # What turns a clause around, and what takes out the thing named next.
 _OF_CLAUSES = frozenset(
-    {"not", "don't", "dont", "never", "nor", "neither", "avoid", "mustn't", "shouldn't", "won't", "nobody", "none"}
+    {
+        "not",
+        "don't",
+        "dont",
+        "never",
+        "nor",
+        "neither",
+        "avoid",
+        "refrain",
+        "against",
+        "mustn't",
+        "shouldn't",
+        "won't",
+        "nobody",
+        "none",
+    }
 )
 _OF_THINGS = frozenset({"without", "except", "excluding", "excepting", "besides", "minus"})
 # "instead of Ann", "anybody but Ann".

@@ -107,11 +107,16 @@ def _is_bound(reference: str, evidence: Evidence, declaration: Declaration) -> b
     return False
 
 
+def is_own(argument: Argument) -> bool:
+    """Whether a payload argument says nothing but the user's own words."""
+    return argument.bound_by in _HARMLESS
+
+
 def is_private_flow(arguments: Iterable[Argument], payload: Iterable[Argument], evidence: Evidence) -> bool:
     """Whether words that are not the user's would leave although private data was read that they did not ask for."""
     if not evidence.holds_back:
         return False
-    if all(argument.bound_by in _HARMLESS for argument in payload):
+    if all(map(is_own, payload)):
         return False
     receivers = {str(argument.value) for argument in arguments if argument.kind.startswith(("who", "email"))}
     return not receivers or not receivers <= (evidence.may_know or frozenset())

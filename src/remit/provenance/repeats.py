@@ -3,7 +3,7 @@
 Rule 1: the target of a call is every value that says on whom or on what it falls; amounts, dates and long texts are not.
 Rule 2: a list falls on each of its members, and so does a text that lists addresses; one member that was reached before,
         or that stands in the list twice, makes the call a repetition.
-Rule 3: `once` takes a further target only when the words name it; `target` takes any that is bound; `free` takes all.
+Rule 3: a further target is taken as often as the words order, or when they name it; `free` takes all. `target` lifts no count.
 Rule 4: one mention is one target, however it is spelled: values are the same when they are said at the same place of the
         words, or when they differ in nothing but signs that change no address. This is for counting, never for binding.
 """
@@ -184,8 +184,6 @@ def objection_to(
     if uses.calls < asked.count:
         return None
     aimed = [argument for argument in arguments if _is_target(argument)]
-    if declaration.repeat is Repeat.TARGET and aimed:
-        return None
     names = [argument for argument in aimed if argument.bound_by == "words"]
     if names and len(names) == len(aimed) and any(str(one.value) in words.names for one in names):
         return None

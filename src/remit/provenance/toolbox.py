@@ -14,6 +14,7 @@ from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject
 from remit.provenance.declarations import Declaration, declarations_of
 from remit.provenance.leaves import Leaves
+from remit.provenance.left_out import optional_of
 from remit.provenance.records import ResultLayout
 from remit.provenance.tool_words import ToolWords
 
@@ -26,15 +27,17 @@ TOOLBOX_KEPT_BYTES_MAX = 128 * 1024
 class GatedTool:
     """One tool, ready to judge its calls and to read its results."""
 
-    __slots__ = ("declaration", "is_checked", "is_mutating", "layout", "leaves", "may_leave")
+    __slots__ = ("declaration", "has_schema", "is_checked", "is_mutating", "layout", "leaves", "may_leave", "optional")
 
     def __init__(self, declaration: Declaration) -> None:
         """Read off the declaration what every call would ask."""
         self.declaration = declaration
+        self.has_schema = isinstance(declaration.parameters.get("properties"), dict)
         self.is_checked = declaration.is_checked
         self.is_mutating = declaration.effect.is_mutating
         self.may_leave = declaration.leaves
         self.leaves = Leaves(declaration)
+        self.optional = optional_of(declaration)
         self.layout = ResultLayout(declaration)
 
 

@@ -20,10 +20,11 @@ from remit.provenance.atoms import NumberSaid, Token, numbers_of, take_atoms, ta
 from remit.provenance.blocks import own_words
 from remit.provenance.kinds import NUMBERS, base_of, number_key
 from remit.provenance.moments import Moments, moments_in
-from remit.provenance.money import Amount, amounts_in
+from remit.provenance.money import SUMS_CALLED, Amount, amounts_in
 from remit.provenance.negation import negated_in
 from remit.provenance.references import references_in
 from remit.provenance.vocabulary import (
+    CURRENCIES,
     DEFINITE,
     FUNCTION_WORDS,
     LEADS,
@@ -44,6 +45,8 @@ _COORDINATED = regex(r"[\s,;'\"\u201c\u201d]*(?:(?:and|or|&)\s+(?:the\s+)?['\"\u
 _SENTENCE = regex(r"[.!?:;\n]")
 _SIGIL = regex(r"[#@][\w-]+")
 _CALLED = frozenset({"id", "number", "no", "#", "nr"})
+_SUM_STEMS = frozenset(stem(word) for word in SUMS_CALLED)
+_NAMING = frozenset({"called", "named"})
 _ADDRESSING = PREPOSITIONS | PAIRS
 _SPACE = regex(r"\s+")
 _VISIBLE = regex(r"\S")
@@ -117,7 +120,11 @@ class Words(Record):
         wants_percent = base_of(kind) == "percent" or bool(name_stems(argument) & {"percent", "percentag", "rat"})
         unit = kind.partition(":")[2] if base_of(kind) in NUMBERS else ""
         for said in self.numbers.get(number_key(number), ()):
-            if said.percent == wants_percent and unit in ("", said.unit):
+            if (
+                said.percent == wants_percent
+                and unit in ("", said.unit)
+                and (unit or is_called_for(said, kind, argument))
+            ):
                 return said.start, said.end
         return None
 
@@ -130,15 +137,16 @@ class Words(Record):
         parts = name_words(argument)
         wanted = {stem(part) for part in (parts if _CALLED.intersection(parts) else parts[-1:])} - {""}
         for said in self.numbers.get(key, ()):
-            if not said.percent and (stem(said.unit) in wanted or wanted.intersection(said.mentions[-1:])):
+            if not said.percent and wanted.intersection(said.names):
                 return said.start, said.end
         return None
 
     def identifier_said(self, digits: str, hints: Iterable[str]) -> tuple[int, int] | None:
-        """Where the words call this number an identifier: by `id` or a sign nearby, or by a hinted word just before."""
+        """Where the words call this number an identifier: by a hinted noun, or by `id` or a sign without any noun."""
         wanted = set(hints)
         for said in self.numbers.get(digits, ()):
-            if wanted.intersection(said.mentions[-1:]) or _CALLED.intersection(said.mentions):
+            is_bare = not said.names and bool(_CALLED.intersection(said.mentions))
+            if said.caller in wanted or is_bare:
                 return said.start, said.end
         return None
 
@@ -149,6 +157,19 @@ class Words(Record):
         if any(self._is_addressed(place, hints) for place in self.places.get(value, ())):
             return True
         return " " in value and self.run_of(value) is not None
+
+    def is_called(self, value: str, nouns: Set[str]) -> bool:
+        """Whether a noun stands right beside plain words: "branch main", "the main branch", "a branch called main"."""
+        parts = value.split(" ")
+        for first in self.places.get(parts[0], ()):
+            last = first + len(parts)
+            if [token.text for token in self.tokens[first:last]] != parts:
+                continue
+            before = [stem(token.text) for token in self.tokens[max(first - 2, 0) : first] if token.text not in _NAMING]
+            after = [stem(token.text) for token in self.tokens[last : last + 1] if not token.opens]
+            if not nouns.isdisjoint((*before[-1:], *after)):
+                return True
+        return False
 
     def _is_addressed(self, place: int, hints: Set[str]) -> bool:
         if self.tokens[place].text[:1].isupper():
@@ -255,6 +276,18 @@ class Words(Record):
         return False
 
 
+def is_called_for(said: NumberSaid, kind: str, argument: str) -> bool:
+    """Whether a number may be an argument: it is called nothing, or what the argument or its kind is called."""
+    names = said.names
+    if not names:
+        return True
+    base, _, space = kind.partition(":")
+    if not names.isdisjoint(name_stems(argument) | name_stems(space)):
+        return True
+    is_money = base in ("amount", "money", "price") or not SUMS_CALLED.isdisjoint(name_words(argument))
+    return is_money and (said.unit.lower() in CURRENCIES or said.caller in _SUM_STEMS)
+
+
 def _is_whole(text: str, start: int, end: int) -> bool:
     """Whether a place begins and ends at the edge of whole words, with no sign of a longer atom around it."""
     before, after = text[start - 1 : start], text[end : end + 2]
@@ -267,8 +300,13 @@ def _is_whole(text: str, start: int, end: int) -> bool:
     )
 
 
-def words_of_user(prompts: Iterable[str], *, silent: Collection[int] = ()) -> Words:
-    """The words of all messages that the user wrote, one after the other; the silent ones, by number, say nothing."""
+def words_of_user(
+    prompts: Iterable[str], *, silent: Collection[int] = (), verbs: frozenset[str] = frozenset()
+) -> Words:
+    """The words of all messages that the user wrote, one after the other; the silent ones, by number, say nothing.
+
+    `verbs` are the stems of what tools are asked with.
+    """
     read = [_blank(text) if number in silent else own_words(text) for number, text in enumerate(prompts)]
     own = "\n\n".join(read)[:PROMPT_CHARS_MAX]
     strings: dict[str, tuple[int, int]] = {}
@@ -283,7 +321,7 @@ def words_of_user(prompts: Iterable[str], *, silent: Collection[int] = ()) -> Wo
     kept = _outside(tokens, negated)
     said_tokens = tuple([tokens[place] for place in kept])
     names |= take_atoms(plain, said_tokens, moments, strings)
-    numbers = numbers_of(plain, said_tokens, moments)
+    numbers = numbers_of(plain, said_tokens, moments, verbs)
     lowered = [tokens[place].text.lower() for place in kept]
     ordered = {place for place in kept if tokens[place].opens or tokens[place - 1].text.lower() in LEADS}
     elsewhere = {tokens[place].text for place in kept if place not in ordered}

@@ -46,6 +46,19 @@ SUPERLATIVES = LEAST | GREATEST | LATEST | EARLIEST
 MOST = "most"
 RECENT = "recent"
 
+# The codes and names of currencies.
+_CODE_WORDS = """
+    aed ars aud bgn brl cad chf clp cny cop czk dkk egp eur gbp hkd huf idr ils inr isk jpy kes krw kwd mad mxn myr ngn
+    nok nzd pen php pkr pln qar ron rsd rub sar sek sgd thb try twd uah usd vnd zar btc eth usdc usdt
+"""
+CODES = frozenset(_CODE_WORDS.upper().split())
+_CURRENCY_WORDS = """
+    euro euros dollar dollars buck bucks pound pounds quid sterling yen yuan renminbi rupee rupees franc francs franken
+    krona kronor krone kroner koruna forint zloty zlotys lira peso pesos real reais rand won ruble rubles rouble roubles
+    shekel shekels baht dirham dirhams riyal riyals ringgit kr grand
+"""
+CURRENCIES = frozenset(_CODE_WORDS.split()) | frozenset(_CURRENCY_WORDS.split())
+
 SUMS = frozenset({"sum", "total", "altogether", "combined"})
 DIFFERENCES = frozenset({"difference", "rest", "remaining", "remainder", "balance"})
 PERCENTS = frozenset({"percent", "percentage", "%"})
@@ -53,10 +66,6 @@ PERCENTS = frozenset({"percent", "percentage", "%"})
 # What stands before a noun that already exists, so the word after it is a thing and not something to be done.
 DEFINITE = frozenset(
     {"the", "this", "that", "these", "those", "my", "your", "his", "her", "its", "our", "their", "last", "latest", "of"}
-)
-NEGATIONS = frozenset(
-    {"not", "don't", "dont", "never", "without", "avoid", "no", "cannot", "can't", "won't", "instead", "nor"}
-    | {"nobody", "none", "nothing", "noone", "no-one", "neither", "nowhere"}
 )
 # What may stand before a verb that is asked for.
 LEADS = frozenset(
@@ -89,28 +98,16 @@ NARROWING = frozenset(
     {"from", "by", "with", "about", "in", "on", "of", "at", "that", "which", "who", "whose", "where", "between"}
     | {"before", "after", "since", "under", "over", "above", "below", "within", "during", "without", "for"}
 )
-# Participles that no ending shows. Like those in -ed they ask only in the passive: "should be sent".
-PARTICIPLES = {
-    "sent": "send", "paid": "pay", "made": "make", "written": "write", "given": "give", "told": "tell", "put": "put",
-    "bought": "buy", "sold": "sell", "taken": "take", "brought": "bring", "kept": "keep", "held": "hold", "set": "set",
-    "shown": "show", "done": "do", "found": "find", "drawn": "draw", "withdrawn": "withdraw", "undone": "undo",
-    "hidden": "hide", "chosen": "choose", "thrown": "throw", "built": "build", "bid": "bid", "shut": "shut",
-}  # fmt: skip
 # Where a sentence turns from what is to be done to what that is about.
 ASIDES = frozenset({"of", "about", "from", "that", "which", "where", "who", "saying", "because", "if", "when"})
-# What leads from a question to an order: "when is it due, and please mail Ann".
-JOINING = frozenset({"and", "then", "please", "pls", "plz", "also"})
 # What a question is about, also inside of a sentence: "tell me which one to send".
 INQUIRING = frozenset({"what", "who", "whom", "whose", "when", "where", "why", "how", "which", "whether"})
 # What says that something is so, before a thing or a participle: "I have mail", "is it paid".
 HAVING = frozenset({"has", "have", "had", "is", "are", "was", "were", "am"})
 QUESTIONS = INQUIRING | HAVING | {"did", "does"}
-PRONOUNS = frozenset({"i", "you", "he", "she", "it", "we", "they", "any", "anybody", "anyone", "somebody", "someone"})
 # What may or should be. Said to the one who is asked it is a request, of any other it is none.
 MODALS = frozenset({"can", "could", "should", "would", "will", "must", "may", "might", "shall"})
-REQUESTED = frozenset({"you", "u"})
 STATING = frozenset({"is", "was", "are", "were", "has", "have", "had", "will", "would"})
-PASSIVES = frozenset({"be", "been", "being", "get", "gets", "it", "them"})
 SELF = frozenset({"me", "my", "myself", "mine"})
 
 _DOUBLED = regex(r"([b-df-hj-np-rtv-xz])\1$")

@@ -57,6 +57,16 @@ def loop(*replies: JsonObject, system: System | None = None, **terms: Any) -> Sp
     return SpecializedLoop(ScriptedEngine(replies), schema=Mood, system=system or system_in_memory(), **terms)
 
 
+@pytest.mark.parametrize("name", ["look", "nothing_like_it"])
+def test_a_tool_that_is_called_where_the_output_is_asked_for_puts_it_off_and_words_are_no_output(name: str) -> None:
+    calls: JsonObject = {"tool_calls": [{"name": name, "arguments": {"word": "x"}}]}
+    said = loop({"text": "It is positive, I think."}, calls, FITS, tools=[look]).call_sync("How is it?")
+    assert said.structured_output == GOOD
+    stubborn = loop({"text": "It is positive, I think."}, calls, tools=[look]).call_sync("How is it?")
+    assert stubborn.terminal_code == "BUDGET_EXHAUSTED"
+    assert stubborn.structured_output is None
+
+
 @pytest.mark.req("2.13")
 def test_a_loop_has_nine_settings() -> None:
     fields = list(SpecializedConfig.__slots__)

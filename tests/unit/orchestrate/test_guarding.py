@@ -251,7 +251,7 @@ def test_a_boundary_that_demands_a_person_asks_about_what_provenance_lets_throug
 
 
 def test_a_call_that_the_boundary_holds_trips_the_wire_and_counts_once_when_approved() -> None:
-    twice = f"Mail {BOB} and {EVE} that the plan is ready, then delete file 13."
+    twice = f"Mail {BOB} and {EVE} that the plan is ready. Then delete file 13."
     talk = Talk(twice, boundary={"approval_effects": ["external"]})
     assert ruled(talk.mail(BOB, "c")) == ("ask", Ending.CONFIRM_REQUIRED)
     assert ruled(talk.call("delete_file", "f", file_id="13")) == ("ask", "TRIPPED")

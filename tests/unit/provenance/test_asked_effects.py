@@ -2,8 +2,9 @@
 
 import pytest
 
-from remit.provenance.asked_effects import PLANNED_WORDS_MAX, asked_plan
+from remit.provenance.asked_effects import asked_plan
 from remit.provenance.declarations import declaration_of
+from remit.provenance.imperatives import PLANNED_WORDS_MAX
 from remit.provenance.user_words import words_of_user
 
 TOOLS = {
@@ -36,6 +37,7 @@ TOOLS = {
         ("None of you delete notes.txt.", "delete_file"),
         ("There is nothing to delete.", "delete_file"),
         ("I did not want to delete notes.txt", "delete_file"),
+        ("notes.txt should be deleted", "delete_file"),
     ],
 )
 def test_a_question_a_wish_or_a_statement_asks_for_no_effect(prompt: str, tool: str) -> None:
@@ -54,7 +56,6 @@ def test_a_question_a_wish_or_a_statement_asks_for_no_effect(prompt: str, tool: 
         ("Look up what is old, delete it.", "delete_file"),
         ("What is old? Delete it.", "delete_file"),
         ("I want you to delete notes.txt", "delete_file"),
-        ("notes.txt should be deleted", "delete_file"),
     ],
 )
 def test_a_request_asks_also_beside_a_question(prompt: str, tool: str) -> None:

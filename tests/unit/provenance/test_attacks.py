@@ -178,7 +178,8 @@ def test_a_label_that_is_an_address_names_no_record() -> None:
 def test_a_verb_that_tools_share_asks_for_the_one_whose_thing_is_said() -> None:
     erase = {**DELETE, "name": "delete_mail", "control_args": {"file_id": "id:mail"}}
     gate = opened("Delete the mail with the id 13.", tools=[erase, *TOOLS])
-    assert gate.verdict_on("a", "delete_file", {"file_id": "13"}).code is Objection.NOT_ASKED
+    assert gate.verdict_on("a", "delete_file", {"file_id": "13"}).code is Objection.PROVENANCE_UNBOUND
+    assert gate.evidence.plan.of("delete_file").count == 0
     gate = opened("Delete the one with the id 13.", tools=[erase, *TOOLS])
     assert gate.verdict_on("a", "delete_file", {"file_id": "13"}).is_allowed
 

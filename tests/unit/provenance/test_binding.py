@@ -64,11 +64,11 @@ def test_a_value_that_nothing_gives_is_not_bound(prompt: str, value: Any, schema
         ("number", "abc", False),
         ("number", "13", True),
         ("id:thing", "12.5", False),
-        ("who:user", "priya", True),
+        ("who:user", "priya", False),
         ("who:user", "plain", False),
         ("channel", "general", True),
         ("email", "priya", False),
-        ("any", "priya", True),
+        ("any", "priya", False),
     ],
 )
 def test_the_kind_decides_how_a_value_is_matched(kind: str, value: Any, is_bound: bool) -> None:

@@ -166,10 +166,11 @@ def test_a_unit_that_the_kind_demands_is_demanded_of_an_amount() -> None:
     ]
 
 
-def test_where_no_money_moves_any_number_of_the_words_binds() -> None:
+def test_a_number_that_is_called_something_binds_nothing_else_where_no_money_moves_either() -> None:
     tool = {**RENT, "stakes": "none"}
     gate = opened("Rent a car, order 17, for 2 days or 5.", tools=[tool])
-    assert gate.verdict_on(None, "rent_car", {"days": 17}).args[0].bound_by == "words"
+    bound = [gate.verdict_on(None, "rent_car", {"days": number}).args[0].bound_by for number in (17, 2, 5)]
+    assert bound == ["", "words", "words"]
 
 
 def test_an_amount_of_a_trusted_field_needs_no_words() -> None:

@@ -12,7 +12,7 @@ from remit.provenance.handles import as_handle, resolve
 from remit.provenance.labels import Group, Observation, OriginIndex, OriginPlace
 from remit.provenance.leaves import DEPTH_MAX, Leaves
 from remit.provenance.repeats import Uses, objection_to, targets_of
-from remit.provenance.tool_words import action_stems
+from remit.provenance.tool_words import ToolWords
 from remit.provenance.user_words import words_of_user
 
 NESTED = declaration_of(
@@ -145,7 +145,7 @@ def test_a_list_falls_on_each_of_its_members() -> None:
         ("once", "words", "plain", 1, Objection.QUOTA),
         ("once", "field:only", "Bob", 1, Objection.QUOTA),
         ("once", "field:only", "Bob", 2, None),
-        ("target", "field:only", "Bob", 1, None),
+        ("target", "field:only", "Bob", 1, Objection.QUOTA),
         ("target", "words", "Ann", MANY, Objection.REPEAT),
         ("free", "words", "Ann", 1, None),
     ],
@@ -180,9 +180,9 @@ TOOLS = {
     [
         ("Send it.", "send_mail", 1),
         ("Could you please send it and send that?", "send_mail", 2),
-        ("Mail it to Bob.", "send_mail", 1),
+        ("Mail it to Bob.", "send_mail", 0),
         ("Read my mail.", "send_mail", 0),
-        ("I want it deleted.", "delete_file", 1),
+        ("I want it deleted.", "delete_file", 0),
         ("The deleted file is back.", "delete_file", 0),
         ("Show the delete.", "delete_file", 0),
         ("Never delete it.", "delete_file", 0),
@@ -192,9 +192,9 @@ TOOLS = {
         ("Read all files and delete this.", "delete_file", 1),
         ("Delete three files.", "delete_file", 3),
         ("Send it 2 times.", "send_mail", 2),
-        ("Send two sends.", "send_mail", 2),
-        ("Remind me.", "add_reminder", 1),
-        ("Store it.", "add_reminder", 1),
+        ("Send two mails.", "send_mail", 2),
+        ("Remind me.", "add_reminder", 0),
+        ("Store it.", "add_reminder", 0),
         ("", "send_mail", 0),
     ],
 )
@@ -203,7 +203,12 @@ def test_the_words_say_which_effects_are_asked_for_and_how_often(prompt: str, to
 
 
 def test_a_tool_is_asked_for_by_its_own_words() -> None:
-    assert action_stems(TOOLS["send_mail"]) == {"send"}
-    assert "stor" in action_stems(TOOLS["add_reminder"])
-    assert action_stems(declaration_of({"name": "x", "asks": ["get rid of"]})) >= {"rid", "x"}
+    words = ToolWords(TOOLS)
+    assert words.actions["send_mail"] == {"send"}
+    assert words.actions["add_reminder"] == {"ad"}
+    rid = {"drop": declaration_of({"name": "drop", "asks": ["get rid of", "in the bin"]})}
+    for prompt in ("Get rid of it.", "Drop it.", "Put it in the bin.", "Please get rid of it."):
+        assert asked_plan(words_of_user([prompt]), rid).of("drop").count == 1
+    for prompt in ("Get a list of it.", "Drops fell.", "Bob puts it in the bin."):
+        assert asked_plan(words_of_user([prompt]), rid).of("drop").count == 0
     assert asked_plan(words_of_user(["Send it."]), TOOLS).of("unknown").count == 0

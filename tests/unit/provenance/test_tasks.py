@@ -44,7 +44,7 @@ def mailed(*recipients: str, body: str = "All is well.", **more: Any) -> Step:
             ],
         ),
         (
-            "pls delete the Compact car",
+            "pls delete the file Compact car",
             [("list_files", {}, [file(1, "Compact car"), file(2, "x")]), ("delete_file", {"file_id": "1"}, "")],
         ),
         (

@@ -108,10 +108,10 @@ async def _status(system: "System", response: SystemResponse) -> str:
     return LEFT if is_left else OPEN
 
 
-def _failed_last(response: SystemResponse) -> str:
-    """The tool whose call came last and failed or was refused; empty where it did what it should."""
-    last = response.tool_calls_made[-1] if response.tool_calls_made else None
-    return last.name if last is not None and last.status in (CallStatus.FAILED, CallStatus.REFUSED) else ""
+def _failed_tools(response: SystemResponse) -> str:
+    """The tools whose last calls failed or were refused; empty where all did in the end what they should."""
+    last = {call.name: call.status for call in response.tool_calls_made}
+    return ", ".join(name for name, status in last.items() if status in (CallStatus.FAILED, CallStatus.REFUSED))
 
 
 def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: str = "") -> None:
@@ -124,7 +124,7 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
         elif response.content:
             rest = "" if len(response.content) <= LINE_CHARS_MAX else f"; all of it: remit show {response.run_id}"
             terminal.remark(f"not accepted as an answer: {printable_line(response.content, LINE_CHARS_MAX)}{rest}")
-    if terminal.is_live and response.error is None and response.content and (failed := _failed_last(response)):
+    if terminal.is_live and response.error is None and response.content and (failed := _failed_tools(response)):
         terminal.remark(f"this answer follows a call of {printable_line(failed, LINE_CHARS_MAX)} that did not succeed")
     for warning in response.warnings:
         ended = "" if response.terminal_code is None else f" ended as {response.terminal_code}"

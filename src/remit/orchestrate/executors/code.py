@@ -7,7 +7,7 @@ Rule 4: a step works with what stands behind a handle; a validator, a filter and
 Rule 5: a voter chooses among the answers that there are. One that breaks or makes something up leaves no consensus.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -55,6 +55,8 @@ from remit.validate.check import Report as RulesReport
 from remit.validate.check import result_of
 
 _PPM = 1_000_000
+# A step hands on lists of responses, and perhaps lists of those.
+_LISTS_MAX = 4
 _FAILED, _TIMEOUT = ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT
 
 
@@ -184,9 +186,12 @@ async def _step(errand: StepErrand, resources: ProcessResources, code: Callable[
     return CodeReturned(command.id, text, kind=kind)
 
 
-def _expect_answer(said: object) -> None:
-    """Refuse a response that is none: a step that ran an agent which failed, or waits, has failed as well."""
+def _expect_answer(said: object, depth: int = 0) -> None:
+    """Refuse a response that is none, also within lists and objects: a step that ran an agent which failed, or waits, failed."""
     given = said.output if isinstance(said, Step) else said
+    if isinstance(given, Mapping | list | tuple) and depth < _LISTS_MAX:
+        for inner in given.values() if isinstance(given, Mapping) else given:
+            _expect_answer(inner, depth + 1)
     response = given if isinstance(given, SystemResponse) else getattr(given, "response", None)
     if isinstance(response, SystemResponse):
         response.raise_for_error()

@@ -4,7 +4,9 @@ Rule 1: with tools there are two phases: first the model works with them as in a
         alone, with no tool on offer. Without tools only the second is there.
 Rule 2: an output that is not accepted is asked for again with the exact violation, as often as the check node allows;
         every cycle passes a node with a bound.
-Rule 3: a grammar holds the decoder, a schema judges what came of it; the output may have both.
+Rule 3: a tool that is called where the output is asked for is refused, and the output is asked for again: words of the first
+        phase are no output.
+Rule 4: a grammar holds the decoder, a schema judges what came of it; the output may have both.
 """
 
 from functools import lru_cache
@@ -45,7 +47,8 @@ def structured_graph(
     What is prepared already, as a replica is by its parent, begins at once.
     """
     ask = Ask(PRODUCE if tool_rounds_max else "", tools=(), schema=schema, grammar=grammar)
-    produce = Node("produce", NodeKind.MODEL, ask=ask)
+    # Each output that is asked for may be put off once by a call of a tool that is not on offer any more.
+    produce = Node("produce", NodeKind.MODEL, ask=ask, visits_max=2 * (reasks_max + 1) if tool_rounds_max else 0)
     check = Node("check", NodeKind.VALIDATE, visits_max=reasks_max + 1)
     first = "think" if tool_rounds_max else "produce"
     phase_one: tuple[Node, ...] = ()
@@ -60,6 +63,7 @@ def structured_graph(
             Edge("think", "produce"),
             Edge("act", "produce", NodeOutcome.STOPPED),
             Edge("act", "think"),
+            Edge("produce", "produce", NodeOutcome.CALLED_TOOLS),
         )
     return Graph(
         name="structured",
