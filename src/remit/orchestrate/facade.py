@@ -53,7 +53,7 @@ from remit.orchestrate.history.replay import Audit, audit
 from remit.orchestrate.loop.child_runs import left_behind, orphan_above, orphans
 from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.durability import GUARD_MODE
-from remit.orchestrate.loop.halt_switch import Halted, Halts, HaltWatch, is_told, scope_for, told_to
+from remit.orchestrate.loop.halt_switch import Halted, Halts, HaltWatch, is_told, told_to
 from remit.orchestrate.loop.holdings import fenced_journal
 from remit.orchestrate.loop.hub import FindKit, Hub
 from remit.orchestrate.loop.in_process import InProcessDispatch
@@ -157,11 +157,11 @@ class System(Acting):
 
     def _act(self, principal: Principal) -> None:
         self.principal = principal
-        self._seen = seen = Seen(self._store, principal)
+        self._seen = seen = Seen(self._store, principal, self._expect_open)
         self._custody = seen.custody(self._signers)
         self.archive = Archive(seen, self._signer, self._custody)
         self.queues = self.queues.acting_for(principal, seen, seen.behind)
-        self.quotas: Standings = self._quotas if principal is LOCAL else TenantStandings(self._quotas, principal)
+        self.quotas: Standings = TenantStandings(self._quotas, principal, self._expect_open)
         self.lineages = Lineages(seen.runs)
         # A caller must not learn whether it guessed a secret of the house.
         self.covered = self._sealer.covered if principal is LOCAL else covered
@@ -278,9 +278,7 @@ class System(Acting):
         From now on nothing of it goes out. What is under way is called off, here and elsewhere; what could not be, in
         time, is named.
         """
-        scope = scope_for(self.principal, tenant=tenant, tool=tool, model=model, run=run)
-        if run and self.principal is not LOCAL:
-            await self._expect(run, Scope.ADMIN, "halt")
+        scope = await self._halting(tenant, tool, model, run)
         entry = await self._halts.write(scope, by=self._person(by), why=why, principal=self.principal)
         self._hub.call_off()
         watch = HaltWatch(self._halts, self._runner, self._seen.runs, self._store.leases)
@@ -290,9 +288,7 @@ class System(Acting):
         self, *, by: str = "", why: str = "", tenant: str = "", tool: str = "", model: str = "", run: str = ""
     ) -> Halt:
         """Lift a halt, of exactly what was halted; the runs that it paused go on when they are resumed."""
-        scope = scope_for(self.principal, tenant=tenant, tool=tool, model=model, run=run)
-        if run and self.principal is not LOCAL:
-            await self._expect(run, Scope.ADMIN, "halt")
+        scope = await self._halting(tenant, tool, model, run)
         return await self._halts.write(scope, by=self._person(by), why=why, is_lift=True, principal=self.principal)
 
     def halts(self) -> tuple[Halt, ...]:
@@ -366,7 +362,8 @@ class System(Acting):
             entry = await self._expect(run_id, Scope.READ, "rested")
             is_left = entry.ending or entry.listing.mode == GUARD_MODE or run_id in self._hub.drivers
             if is_left or not await self._store.leases.is_held(run_id):
-                return
+                # What was left because this system let it go has not come to rest.
+                return self._expect_open(run_id)
             await asyncio.sleep(REST_POLL_MS / 1000)
         message = (
             f"run {run_id} was heard and is still driven by another process after {wait_ms_max} ms; look at it later"
@@ -375,12 +372,14 @@ class System(Acting):
 
     async def rebuild(self) -> Rebuilt:
         """Make anew whatever the store derives from turns: the index of runs, sessions, quotas, what became of signals."""
-        return await rebuild(self.store, self._quotas)
+        self._expect_scope(Scope.OPERATE, "rebuild")
+        return await rebuild(self._store, self._quotas)
 
     async def end_orphans(self) -> list[str]:
         """Cancel the runs whose parent has ended and could not tell them; gives the ids of those that heard it."""
+        self._expect_scope(Scope.OPERATE, "ending orphans")
         ended = []
-        for orphan in await orphans(self.store.catalogue):
+        for orphan in await orphans(self._store.catalogue):
             # One that may not be gone on with says so when it is asked for, and keeps the others from nothing.
             with suppress(RequestRejected):
                 await self._children.end(orphan.run_id, str(uuid4()))
@@ -397,6 +396,7 @@ class System(Acting):
 
     async def text(self, text: Text, *, run_id: str = "") -> str:
         """A text of a run in full, wherever it lives; a principal says of which run, and is given none that it does not hold."""
+        self._expect_open(run_id)
         if isinstance(text, BlobRef) and self.principal is not LOCAL:
             await self._expect(run_id, Scope.READ, "text")
             if not any(text in references(turn) for turn in (await self.archive.history(run_id)).turns):
@@ -445,6 +445,7 @@ class System(Acting):
             await self._expect(run_id, Scope.READ, "settle")
         elif not run_id:
             self._expect_scope(Scope.OPERATE, "settling everything")
+        self._expect_open(run_id)
         await self._hub.settle(run_id)
 
     async def close(self) -> None:

@@ -32,6 +32,7 @@ from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.structured_graph import structured_graph
 from remit.orchestrate.setup.kit import Terms, kit_of
 from remit.tool.declare.decorator import tool
+from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import (
     Listening,
     approval,
@@ -49,6 +50,11 @@ from tests.unit.orchestrate.stage import play
 
 TO_CHILD = '"task"'
 DELEGATES = calls("helper", task="look around")
+deeper = delegate(
+    "deeper",
+    description="Have somebody else do it.",
+    lease={"input_tokens": 5_000, "output_tokens": 1_000, "tool_calls": 2, "steps": 8, "human_reviews": 1},
+)
 ASKS = {"when": TO_CHILD, **calls("keep", text="x")}
 
 
@@ -119,6 +125,47 @@ def test_a_child_that_has_ended_is_reported_with_what_it_said_and_spent() -> Non
             assert (report.ending, report.command_id) == (Ending.USER_CANCEL, command.id)
             assert dict(report.spent)[0] > 0
             await system.settle()
+
+    play(story())
+
+
+@pytest.mark.req("4.11")
+@pytest.mark.parametrize("is_halted", [True, False])
+def test_what_a_child_had_proposed_when_it_was_cancelled_keeps_its_parent_from_success(*, is_halted: bool) -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            live, command = await asked(system)
+            if is_halted:
+                await system.halt("smoke", by="ada", run=command.run_id)
+                await system.lift(by="ada", run=command.run_id)
+            await system.signal(signal(Signal.CANCEL, command.run_id))
+            await system.settle()
+            response = await system.result(live.run_id)
+            assert (response.terminal_code, response.content) == (Ending.PARTIAL_SUCCESS, "thanks")
+            assert response.warnings == (f"not done: keep (in child {command.id})",)
+
+    play(story())
+
+
+@pytest.mark.req("4.11")
+def test_what_was_proposed_beneath_a_child_that_was_cancelled_keeps_its_parent_from_success() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            script = (
+                {"when": '"go deeper"', **calls("deeper", task="keep it")},
+                {"when": '"keep it"', **calls("keep", text="x")},
+                calls("helper", task="go deeper"),
+                {"text": "thanks"},
+            )
+            run_id = (await system.run(request(), scripted(*script, tools=[keep, helper, deeper]))).run_id
+            (child_id,) = (await system._runner.load(run_id)).state.children.runs.values()
+            (beneath_id,) = (await system._runner.load(child_id)).state.children.runs.values()
+            await system.signal(signal(Signal.CANCEL, child_id))
+            await system.settle()
+            assert (await system.result(beneath_id)).terminal_code is Ending.USER_CANCEL
+            response = await system.result(run_id)
+            assert (response.terminal_code, response.content) == (Ending.PARTIAL_SUCCESS, "thanks")
+            assert response.warnings == ("not done: keep (in child 1.2)",)
 
     play(story())
 

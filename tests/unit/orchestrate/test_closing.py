@@ -104,8 +104,8 @@ def test_a_store_that_is_closed_under_a_subscriber_tells_it_that_the_system_was(
     async def story() -> None:
         store = store_of("embedded", tmp_path)
         system = system_on(store)
-        subscription = system.subscribe(Subject(), since=-1)
         await store.close()
+        subscription = system.subscribe(Subject(), since=-1)
         with pytest.raises(RemitError, match="STORE_CLOSED"):
             await anext(subscription)
 

@@ -13,12 +13,12 @@ Rule 5: what was left is made good by what was done in its place, and by no word
         want of authority, or by a person, is made good by exactly the same alone.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from remit.core.failure import ANSWERED, Ending, ErrorCode, Refusal
-from remit.core.journal.arrivals import ChildEnded, ToolReturned
-from remit.core.journal.commands import CallTool, StartChild
+from remit.core.journal.arrivals import ChildEnded, ModelAnswered, ToolReturned
+from remit.core.journal.commands import CallTool, CancelCommand, StartChild, place_in_journal
 from remit.core.journal.rulings import (
     ARGUMENTS_INVALID,
     LEFT_BY_CHILD,
@@ -29,7 +29,7 @@ from remit.core.journal.rulings import (
     Rung,
 )
 from remit.core.limits.budget import Dimension
-from remit.core.limits.tools import ToolDefinition
+from remit.core.limits.tools import ToolDefinition, may_change
 from remit.core.record import Text, digest_of
 from remit.core.work.graph import Node
 from remit.kernel.state import CallKey, RunState
@@ -151,15 +151,53 @@ def made_good(state: RunState, command: CallTool) -> list[CallKey]:
 
 
 def left_by(state: RunState) -> tuple[tuple[str, str], ...]:
-    """What a run that has ended leaves unproven, for the run that started it: each tool, and how; the gravest last."""
-    unknown = effects_in_doubt(state)
+    """What a run that has ended leaves unproven, for the run that started it: each tool, and how.
+
+    Of one that is about to be cut off, whatever is under way may yet happen.
+    """
+    unknown, is_open = effects_in_doubt(state), state.end.ending is None
     left = {
-        (key[0], 2 if key in unknown else int(code == UNVERIFIED))
+        (key[0], 2 if key in unknown or (is_open and code == Rung.ATTEMPTED) else int(code == UNVERIFIED))
         for key, code in state.effects.uncommitted.items()
         if key in unknown or code not in _AUTHORITY
     }
-    gravest = sorted(left, key=lambda one: (-one[1], one[0]))[:LEFT_MAX]
+    return _gravest([*sorted(left), *[(tool, 0) for tool in _cut_off(state)]])
+
+
+def all_left(parts: Iterable[tuple[tuple[str, str], ...]]) -> tuple[tuple[str, str], ...]:
+    """What several runs leave, as one tells it: for itself, and for those that were cut off with it."""
+    return _gravest([(tool, _LEFT.index(code)) for part in parts for tool, code in part])
+
+
+def _gravest(left: Iterable[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
+    gravest = sorted(dict.fromkeys(left), key=lambda one: (-one[1], one[0]))[:LEFT_MAX]
     return tuple((tool, _LEFT[grade]) for tool, grade in sorted(gravest))
+
+
+def _cut_off(state: RunState) -> list[str]:
+    """Tools of the changes that were proposed last and neither made nor refused: they were held, or not yet judged.
+
+    The question about a held call is withdrawn when the run ends, and nothing else tells of the call. A model may use the
+    id of a call again, so only what came after the model was asked is about these.
+    """
+    asked = [said.command_id for said in state.talk.context if isinstance(said, ModelAnswered)][-1:]
+    since = place_in_journal(asked[0])[0] if asked else -1
+    made = [trace for command_id, trace in state.calls.made.items() if place_in_journal(command_id)[0] > since]
+    refused = [trace for trace in state.calls.refused if trace.seq > since]
+    settled = {(trace.call_id, trace.tool) for trace in (*made, *refused)}
+    tools = state.derived.tools
+    return [
+        call.tool
+        for call in state.calls.proposed
+        if (call.call_id, call.tool) not in settled and (call.tool not in tools or may_change(tools[call.tool]))
+    ]
+
+
+def cut_off_beneath(state: RunState) -> list[str]:
+    """The runs still under way beneath a run that has ended, or is about to: they are cancelled, and it never hears of them."""
+    cut = [one for one in state.commands.parting if isinstance(one, CancelCommand) and one.run_id]
+    ended = [command.run_id for command in cut if place_in_journal(command.id)[0] == state.end.seq]
+    return ended + [command.run_id for command in state.commands.open.values() if isinstance(command, StartChild)]
 
 
 def refused_by(state: RunState) -> tuple[CallKey, ...]:

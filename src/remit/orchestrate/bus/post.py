@@ -42,6 +42,8 @@ REJECT_LOADS_NOTHING = "a no loads no tools and asks no model"
 
 # Why an answer is refused where the question was settled, or was never asked.
 _MAYBE_LATE = (ArrivalFault.DUPLICATE, ArrivalFault.UNKNOWN_COMMAND, ArrivalFault.RUN_ENDED)
+# The codes of what a run cannot hear as it stands.
+_FAULTS = frozenset(map(str, ArrivalFault))
 
 # Whether a run goes on after a signal, when no process was driving it.
 GOES_ON: Mapping[Signal, bool] = MappingProxyType(
@@ -82,8 +84,9 @@ class Post:
         """Have a run hear a signal: here, or through its holder.
 
         Gives the fork that it ordered, if it did, and why the run rests when it heard and cannot go on. Raises
-        IllegalArrival, or RequestRejected with the holder's code, when the run does not want to hear it. Who answers what
-        others have settled is told what became of it, whenever that was, and who answers what was never asked, that.
+        IllegalArrival where the run cannot hear it as it stands, and RequestRejected where it is refused otherwise, whichever
+        process drives the run. Who answers what others have settled is told what became of it, whenever that was, and who
+        answers what was never asked, that.
         """
         try:
             return await self._delivered(signal)
@@ -259,6 +262,8 @@ class Post:
 def _accepted(outcome: tuple[str, str]) -> str:
     """What the holder says to a sender that was heard; raises what it says to one that was not."""
     code, message = outcome
+    if code in _FAULTS:
+        raise IllegalArrival(ArrivalFault(code), message)
     if code:
         raise RequestRejected(code, message)
     return message

@@ -28,7 +28,7 @@ from remit.core.work.goal import JUDGE_MARK
 from remit.core.work.graph import Node, schema_text
 from remit.kernel.budget.wall_clock import deadline_beneath, waited_by
 from remit.kernel.results.endings import denied_by
-from remit.kernel.results.grounding import left_by, refused_by
+from remit.kernel.results.grounding import LEFT_MAX, all_left, cut_off_beneath, left_by, refused_by
 from remit.kernel.results.notices import correction
 from remit.kernel.state import RunState, graph_of_run, pinned, waiting_for
 from remit.observe.views.execution import run_usage
@@ -219,17 +219,28 @@ class ChildExecutor:
         assert state.end.ending is not None, "a child that has not ended is suspended"
         text = await self._hub.runner.text(state.result.answer)
         usage = run_usage(state)
+        ended = [state, *await self._cut_off(state)]
+        refused = {one for each in ended for one in refused_by(each)}
         how = (
             state.end.error,
             _why_ended(live, command, state),
             usage,
             waited_by(state),
             observed_by(state),
-            left_by(state),
+            all_left(map(left_by, ended)),
             denied_by(state),
-            refused_by(state),
+            tuple(sorted(refused)[:LEFT_MAX]),
         )
         return ChildSaid(command.id, state.end.ending, text, spent_by(state), *how)
+
+    async def _cut_off(self, state: RunState) -> list[RunState]:
+        """The runs that were cut off beneath a run when it ended, as they stand: they have nobody else who tells of them."""
+        found = []
+        for run_id in cut_off_beneath(state):
+            if await self._hub.runner.journal.read(run_id):
+                beneath = (await self._hub.runner.load(run_id)).state
+                found += [beneath, *await self._cut_off(beneath)]
+        return found
 
 
 def _why_ended(live: Live, command: StartChild, state: RunState) -> str:

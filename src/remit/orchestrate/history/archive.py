@@ -20,6 +20,7 @@ from remit.core.run.approval import Approval
 from remit.core.run.contract import ToolCallMade
 from remit.core.run.halt import HALTED, HALTS, HaltScope
 from remit.core.run.manifest import Source
+from remit.core.run.run_events import SYSTEM_CLOSED
 from remit.core.run.signals import PACKET_AMBIGUOUS, PACKET_MARK, never_asked
 from remit.kernel.state import RunState, loop_state, pinned, waiting_for
 from remit.observe.history import History, fold, read_history
@@ -357,7 +358,9 @@ class Archive:
             if ending is not None:
                 return Glimpse(role, ENDINGS[ending].loop_state.value, said)
             state = await self._stands(history)
-        except RemitError:
+        except RemitError as error:
+            if error.code == SYSTEM_CLOSED:
+                raise
             return Glimpse()
         # One that is listed as open although its turns end it is not shown as what it is not.
         is_misled = state.end.ending is not None and not entry.ending

@@ -19,13 +19,15 @@ from remit.core.limits.quota import QuotaStanding
 from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.run.contract import Mode
-from remit.core.run.principal import EVERY_TENANT, Principal, Scope, expect_scope, person_for, sees, tenant_for
+from remit.core.run.halt import HaltScope
+from remit.core.run.principal import EVERY_TENANT, LOCAL, Principal, Scope, expect_scope, person_for, sees, tenant_for
 from remit.core.run.run_events import Subject, system_closed
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.bus.subscription import Subscription
 from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
 from remit.orchestrate.loop.durability import GUARD_MODE
+from remit.orchestrate.loop.halt_switch import scope_for
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
 
@@ -44,15 +46,16 @@ class Standings(Protocol):
     async def standings(self, tenant_id: str) -> list[QuotaStanding]:
         """How a tenant stands in each of its quotas."""
 
-    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+    async def tenants(self, *, after: str | None = None, limit: int = 0) -> list[str]:
         """Every tenant that has a quota, behind a name, so many at most."""
 
 
 class Seen:
-    """What a principal may read of a store; each look takes the scope for it."""
+    """What a principal may read of a store; each look takes the scope for it, and raises what `expect_open` does."""
 
-    def __init__(self, store: Store, principal: Principal) -> None:
+    def __init__(self, store: Store, principal: Principal, expect_open: Callable[[], None]) -> None:
         self._principal = principal
+        self._expect_open = expect_open
         self._takes_scope = True
         self._blobs = store.blobs
         # For those who look on behalf of a verb that takes another scope.
@@ -122,6 +125,7 @@ class Seen:
     def _expect_reader(self) -> None:
         if self._takes_scope:
             expect_scope(self._principal, Scope.READ, "reading")
+        self._expect_open()
 
 
 class TenantCatalogue:
@@ -253,18 +257,19 @@ class NoHalts:
 
 
 class TenantStandings:
-    """How the tenant of a principal stands in its quotas."""
+    """How the tenant of a principal stands in its quotas, or all tenants for a principal that sees them all."""
 
-    def __init__(self, quotas: Standings, principal: Principal) -> None:
+    def __init__(self, quotas: Standings, principal: Principal, expect_open: Callable[[], None]) -> None:
         self._every = quotas
         self._principal = principal
+        self._expect_open = expect_open
 
     async def standings(self, tenant_id: str = "") -> list[QuotaStanding]:
         """How the tenant stands in each of its quotas; how others do is refused, whether or not there are any."""
         self._expect_reader()
         return await self._every.standings(tenant_for(self._principal, tenant_id))
 
-    async def tenants(self, *, after: str = "", limit: int = 0) -> list[str]:
+    async def tenants(self, *, after: str | None = None, limit: int = 0) -> list[str]:
         """The tenant, if it has a quota; every tenant for a principal that sees them all."""
         self._expect_reader()
         seen = [name for name in await self._every.tenants(after=after) if sees(self._principal, name)]
@@ -272,6 +277,7 @@ class TenantStandings:
 
     def _expect_reader(self) -> None:
         expect_scope(self._principal, Scope.READ, "reading quotas")
+        self._expect_open()
 
 
 # For whom a system acts: what they may do, in whose name, and which runs exist for them.
@@ -344,8 +350,19 @@ class Acting:
 
     def _expect_scope(self, scope: Scope, verb: str, run_id: str = "") -> None:
         expect_scope(self.principal, scope, verb)
+        self._expect_open(run_id)
+
+    def _expect_open(self, run_id: str = "") -> None:
         if self._hub.is_closed:
             raise system_closed(run_id)
+
+    async def _halting(self, tenant: str, tool: str, model: str, run: str) -> HaltScope:
+        """What the principal may halt, and lift."""
+        scope = scope_for(self.principal, tenant=tenant, tool=tool, model=model, run=run)
+        self._expect_open(run)
+        if run and self.principal is not LOCAL:
+            await self._expect(run, Scope.ADMIN, "halt")
+        return scope
 
     async def _expect(self, run_id: str, scope: Scope, verb: str) -> RunEntry:
         """A run that exists for the principal, who may do this with it."""
@@ -363,6 +380,7 @@ class Acting:
 
     async def is_guarded(self, run_id: str) -> bool:
         """Whether a run is driven by an agent elsewhere, which goes on when it likes."""
+        self._expect_open(run_id)
         entry = await self._seen.runs.entry(run_id)
         return entry is not None and entry.listing.mode == GUARD_MODE
 

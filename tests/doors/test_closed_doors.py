@@ -1,0 +1,67 @@
+"""After a system was closed every verb says so, by one code, whatever it would have needed of the store."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from remit.core.failure import RemitError
+from remit.core.run.run_events import SYSTEM_CLOSED
+from tests.doors.test_tenants import (
+    ARCHIVE,
+    QUEUES,
+    QUOTAS,
+    STORES,
+    SYSTEM,
+    Ids,
+    asked,
+    calls,
+    kit,
+    opened,
+    outcome,
+    verbs_of,
+)
+
+# What needs nothing of the store: how it is closed, what is still under way in this process, and what it was given.
+ANSWERED = {"store", "close", "begun", "abandoned", "has_key", "limits_of", "check_answer"}
+VERBS = [
+    (f"{number}: {name}", verb)
+    for number, table in enumerate((SYSTEM, ARCHIVE, QUEUES, QUOTAS))
+    for name in table
+    if name not in ANSWERED and (table, name) != (QUEUES, "acting_for")
+    for verb in verbs_of(table, name)
+]
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_every_verb_of_a_closed_system_says_that_it_is_closed(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        store = STORES[kind](tmp_path)
+        system = opened(store, Ids())
+        run_id = (await system.run(asked("hello"), kit())).run_id
+        halts = len(store.halts.since(0))
+        await system.close()
+        said = {name: await outcome(verb, system, run_id) for name, verb in VERBS}
+        assert {name: told for name, told in said.items() if f"RemitError {SYSTEM_CLOSED} " not in told} == {}
+        if kind == "memory":
+            assert len(store.halts.since(0)) == halts
+
+    asyncio.run(story())
+
+
+def test_waiting_for_another_process_ends_when_the_system_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        store = STORES["memory"](Path())
+        system = opened(store, Ids())
+        run_id = (await system.run(asked("change"), kit(calls("change", what="a")))).run_id
+        is_held = store.leases.is_held
+
+        async def closed_meanwhile(name: str) -> bool:
+            await system.close()
+            return await is_held(name)
+
+        monkeypatch.setattr(store.leases, "is_held", closed_meanwhile)
+        with pytest.raises(RemitError, match=SYSTEM_CLOSED):
+            await system.rested(run_id)
+
+    asyncio.run(story())
