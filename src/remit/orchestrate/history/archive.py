@@ -92,9 +92,7 @@ class Archive:
     def __init__(
         self, shelf: ArchivePorts, signer: Callable[[], Signer] | None = None, custody: Custody | None = None
     ) -> None:
-        self._shelf = shelf
-        self._custody = custody
-        self._signer = signer
+        self._shelf, self._custody, self._signer = shelf, custody, signer
 
     @property
     def has_key(self) -> bool:
@@ -256,9 +254,8 @@ class Archive:
         check_limit(limit)
         catalogue, found, place = self._shelf.catalogue, list[Approval](), ""
         if run_id:
-            return page_of(
-                await self._asked_by(await self._asking(run_id)), lambda approval: approval.id, before, limit
-            )
+            asked = await self._asked_by(await self._asking(run_id))
+            return page_of(asked, lambda approval: approval.id, before, limit)
         if before:
             place = before.rpartition(PACKET_MARK)[0]
             last = await catalogue.entry(place)
