@@ -184,10 +184,10 @@ def objection_to(
     if uses.calls < asked.count:
         return None
     aimed = [argument for argument in arguments if _is_target(argument)]
-    names = [argument for argument in aimed if argument.bound_by == "words"]
-    if names and len(names) == len(aimed) and any(str(one.value) in words.names for one in names):
-        return None
-    return Objection.QUOTA
+    said = [argument for argument in aimed if argument.bound_by == "words"]
+    # Targets that the words give one by one are each asked for; of a tool that happens once, the words must name them.
+    is_named = declaration.repeat is Repeat.TARGET or any(str(one.value) in words.names for one in said)
+    return None if said and len(said) == len(aimed) and is_named else Objection.QUOTA
 
 
 def _reached(target: str, uses: Uses) -> int:
