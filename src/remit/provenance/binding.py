@@ -129,12 +129,18 @@ def _chosen(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> Argument | 
 
 
 def _is_of_order(leaf: Leaf, kind: str, span: tuple[int, int], evidence: Evidence, declaration: Declaration) -> bool:
-    """Whether a number or a quotation stands where the effect is ordered; other values may stand anywhere."""
+    """Whether a number or a quotation stands where the effect is ordered; other values may stand anywhere.
+
+    So may an identifier that the words call by the noun of its argument: "Order 42 arrived broken. Please refund it."
+    """
     if not _is_ordered(evidence, declaration):
         return True
     words, tool = evidence.asking, declaration.name
     if base_of(kind) in NUMBERS or (kind == ANY and number_of(leaf.value) is not None):
-        return any(evidence.ordering.covers(tool, said.start) for said in _fitting(leaf, kind, words))
+        is_id = isinstance(leaf.value, str) or "id" in name_words(leaf.argument)
+        nouns = name_stems(leaf.argument) if is_id else frozenset()
+        fitting = _fitting(leaf, kind, words)
+        return any(bool(nouns & said.names) or evidence.ordering.covers(tool, said.start) for said in fitting)
     is_quoted = words.own[span[0] : span[1]] != words.bare[span[0] : span[1]]
     return not is_quoted or evidence.ordering.covers_quotation(tool, span[0])
 

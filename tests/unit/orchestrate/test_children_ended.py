@@ -80,7 +80,7 @@ def test_a_run_goes_on_here_as_soon_as_the_child_it_waited_for_is_cancelled(kind
             run_id, child_id = await waiting(system, house())
             await system.signal(signal(Signal.CANCEL, child_id))
             await system.settle(run_id)
-            assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
+            assert (await system.result(run_id)).terminal_code is Ending.PARTIAL_SUCCESS
 
     play(story())
 
@@ -135,7 +135,7 @@ def test_a_run_that_is_driven_hears_that_another_process_cancelled_its_child(tmp
             await other.signal(signal(Signal.CANCEL, await child_of(other, run_id)))
             await until(is_released)
             done = True
-            assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
+            assert (await system.result(run_id)).terminal_code is Ending.PARTIAL_SUCCESS
 
     play(story())
 
@@ -216,7 +216,7 @@ def test_the_child_of_a_fork_that_is_cancelled_lets_the_fork_go_on_and_not_its_o
             await other.signal(signal(Signal.CANCEL, fork_child))
             assert await shown(other, fork_id) == all_say("")
             assert (await other.archive.told(run_id)).entry.waiting_for == "CONFIRM_REQUIRED"
-            assert (await system.resume(fork_id, kit=kit)).terminal_code is Ending.SUCCESS
+            assert (await system.resume(fork_id, kit=kit)).terminal_code is Ending.PARTIAL_SUCCESS
             assert (await system.result(run_id)).waiting_for is not None
             await system.signal(signal(Signal.CANCEL, run_id))
             await system.settle()
