@@ -23,6 +23,7 @@ TOOL = {
     "effect": "external",
     "control_args": {"to": "email"},
     "payload_args": ["body"],
+    "asks": ["mail"],
 }
 
 

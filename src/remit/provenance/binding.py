@@ -140,7 +140,10 @@ def _is_of_order(leaf: Leaf, kind: str, span: tuple[int, int], evidence: Evidenc
         is_id = isinstance(leaf.value, str) or "id" in name_words(leaf.argument)
         nouns = name_stems(leaf.argument) if is_id else frozenset()
         fitting = _fitting(leaf, kind, words)
-        return any(bool(nouns & said.names) or evidence.ordering.covers(tool, said.start) for said in fitting)
+        return any(
+            bool(nouns & {*said.names, *said.mentions[-1:]}) or evidence.ordering.covers(tool, said.start)
+            for said in fitting
+        )
     is_quoted = words.own[span[0] : span[1]] != words.bare[span[0] : span[1]]
     return not is_quoted or evidence.ordering.covers_quotation(tool, span[0])
 

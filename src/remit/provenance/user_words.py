@@ -146,7 +146,7 @@ class Words(Record):
         wanted = set(hints)
         for said in self.numbers.get(digits, ()):
             is_bare = not said.names and bool(_CALLED.intersection(said.mentions))
-            if said.caller in wanted or is_bare:
+            if said.caller in wanted or is_bare or _is_opened_by(said, wanted):
                 return said.start, said.end
         return None
 
@@ -276,13 +276,19 @@ class Words(Record):
         return False
 
 
+def _is_opened_by(said: NumberSaid, nouns: Set[str]) -> bool:
+    """Whether a noun right before a number begins a sentence, where it looks like a verb: "Order 42 arrived"."""
+    return not said.caller and said.mentions[-1:] != () and said.mentions[-1] in nouns
+
+
 def is_called_for(said: NumberSaid, kind: str, argument: str) -> bool:
     """Whether a number may be an argument: it is called nothing, or what the argument or its kind is called."""
     names = said.names
     if not names:
         return True
     base, _, space = kind.partition(":")
-    if not names.isdisjoint(name_stems(argument) | name_stems(space)):
+    nouns = name_stems(argument) | name_stems(space)
+    if not names.isdisjoint(nouns) or ("id" in name_words(argument) and _is_opened_by(said, nouns)):
         return True
     is_money = base in ("amount", "money", "price") or not SUMS_CALLED.isdisjoint(name_words(argument))
     return is_money and (said.unit.lower() in CURRENCIES or said.caller in _SUM_STEMS)

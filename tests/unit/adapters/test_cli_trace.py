@@ -75,11 +75,7 @@ def test_a_pipe_gets_indented_lines_with_every_step_and_the_budget(desk: Desk) -
     assert "remit show" not in said
 
 
-# "Order" at the beginning of a sentence may be a verb, so the words do not call 42 an order.
-WHY = (
-    "PROVENANCE_UNBOUND: order_id='42'; name the value in the request, declare the field that supplies it, or approve the call; "
-    "boundary customer_support demands approval…"
-)
+WHY = "boundary customer_support demands approval of external effects"
 
 
 def test_the_demo_is_drawn_line_by_line() -> None:
