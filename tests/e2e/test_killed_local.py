@@ -13,9 +13,6 @@ from tests.e2e.command import Remit, remit_in, until
 AT_WORK = "at_work"
 # The desk of the demo, whose payment takes as long as nobody says that it may end.
 SLOW = f'''
-    import time
-    from pathlib import Path
-
     at_work = Path(__file__).with_name("{AT_WORK}")
     if not at_work.exists():
         at_work.touch()
