@@ -26,6 +26,7 @@ from remit.core.journal.canonical import canonical_json
 from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject
 from remit.core.record import replace as changed
+from remit.core.work.orders import orders_of
 from remit.kernel.authority.authorize import CHECKS, authorize
 from remit.kernel.authority.verdict import ALLOWED
 from remit.provenance.gate import Gate, start
@@ -45,6 +46,17 @@ EXPONENT_MAX = 0.05
 # No cap may end a run that is there to be measured.
 PLENTY: JsonObject = {"budget": dict.fromkeys(("tool_calls", "external_api_calls", "side_effects"), 10**9)}
 _NAMES = count()
+# Ten orders, the last of which is the mail: its words are the model's.
+_FREE = {"free": ["search_mails", "find_files", "find_contact"]}
+_FIXED = {name: {"literal": value} for name, value in MAIL.items() if name not in ("subject", "body", "attachments")}
+ORDERS: list[JsonObject] = [
+    *({"tool": "send_mail", "args": {"recipients": [f"p{number}@corp.example"]}} for number in range(9)),
+    {
+        "tool": "send_mail",
+        "args": {**_FIXED, "attachments": {"literal": ["7"]}},
+        "text": {"subject": _FREE, "body": _FREE},
+    },
+]
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,16 @@ def gate_trials(results: int) -> list[Trial]:
     ]
 
 
+def order_trials(results: int) -> list[Trial]:
+    """A gate with orders that has seen so many results: the verdicts on an effect that equals the last order, and on another."""
+    gate = start(PROMPT, TOOLS, orders=orders_of(ORDERS))
+    look_up(results, gate.verdict_on, gate.observe)
+    return [
+        _gate_trial("gate: an effect that was ordered", gate, "send_mail", MAIL, Decision.ALLOW),
+        _gate_trial("gate: an effect beyond orders", gate, "send_mail", STRAY, Decision.ASK),
+    ]
+
+
 def look_up(results: int, judge: Callable[..., object], observe: Callable[..., object]) -> None:
     """Read so many pages of mails, and find what the mail needs."""
     pages = [("search_mails", {"query": f"report {number}"}, mails(number)) for number in range(results)]
@@ -125,6 +147,8 @@ def _gate_trial(name: str, gate: Gate, tool: str, arguments: JsonObject, expecte
             gate.answer(verdict.call_id, False, "the owner")  # noqa: FBT003  # the gate's own signature
         else:
             gate.observe(verdict.call_id, tool, "done")
+            # The order is open again for the next decision.
+            gate.ledger.carried_out.clear()
         proposed[0] = varied(arguments)
 
     return Trial(
@@ -205,7 +229,9 @@ def measure_authorization(
     results: Sequence[int] = RESULTS, decisions: int = DECISIONS, rounds: int = ROUNDS
 ) -> list[Series]:
     """Every figure at every length, in rounds; of each figure and length the round with the least median counts."""
-    at_length = [[*gate_trials(size), *guard_trials(size), *kernel_trials(size)] for size in results]
+    at_length = [
+        [*gate_trials(size), *order_trials(size), *guard_trials(size), *kernel_trials(size)] for size in results
+    ]
     best: dict[tuple[int, int], tuple[tuple[float, ...], tuple[float, ...]]] = {}
     for _ in range(rounds):
         for place, trials in enumerate(at_length):

@@ -2,7 +2,7 @@
 
 The loop is spread over so many small steps that their number is its cost, near enough: of every hundred bytecodes saved,
 the loop became about a microsecond faster. `python -m benchmarks.bytecodes` prints the number alone; it is counted in a
-process of its own, since a trace function cannot share one with whoever measures coverage.
+process of its own, since a trace function cannot share a process with a counter of coverage.
 """
 
 import asyncio

@@ -36,7 +36,7 @@ VERY_LONG = LONG * 4
 
 @dataclass(frozen=True)
 class Local:
-    """What was measured. A cancel has two figures: until whoever waited goes on, and until the slot is free."""
+    """What was measured. A cancel has two figures: until the caller that waited goes on, and until the slot is free."""
 
     model: str
     load_ms: float

@@ -18,7 +18,7 @@ LOOKS_MAX = 15_000
 
 
 class Marker:
-    """A file that says: it has begun. Whoever shares this process only says so."""
+    """A file that says: it has begun. A tool that shares this process only says so."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -33,7 +33,7 @@ def is_booked(arguments: dict[str, Any], result: str) -> bool:
 
 @tool(effect="external", idempotent=True, verify=is_booked)
 def pay(to: str, cents: int, idempotency_key: str) -> str:
-    """Pay somebody."""
+    """Pay a person."""
     ledger = Path("ledger.txt")
     lines = ledger.read_text().splitlines() if ledger.exists() else []
     if not any(line.startswith(idempotency_key) for line in lines):

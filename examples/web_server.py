@@ -16,16 +16,19 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
+import msgspec
 import uvicorn
 from fastapi import Body, FastAPI, Header, Request
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 
 import remit
-from remit import AgentLoop, RemitError, Signal, System, UserSignal, load_tools
+from remit import AgentLoop, RemitError, RequestRejected, Signal, System, UserSignal, load_tools
 
 HERE = Path(__file__).parent
 ENGINE = os.environ.get("DESK_ENGINE", "local")
 TOOLS = load_tools(str(HERE / "support_tools.py"))
+# What the page shows of a question: the exact call, where each value comes from, why it asks.
+SHOWN = ("id", "packet", "tool", "arguments", "origins", "reasons")
 Said = Annotated[str, Body(embed=True)]
 
 
@@ -54,12 +57,13 @@ app = FastAPI(lifespan=lifespan)
 @app.exception_handler(RemitError)
 async def refused(request: Request, error: RemitError) -> JSONResponse:
     """Whatever remit refuses has a code for programs and words for people."""
-    return JSONResponse({"code": error.code, "message": error.message}, status_code=409)
+    status = 404 if error.code.endswith("NOT_FOUND") else 409
+    return JSONResponse({"code": error.code, "message": error.message}, status_code=status)
 
 
 @app.post("/runs")
 async def submit(request: Request, text: Said, user: Said = "customer") -> dict[str, str]:
-    """Start a run, which goes on whether or not somebody watches."""
+    """Start a run, which goes on whether or not a client watches."""
     agent = AgentLoop(ENGINE, tools=TOOLS, boundary="customer_support", user_id=user, system=request.state.system)
     return {"run": (await agent.start(text)).id}
 
@@ -92,10 +96,8 @@ async def follow(request: Request, run_id: str, last_event_id: Annotated[int, He
 @app.get("/approvals")
 async def approvals(request: Request) -> list[dict[str, Any]]:
     """What staff is asked: the exact call, where its values come from, why it asks."""
-    return [
-        {"id": one.id, "packet": one.packet, "tool": one.tool, "arguments": one.arguments, "reasons": one.reasons}
-        for one in await request.state.system.archive.approvals()
-    ]
+    asked = await request.state.system.archive.approvals()
+    return [{name: msgspec.to_builtins(getattr(one, name)) for name in SHOWN} for one in asked]
 
 
 @app.post("/approvals/{run_id}/{question}")
@@ -103,6 +105,8 @@ async def answer(
     request: Request, run_id: str, question: str, decision: Said, packet: Said, by: Said
 ) -> dict[str, str]:
     """Say `approve` or `reject` to a packet, as it was shown: another version of it is refused."""
+    if decision not in ("approve", "reject"):
+        raise RequestRejected("DECISION_UNKNOWN", f"decision={decision[:80]!r} is unknown; say approve or reject")
     payload = {"packet_id": f"{run_id}/{question}", "packet": packet}
     await request.state.system.signal(UserSignal(str(uuid4()), Signal(decision), run_id, by, payload=payload))
     return {"run": run_id}

@@ -64,7 +64,7 @@ FAULT_MEANINGS: Mapping[ArrivalFault, str] = MappingProxyType(
         ArrivalFault.ALREADY_PAUSED: "the run is paused already",
         ArrivalFault.SELF_APPROVAL: "who asked for the run does not approve it, and is never one of several who must",
         ArrivalFault.NAME_CONFUSABLE: "the name can be read for another one that the question knows",
-        ArrivalFault.NOT_RELEASING: "the boundary names who may release budget, and this is somebody else",
+        ArrivalFault.NOT_RELEASING: "the boundary names who may release budget, and this person is not named",
         ArrivalFault.CALL_NOT_ALLOWED: "a guarded call that was approved can no longer be made; it stays held",
         ArrivalFault.PAUSED: "nothing can be approved while the run is paused; resume it first",
         ArrivalFault.WRONG_PACKET: "the question asks for something else than this answers",

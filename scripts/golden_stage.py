@@ -45,6 +45,10 @@ class Stage:
         """Nobody knows what has begun."""
         return False
 
+    def carries(self, command: Command) -> bool:
+        """Nothing: no other process performs what is sent here."""
+        return False
+
     async def receive(self, live: Live) -> Report | None:
         """Nobody waits here: the script hands every report in."""
         return None

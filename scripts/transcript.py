@@ -30,7 +30,7 @@ VARYING = (
 
 
 def recorded() -> str:
-    """What the demo says to somebody who reads it later."""
+    """What the demo says to a user who reads it later."""
     with TemporaryDirectory(prefix="remit-demo-") as folder:
         command = [sys.executable, "-m", "remit", "demo", "--folder", folder]
         done = subprocess.run(

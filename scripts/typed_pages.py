@@ -51,7 +51,7 @@ def _typed(one: re.Match[str], folder: Path) -> str:
 
 
 def say(command: str, folder: Path) -> str:
-    """What a command says in a folder, to somebody who has just installed remit."""
+    """What a command says in a folder, to a user who has just installed remit."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("REMIT_")}
     environment |= {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from remit.core.record import Record
+from remit.orchestrate.gateway import clerk, gateway, key_room, webhook_channel
 from remit.wire import channels, credentials, envelopes, inbound, payloads, subjects
 from remit.wire.channels import COMMAND_MARK, COMMANDS, Permission
 from remit.wire.credentials import Capability
@@ -314,10 +315,18 @@ CODES: Mapping[str, str] = MappingProxyType(
         inbound.WIRE_LOOP_UNKNOWN: "a task continues a loop that is not known",
         inbound.WIRE_PACKET_UNCLEAR: "an answer names no packet, and not exactly one waits",
         inbound.WIRE_SENDER_UNCLEAR: "a signal is of another user than its sender, or of none",
+        clerk.WIRE_MODEL_UNKNOWN: "a task names a model that the gateway does not have",
+        clerk.WIRE_NOT_TAKEN: "it is told by loops, and taken from nobody",
+        gateway.WIRE_UNDELIVERABLE: "it failed five times for no reason of its own",
         channels.CHANNEL_NOT_PERMITTED: "the sender lacks a permission",
         channels.CHANNEL_LOOP_UNKNOWN: "there is no such loop for the sender",
         channels.CHANNEL_LOOP_UNCLEAR: "words came where a yes or a no is asked",
         channels.CHANNEL_COMMAND_UNKNOWN: "a command is none",
+        webhook_channel.CHANNEL_UNSIGNED: "a request of a webhook is not signed with its key, or too old",
+        webhook_channel.CHANNEL_FOREIGN: "a webhook speaks for another channel",
+        key_room.KEYS_NOT_ROOT: "only the key of the deployment admits keys, and revokes those of others",
+        key_room.KEYS_UNKNOWN: "it is no key, or was never admitted",
+        key_room.KEYS_STALE: "it has been unknown for too long which keys were revoked",
         envelopes.ENVELOPE_TOO_LARGE: "message or seal are too large",
         envelopes.ENVELOPE_MALFORMED: "the header is no seal, or its figures make no sense",
         envelopes.ENVELOPE_READDRESSED: "it was sealed for another subject, tenant or deployment",
@@ -515,7 +524,7 @@ def _seals() -> Iterator[str]:
         "of its `did:key`, over the line `remit envelope 1` and the canonical JSON of the other fields. The message itself stays as it "
         f"is. A seal holds for at most {VALID_MS_MAX // 3_600_000} hours and is opened once by a receiver, on a lane in order: what "
         "one start of a sender (`epoch`) sends under one subject, numbered from 1. Queues hand messages to many receivers, so there "
-        "each number is opened once, in any order. What the broker delivers again is told apart from what somebody sends again by "
+        "each number is opened once, in any order. What the broker delivers again is told apart from what a sender sends again by "
         "the broker's own mark."
     )
     yield _fields(Seal)

@@ -1,22 +1,21 @@
 """What all tests share: a failing example says how to play it again, and a slow machine fails nothing."""
 
 import atexit
+import gc
 import os
 import shutil
 import signal
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from tests import measured
+from tests import measured, parsed
 from tests.tidy.source import ROOT
 
-# A worker counts from before the first import of the house; the process that hands out the tests adds up.
-COUNTER = measured.Counter() if measured.REPORT and measured.is_worker() else None
-SUM = measured.Sum() if measured.REPORT and not measured.is_worker() else None
+# Counts from before the first import of the house.
+COUNTER = measured.Counter(Path(measured.REPORT)) if measured.REPORT else None
 
 # Leaves of the house, which nothing else stands on, and rules that read every test there is: the inner loop leaves them
 # out, and the whole test run has them all.
@@ -50,6 +49,8 @@ settings.register_profile("thorough", settings.get_profile("tested"), max_exampl
 settings.load_profile(os.environ.get("REMIT_EXAMPLES", "tested"))
 
 
+parsed.find_once()
+
 # Whoever starts the tests in the background of a shell has them ignore interrupts; what they start would, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -70,24 +71,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.unmeasured)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker hands over what it has counted before it is told to go; a lost count fails the run by name."""
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end, so that the garbage collector need not look at it again."""
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Write down what was counted."""
     if COUNTER is not None:
-        COUNTER.tell(session.config)
-    if SUM is not None:
-        SUM.write(Path(measured.REPORT))
-        if SUM.lost:
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say what was lost, after everything else."""
-    for line in SUM.lost if SUM is not None else ():
-        terminalreporter.write_line(f"COVERAGE DATA LOST: {line}; the figures would be wrong, run again", red=True)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Hear what the worker that has ended has counted."""
-    if SUM is not None:
-        SUM.hear(node.gateway.id, getattr(node, "workeroutput", {}))
+        COUNTER.write()

@@ -58,8 +58,12 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
-def three_nodes(folder: Path, sync: str = "1m") -> list[NatsServer]:
-    """A cluster of three, each with a folder of its own; it needs some seconds until it can lead."""
+def three_nodes(folder: Path, sync: str = "1m", *, advertise: bool = True) -> list[NatsServer]:
+    """A cluster of three, each with a folder of its own; it needs some seconds until it can lead.
+
+    Without `advertise`, who is told of one node does not learn of the others.
+    """
+    told = "" if advertise else ", no_advertise: true"
     routes = free_ports(3)
     others = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
     return [
@@ -67,7 +71,7 @@ def three_nodes(folder: Path, sync: str = "1m") -> list[NatsServer]:
             folder / f"node{number}",
             sync=sync,
             port=port,
-            more=f'server_name: node{number}\ncluster {{ name: test, listen: "127.0.0.1:{route}", routes: [{others}] }}',
+            more=f'server_name: node{number}\ncluster {{ name: test, listen: "127.0.0.1:{route}", routes: [{others}]{told} }}',
         )
         for number, (route, port) in enumerate(zip(routes, free_ports(3), strict=True))
     ]

@@ -1,4 +1,4 @@
-"""Patterns compose: a loop does a step of a plan, wrapped in a function of one's own or as it is."""
+"""Patterns compose: a loop does a step of a plan, wrapped in a function of your own or as it is."""
 
 import asyncio
 from typing import Any

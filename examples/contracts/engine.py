@@ -1,4 +1,4 @@
-"""An engine of one's own: an adapter that turns the chunks of some client into one result, and streams them meanwhile."""
+"""An engine of your own: an adapter that turns the chunks of some client into one result, and streams them meanwhile."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""An event log of one's own: it has `record`, and is told of every inference, tool, context and change of state."""
+"""An event log of your own: it has `record`, and is told of every inference, tool, context and change of state."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ REPLIES: list[dict[str, Any]] = [
 
 
 async def main() -> None:
-    """The same run told to a log of one's own, and to the one that keeps events."""
+    """The same run told to a log of your own, and to the one that keeps events."""
     counting, kept = Counting(), InMemoryEventLog()
     for observer in (counting, kept):
         async with AgentLoop(ScriptedEngine(REPLIES), tools=[calc], observer=observer) as agent:

@@ -37,7 +37,7 @@ def check(output: str) -> str | None:
 
 
 def summarize(step: Step) -> Step:
-    """A step of one's own: at most 40 characters."""
+    """A step of your own: at most 40 characters."""
     if not isinstance(step.input, str):
         raise TypeError(f"summarize: expected text, got {type(step.input).__name__}")
     summary = step.input.strip()
@@ -45,7 +45,7 @@ def summarize(step: Step) -> Step:
 
 
 async def main() -> None:
-    """The pipeline, the same with a check, with a step of one's own, and what a plan leaves that fails."""
+    """The pipeline, the same with a check, with a step of your own, and what a plan leaves that fails."""
     index = DocumentIndex()
     index.add(
         [

@@ -1,4 +1,4 @@
-"""Strategies that choose among candidates: the most frequent one, unanimity, and one of one's own."""
+"""Strategies that choose among candidates: the most frequent one, unanimity, and one that you write."""
 
 import asyncio
 from collections.abc import Sequence

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from remit.agents.redundant_loop import RedundantLoop, RedundantResult
     from remit.agents.specialized_loop import SpecializedLoop
     from remit.agents.structured import StructuredResponse
-    from remit.agents.terms import engine
+    from remit.agents.terms import engine, kit_of
     from remit.agents.workplace import CallCancelled
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
+    from remit.backend.embedded.store import EmbeddedStore
+    from remit.backend.folded.store import FoldedStore
     from remit.backend.memory.journal import MemoryJournal
     from remit.backend.memory.small_ports import MemoryBlobs
     from remit.backend.memory.store import MemoryStore
+    from remit.constraint.grammar.notation import check_grammar
     from remit.constraint.stack import Demand, constrain
+    from remit.constraint.strict_mode import StrictMode
     from remit.context.evidence_message import ContextBuilder, context_confidence
     from remit.context.fts import Document, DocumentIndex
     from remit.core.failure import (
@@ -47,24 +51,45 @@ if TYPE_CHECKING:
         StoreUnusable,
     )
     from remit.core.journal.turn import Turn
-    from remit.core.limits.boundary import Boundary, Rate, Whose
+    from remit.core.limits.boundary import Boundary, BoundaryMode, Rate, Whose
     from remit.core.limits.budget import Budget
     from remit.core.limits.queue import QueueLimits
     from remit.core.limits.quota import Period, Quota
-    from remit.core.limits.tools import Effect, ToolCall, ToolDefinition, ToolResult
+    from remit.core.limits.tools import (
+        Effect,
+        ToolCall,
+        ToolCategory,
+        ToolChoice,
+        ToolChoiceMode,
+        ToolDefinition,
+        ToolResult,
+    )
+    from remit.core.record import BlobRef
     from remit.core.run.approval import Approval
-    from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse, WaitingFor
+    from remit.core.run.contract import (
+        ConfidenceSource,
+        ExecutionHints,
+        Mode,
+        OutputContract,
+        SystemRequest,
+        SystemResponse,
+        ValidationResult,
+        WaitingFor,
+    )
     from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price, Routing
     from remit.core.run.lifecycle import AgentRole
     from remit.core.run.manifest import Manifest, make_manifest
     from remit.core.run.messages import Message, Role, assistant_message, system_message, tool_message, user_message
     from remit.core.run.principal import Principal, Scope
     from remit.core.run.run_events import EventKind, RunEvent, Subject
-    from remit.core.run.signals import Signal, UserSignal
+    from remit.core.run.signals import Signal, SignalOutcome, UserSignal
     from remit.core.run.usage import TokenUsage
-    from remit.core.work.candidate import Candidate
+    from remit.core.schema.json_schema import code_of
+    from remit.core.schema.schema_source import schema_of
+    from remit.core.work.candidate import Candidate, RerankCandidate
     from remit.core.work.goal import Goal
     from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
+    from remit.core.work.orders import Order
     from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, RerankInput, Step, StepType
     from remit.front import Door
     from remit.front import open as open  # noqa: A004  # `remit.open()` is how it is said, and no star takes it along
@@ -72,12 +97,14 @@ if TYPE_CHECKING:
     from remit.inference.scripted.engine import ScriptedEngine
     from remit.inference.scripted.script import FREE
     from remit.kernel.graph.compiled import GuardUndecided
-    from remit.observe.cost.cost_report import CostReport, Grouping, Prices
+    from remit.observe.cost.charges import run_cost
+    from remit.observe.cost.cost_report import CostBook, CostReport, Grouping, Prices, parse_prices
     from remit.observe.logs import JsonFormatter, TextFormatter, run_logger
     from remit.observe.plain import printable_line
-    from remit.observe.proof.export import ExportUnreadable
+    from remit.observe.proof.export import ExportUnreadable, export_lines, verify_export
+    from remit.observe.proof.verify import verify_run
     from remit.observe.reading import Fact, FactKind, Reading
-    from remit.observe.views.event_log import Event, EventLog, InMemoryEventLog
+    from remit.observe.views.event_log import CodeEvent, ContextEvent, Event, EventLog, InMemoryEventLog
     from remit.orchestrate.boundaries.boundary_file import boundary_at, boundary_of
     from remit.orchestrate.bus.bus import Listener
     from remit.orchestrate.bus.subscription import Subscription
@@ -93,9 +120,16 @@ if TYPE_CHECKING:
         ValidateHandler,
     )
     from remit.orchestrate.patterns.planners import ModelPlanner, Planner, StaticPlanner
-    from remit.orchestrate.patterns.voters import MajorityVoting, NoConsensus, UnanimityVoting, VotingStrategy
+    from remit.orchestrate.patterns.redundant_graph import Redundancy
+    from remit.orchestrate.patterns.voters import (
+        MajorityVoting,
+        NoConsensus,
+        UnanimityVoting,
+        VotingStrategy,
+        WeightedVoting,
+    )
     from remit.orchestrate.run_handle import Run, Streaming
-    from remit.orchestrate.setup.kit import ContextProvider, FilterContext, Kit, PromptProvider, Terms, kit_of
+    from remit.orchestrate.setup.kit import ContextProvider, FilterContext, Kit, PromptProvider, Terms
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
     from remit.tool.builtin.builtin_tools import builtin
@@ -105,7 +139,7 @@ if TYPE_CHECKING:
     from remit.tool.builtin.targets import AllowedHost
     from remit.tool.call.call_metadata import CallMetadata
     from remit.tool.call.cancel_token import CancelToken, ToolCancelled
-    from remit.tool.call.outcomes import NotDone, Reconciled, ToolFault
+    from remit.tool.call.outcomes import NotDone, Reconciled, Stop, ToolFault
     from remit.tool.call.performing import Attempt, perform
     from remit.tool.declare.decorator import tool
     from remit.tool.delegate import delegate
@@ -114,6 +148,7 @@ if TYPE_CHECKING:
     from remit.tool.secrets.secret import Secret
     from remit.tool.secrets.vault import Vault
     from remit.validate.check import compile_rules, confidence_of, result_of
+    from remit.validate.rule_file import load_rules, parse_rules
     from remit.validate.rule_set import (
         Length,
         MustMention,
@@ -131,191 +166,34 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "EXITS",
-    "FREE",
-    "TERMINALS",
-    "AgentLoop",
-    "AgentRole",
-    "AllowedHost",
-    "AppendConflict",
-    "Approval",
-    "Attempt",
-    "BlobMissing",
-    "Boundary",
-    "Budget",
-    "CallCancelled",
-    "CallMetadata",
-    "CancelToken",
-    "Candidate",
-    "CandidateReranker",
-    "ContextBuilder",
-    "ContextProvider",
-    "CostReport",
-    "Demand",
-    "Document",
-    "DocumentIndex",
-    "Door",
-    "Edge",
-    "Effect",
-    "Ending",
-    "Engine",
-    "EngineFault",
-    "EntrySettled",
-    "ErrorCode",
-    "Event",
-    "EventKind",
-    "EventLog",
-    "ExecutionHints",
-    "ExecutionPlan",
-    "ExportUnreadable",
-    "Fact",
-    "FactKind",
-    "FilterContext",
-    "FinishReason",
-    "Goal",
-    "Graph",
-    "Grouping",
-    "Guard",
-    "GuardInMemory",
-    "GuardUndecided",
-    "Happened",
-    "IllegalArrival",
-    "InMemoryEventLog",
-    "InferHandler",
-    "InvariantBroken",
-    "JsonFormatter",
-    "Kit",
-    "Length",
-    "Listener",
-    "MajorityVoting",
-    "Manifest",
-    "MemoryBlobs",
-    "MemoryJournal",
-    "MemoryStore",
-    "Message",
-    "Mode",
-    "ModelInfo",
-    "ModelPlanner",
-    "ModelRequest",
-    "ModelResult",
-    "MustMention",
-    "NoConsensus",
-    "NoSecrets",
-    "Node",
-    "NodeKind",
-    "NotDone",
-    "NumberRange",
-    "OutputContract",
-    "Period",
-    "PlanExecutor",
-    "PlanPolicy",
-    "PlanResult",
-    "PlanTrace",
-    "Planner",
-    "Policies",
-    "Price",
-    "Prices",
-    "Principal",
-    "PromptProvider",
-    "QueueLimits",
-    "Quota",
-    "QuotaConflict",
-    "Rate",
-    "Reach",
-    "Reading",
-    "Reconciled",
-    "RedundantLoop",
-    "RedundantResult",
-    "Refusal",
-    "Registry",
-    "RemitError",
-    "RequestRejected",
-    "RerankHandler",
-    "RerankInput",
-    "Restarted",
-    "RetrieveHandler",
-    "RetryPolicy",
-    "Role",
-    "Routing",
-    "Rule",
-    "RuleSet",
-    "Run",
-    "RunEvent",
-    "RunFailed",
-    "RunHeld",
-    "Scope",
-    "ScriptedEngine",
-    "Secret",
-    "SemanticCheck",
-    "SessionConflict",
-    "Settings",
-    "Severity",
-    "Signal",
-    "Signer",
-    "SourceFault",
-    "SpecializedLoop",
-    "StaticPlanner",
-    "Step",
-    "StepType",
-    "StoreUnusable",
-    "StreamChunk",
-    "StreamHandler",
-    "Streaming",
-    "StructuredResponse",
-    "Subject",
-    "Subscription",
-    "System",
-    "SystemRequest",
-    "SystemResponse",
-    "Terms",
-    "TextFormatter",
-    "TokenUsage",
-    "ToolCall",
-    "ToolCallRefused",
-    "ToolCancelled",
-    "ToolDefinition",
-    "ToolFault",
-    "ToolHandler",
-    "ToolRefused",
-    "ToolResult",
-    "Turn",
-    "UnanimityVoting",
-    "UserSignal",
-    "ValidateHandler",
-    "Vault",
-    "VotingStrategy",
-    "WaitingFor",
-    "Whose",
-    "__version__",
-    "ask_of",
-    "assistant_message",
-    "boundary_at",
-    "boundary_of",
-    "builtin",
-    "chat_graph",
-    "compile_rules",
-    "confidence_of",
-    "constrain",
-    "context_confidence",
-    "delegate",
-    "engine",
-    "http_get_tool",
-    "kit_of",
-    "load_tools",
-    "make_manifest",
-    "perform",
-    "printable_line",
-    "rerank",
-    "result_of",
-    "run_logger",
-    "settings_of",
-    "system_in_memory",
-    "system_message",
-    "system_on",
-    "tool",
-    "tool_message",
-    "user_message",
-    "verdict_of",
+    "EXITS", "FREE", "TERMINALS", "AgentLoop", "AgentRole", "AllowedHost", "AppendConflict", "Approval", "Attempt",
+    "BlobMissing", "BlobRef", "Boundary", "BoundaryMode", "Budget", "CallCancelled", "CallMetadata", "CancelToken",
+    "Candidate", "CandidateReranker", "CodeEvent", "ConfidenceSource", "ContextBuilder", "ContextEvent",
+    "ContextProvider", "CostBook", "CostReport", "Demand", "Document", "DocumentIndex", "Door", "Edge", "Effect",
+    "EmbeddedStore", "Ending", "Engine", "EngineFault", "EntrySettled", "ErrorCode", "Event", "EventKind", "EventLog",
+    "ExecutionHints", "ExecutionPlan", "ExportUnreadable", "Fact", "FactKind", "FilterContext", "FinishReason",
+    "FoldedStore", "Goal", "Graph", "Grouping", "Guard", "GuardInMemory", "GuardUndecided", "Happened",
+    "IllegalArrival", "InMemoryEventLog", "InferHandler", "InvariantBroken", "JsonFormatter", "Kit", "Length",
+    "Listener", "MajorityVoting", "Manifest", "MemoryBlobs", "MemoryJournal", "MemoryStore", "Message", "Mode",
+    "ModelInfo", "ModelPlanner", "ModelRequest", "ModelResult", "MustMention", "NoConsensus", "NoSecrets", "Node",
+    "NodeKind", "NotDone", "NumberRange", "Order", "OutputContract", "Period", "PlanExecutor", "PlanPolicy",
+    "PlanResult", "PlanTrace", "Planner", "Policies", "Price", "Prices", "Principal", "PromptProvider", "QueueLimits",
+    "Quota", "QuotaConflict", "Rate", "Reach", "Reading", "Reconciled", "Redundancy", "RedundantLoop",
+    "RedundantResult", "Refusal", "Registry", "RemitError", "RequestRejected", "RerankCandidate", "RerankHandler",
+    "RerankInput", "Restarted", "RetrieveHandler", "RetryPolicy", "Role", "Routing", "Rule", "RuleSet", "Run",
+    "RunEvent", "RunFailed", "RunHeld", "Scope", "ScriptedEngine", "Secret", "SemanticCheck", "SessionConflict",
+    "Settings", "Severity", "Signal", "SignalOutcome", "Signer", "SourceFault", "SpecializedLoop", "StaticPlanner",
+    "Step", "StepType", "Stop", "StoreUnusable", "StreamChunk", "StreamHandler", "Streaming", "StrictMode",
+    "StructuredResponse", "Subject", "Subscription", "System", "SystemRequest", "SystemResponse", "Terms",
+    "TextFormatter", "TokenUsage", "ToolCall", "ToolCallRefused", "ToolCancelled", "ToolCategory", "ToolChoice",
+    "ToolChoiceMode", "ToolDefinition", "ToolFault", "ToolHandler", "ToolRefused", "ToolResult", "Turn",
+    "UnanimityVoting", "UserSignal", "ValidateHandler", "ValidationResult", "Vault", "VotingStrategy", "WaitingFor",
+    "WeightedVoting", "Whose", "__version__", "ask_of", "assistant_message", "boundary_at", "boundary_of", "builtin",
+    "chat_graph", "check_grammar", "code_of", "compile_rules", "confidence_of", "constrain", "context_confidence",
+    "delegate", "engine", "export_lines", "http_get_tool", "kit_of", "load_rules", "load_tools", "make_manifest",
+    "parse_prices", "parse_rules", "perform", "printable_line", "rerank", "result_of", "run_cost", "run_logger",
+    "schema_of", "settings_of", "system_in_memory", "system_message", "system_on", "tool", "tool_message",
+    "user_message", "verdict_of", "verify_export", "verify_run",
 ]
 # fmt: on
 
@@ -338,14 +216,16 @@ _HOMES = {
         "context.evidence_message": "ContextBuilder context_confidence",
         "context.fts": "Document DocumentIndex",
         "core.journal.arrivals": "Happened",
-        "core.limits.boundary": "Boundary Rate Whose",
+        "core.limits.boundary": "Boundary BoundaryMode Rate Whose",
         "core.limits.budget": "Budget",
-        "core.work.candidate": "Candidate",
+        "core.work.candidate": "Candidate RerankCandidate",
         "core.run.approval": "Approval",
-        "core.run.contract": "WaitingFor ExecutionHints Mode OutputContract SystemRequest SystemResponse",
+        "core.run.contract": "WaitingFor ExecutionHints Mode OutputContract SystemRequest SystemResponse ConfidenceSource ValidationResult",
         "core.journal.turn": "Turn",
         "core.failure": "Ending ErrorCode IllegalArrival InvariantBroken Refusal RemitError RequestRejected RunFailed",
         "core.work.goal": "Goal",
+        "core.work.orders": "Order",
+        "orchestrate.patterns.redundant_graph": "Redundancy",
         "core.work.graph": "EXITS Edge Graph Node NodeKind TERMINALS",
         "core.run.inference": "FinishReason ModelInfo ModelRequest ModelResult Price Routing",
         "core.run.lifecycle": "AgentRole",
@@ -357,12 +237,12 @@ _HOMES = {
         "core.journal.rulings": "ToolCallRefused",
         "core.run.run_events": "EventKind RunEvent Subject",
         "core.run.principal": "Principal Scope",
-        "core.run.signals": "Signal UserSignal",
+        "core.run.signals": "Signal UserSignal SignalOutcome",
         "core.journal.signing": "Signer",
-        "core.limits.tools": "Effect ToolCall ToolDefinition ToolResult",
+        "core.limits.tools": "Effect ToolCall ToolCategory ToolChoice ToolChoiceMode ToolDefinition ToolResult",
         "core.run.usage": "TokenUsage",
-        "observe.cost.cost_report": "CostReport Grouping Prices",
-        "observe.proof.export": "ExportUnreadable",
+        "observe.cost.cost_report": "CostReport Grouping Prices CostBook parse_prices",
+        "observe.proof.export": "ExportUnreadable export_lines verify_export",
         "kernel.graph.compiled": "GuardUndecided",
         "tool.builtin.refusal": "ToolRefused",
         "core.journal.storage": "AppendConflict BlobMissing EntrySettled QuotaConflict RunHeld SessionConflict StoreUnusable",
@@ -370,14 +250,14 @@ _HOMES = {
         "inference.engine": "Engine EngineFault Restarted StreamChunk StreamHandler",
         "inference.scripted.script": "FREE",
         "inference.scripted.engine": "ScriptedEngine",
-        "observe.views.event_log": "Event EventLog InMemoryEventLog",
+        "observe.views.event_log": "Event EventLog InMemoryEventLog CodeEvent ContextEvent",
         "observe.reading": "Fact FactKind Reading",
         "orchestrate.boundaries.boundary_file": "boundary_at boundary_of",
         "orchestrate.bus.bus": "Listener",
         "orchestrate.facade": "System",
         "orchestrate.guard.guard": "Guard",
         "orchestrate.patterns.handlers": "CandidateReranker InferHandler RerankHandler RetrieveHandler ToolHandler ValidateHandler",
-        "orchestrate.setup.kit": "ContextProvider FilterContext Kit PromptProvider Terms kit_of",
+        "orchestrate.setup.kit": "ContextProvider FilterContext Kit PromptProvider Terms",
         "orchestrate.patterns.chat_graph": "chat_graph",
         "orchestrate.tenants.policies": "Policies",
         "orchestrate.run_handle": "Run Streaming",
@@ -392,7 +272,7 @@ _HOMES = {
         "tool.declare.decorator": "tool",
         "tool.delegate": "delegate",
         "tool.loader": "SourceFault load_tools",
-        "tool.call.outcomes": "NotDone Reconciled ToolFault",
+        "tool.call.outcomes": "NotDone Reconciled Stop ToolFault",
         "tool.call.performing": "Attempt perform",
         "tool.registry": "Registry",
         "tool.secrets.secret": "Secret",
@@ -401,10 +281,20 @@ _HOMES = {
         "validate.rule_set": "Length MustMention NoSecrets NumberRange RetryPolicy Rule RuleSet SemanticCheck Severity",
         "validate.semantic": "ask_of verdict_of",
         "orchestrate.patterns.planners": "ModelPlanner Planner StaticPlanner",
-        "orchestrate.patterns.voters": "MajorityVoting NoConsensus UnanimityVoting VotingStrategy",
+        "orchestrate.patterns.voters": "MajorityVoting NoConsensus UnanimityVoting VotingStrategy WeightedVoting",
         "observe.plain": "printable_line",
         "observe.logs": "JsonFormatter TextFormatter run_logger",
-        "agents.terms": "engine",
+        "agents.terms": "engine kit_of",
+        "core.record": "BlobRef",
+        "validate.rule_file": "load_rules parse_rules",
+        "observe.proof.verify": "verify_run",
+        "observe.cost.charges": "run_cost",
+        "core.schema.schema_source": "schema_of",
+        "core.schema.json_schema": "code_of",
+        "constraint.strict_mode": "StrictMode",
+        "constraint.grammar.notation": "check_grammar",
+        "backend.folded.store": "FoldedStore",
+        "backend.embedded.store": "EmbeddedStore",
     }.items()
     for name in names.split()
 }

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from remit.inference.local.models import KnownModel, ModelDescription
     from remit.observe.checkup import Check
     from remit.observe.views.named_addresses import StoreNamed
+    from remit.orchestrate.executors.division import Division
     from remit.orchestrate.patterns.plan_file import PlanFile
     from remit.orchestrate.people.draining import Drain
 
@@ -80,20 +81,19 @@ class Settings:
     store: str = ""
 
 
-def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None, store: str = "") -> Settings:
+def settings_of(
+    environment: Mapping[str, str] | None = None, *, home: Path | str | None = None, store: str = ""
+) -> Settings:
     """The settings that the environment asks for; a home or a store that the caller names wins over it."""
     environment = os.environ if environment is None else environment
-    where = home or Path(environment.get(HOME_VARIABLE) or HOME_DEFAULT)
-    engines, secrets = _engine_settings(environment), _secrets_in(environment)
-    address = store or ("" if home else environment.get(STORE_VARIABLE, ""))
-    return Settings(where.absolute(), engines, secrets, _trust_in(environment), address)
+    where = Path((environment.get(HOME_VARIABLE) or HOME_DEFAULT) if home is None else home).absolute()
+    address = store or (environment.get(STORE_VARIABLE, "") if home is None else "")
+    return Settings(where, _engine_settings(environment), _secrets_in(environment), _trust_in(environment), address)
 
 
 def settings_of_place(place: Path | str | None) -> Settings:
     """The settings for runs in a folder, at an address, or where the environment says."""
-    if stores.is_address(place):
-        return settings_of(store=str(place))
-    return settings_of(home=None if place is None else Path(place))
+    return settings_of(store=str(place)) if stores.is_address(place) else settings_of(home=place)
 
 
 def _trust_in(environment: Mapping[str, str]) -> "TrustList":
@@ -262,6 +262,7 @@ def system_on(
     queues: Iterable[QueueLimits] = (),
     signers: Signers | None = None,
     policies: Policies | None = None,
+    division: "Division | None" = None,
 ) -> System:
     """A system on a store of the caller's."""
     engines = engines or settings_of().engines
@@ -269,6 +270,7 @@ def system_on(
         store,
         clock=WallClock(),
         find_kit=lambda state: kit_again(state, engines),
+        division=division,
         new_id=new_run_id,
         signer=signer,
         quotas=quotas,

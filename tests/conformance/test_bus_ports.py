@@ -13,6 +13,7 @@ from remit.core.journal.storage import START, RunListing
 from remit.orchestrate.ports import Feed, Journal, Store
 from remit.testing.conformance.bell import BELL_CHECKS, BellCheck, OpenTwice
 from remit.testing.conformance.feed import FEED_CHECKS, FeedCheck
+from remit.testing.conformance.two_handles import TWO_HANDLES_CHECKS, TwoHandlesCheck
 from tests.simulation.shared_store import Ground, SharedStore
 
 KINDS = ("memory", "embedded", "folded")
@@ -59,6 +60,12 @@ def test_a_feed_tells_what_every_feed_must(check: FeedCheck, kind: str, tmp_path
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("check", BELL_CHECKS, ids=lambda check: check.__name__)
 def test_a_bell_rings_as_every_bell_must(check: BellCheck, kind: str, tmp_path: Path) -> None:
+    asyncio.run(check(twice(kind, tmp_path)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("check", TWO_HANDLES_CHECKS, ids=lambda check: check.__name__)
+def test_two_handles_on_a_store_see_what_each_other_wrote(check: TwoHandlesCheck, kind: str, tmp_path: Path) -> None:
     asyncio.run(check(twice(kind, tmp_path)))
 
 

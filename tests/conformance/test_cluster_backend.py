@@ -42,6 +42,7 @@ from remit.testing.conformance.redactions import REDACTIONS_CHECKS, RedactionsCh
 from remit.testing.conformance.retention import RETENTION_CHECKS, RetentionCheck
 from remit.testing.conformance.seals import SEALS_CHECKS, SealsCheck
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
+from remit.testing.conformance.two_handles import TWO_HANDLES_CHECKS, TwoHandlesCheck
 from tests.nats_server import clear, opened
 
 
@@ -179,6 +180,16 @@ def test_a_feed_of_the_cluster_tells_what_every_feed_must(check: FeedCheck, tmp_
             yield one.journal, other.feed
 
     asyncio.run(check(open_feed))
+
+
+@pytest.mark.parametrize("check", TWO_HANDLES_CHECKS, ids=lambda check: check.__name__)
+def test_two_processes_on_a_cluster_see_what_each_other_wrote(check: TwoHandlesCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def open_twice() -> AsyncIterator[tuple[Store, Store]]:
+        async with store_in(tmp_path) as one, store_in(tmp_path) as other:
+            yield one, other
+
+    asyncio.run(check(open_twice))
 
 
 @pytest.mark.parametrize("check", BELL_CHECKS, ids=lambda check: check.__name__)

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from remit.assemble import system_on
 from remit.core.failure import RemitError
 from remit.core.run.run_events import SYSTEM_CLOSED
 from tests.doors.test_tenants import (
     ARCHIVE,
+    GRANTS,
+    LINEAGES,
     QUEUES,
     QUOTAS,
     STORES,
@@ -23,12 +26,23 @@ from tests.doors.test_tenants import (
 )
 
 # What needs nothing of the store: how it is closed, what is still under way in this process, and what it was given.
-ANSWERED = {"store", "close", "begun", "abandoned", "has_key", "limits_of", "check_answer"}
+ANSWERED = {
+    "store",
+    "close",
+    "begun",
+    "abandoned",
+    "has_key",
+    "limits_of",
+    "check_answer",
+    "now_ms",
+    "learn",
+    "approve",
+}
 VERBS = [
     (f"{number}: {name}", verb)
-    for number, table in enumerate((SYSTEM, ARCHIVE, QUEUES, QUOTAS))
+    for number, table in enumerate((SYSTEM, ARCHIVE, QUEUES, QUOTAS, LINEAGES, GRANTS))
     for name in table
-    if name not in ANSWERED and (table, name) != (QUEUES, "acting_for")
+    if name not in ANSWERED and (name != "acting_for" or table is SYSTEM)
     for verb in verbs_of(table, name)
 ]
 
@@ -45,6 +59,44 @@ def test_every_verb_of_a_closed_system_says_that_it_is_closed(kind: str, tmp_pat
         assert {name: told for name, told in said.items() if f"RemitError {SYSTEM_CLOSED} " not in told} == {}
         if kind == "memory":
             assert len(store.halts.since(0)) == halts
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_guard_of_a_closed_system_answers_every_operation_that_it_is_closed(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        store = STORES[kind](tmp_path)
+        system = opened(store, Ids())
+        guard, begun = system.guard(), {"op": "start", "run": "a", "prompt": "x", "tools": []}
+        assert await guard.answer(begun) == {"ok": True}
+        turns = len(await store.journal.read(guard.run_id_of("a")))
+        await system.close()
+        for op in (
+            {**begun, "run": "b"},
+            {"op": "call", "run": "a", "id": "1", "tool": "t", "args": {}},
+            {"op": "result", "run": "a", "id": "1", "tool": "t", "content": "x"},
+            {"op": "answer", "run": "a", "id": "1", "approve": True, "by": "ann"},
+            {"op": "end", "run": "a"},
+        ):
+            said = await guard.answer(op)
+            assert said is not None
+            assert (op["op"], said.get("code")) == (op["op"], SYSTEM_CLOSED)
+        with pytest.raises(RemitError, match=SYSTEM_CLOSED):
+            await guard.hear()
+        if kind == "memory":
+            assert len(store.journal.turns_of("r-0000")) == turns  # type: ignore[attr-defined]
+
+    asyncio.run(story())
+
+
+def test_what_has_become_of_code_is_not_looked_at_in_a_closed_system(tmp_path: Path) -> None:
+    async def story() -> None:
+        system = system_on(STORES["embedded"](tmp_path), signers=frozenset)
+        run_id = (await system.run(asked("hello"), kit())).run_id
+        await system.close()
+        with pytest.raises(RemitError, match=SYSTEM_CLOSED):
+            await system.archive.changed_sources(run_id)
 
     asyncio.run(story())
 

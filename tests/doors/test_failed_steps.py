@@ -10,11 +10,15 @@ from remit import (
     AgentLoop,
     CallCancelled,
     Ending,
+    EngineFault,
+    InferHandler,
     PlanExecutor,
     RedundantLoop,
     RunFailed,
     SpecializedLoop,
     Step,
+    ToolHandler,
+    system_in_memory,
     tool,
 )
 from remit.core.failure import ErrorCode
@@ -115,3 +119,97 @@ def test_a_call_that_ran_out_of_its_callers_time_tells_what_it_had_done(tmp_path
         assert left.response.terminal_code is Ending.USER_CANCEL
 
     asyncio.run(story())
+
+
+@tool(effect="read", network=False)
+def burn(word: str) -> str:
+    """Look a word up on a disk that burns."""
+    raise OSError("the disk is on fire")
+
+
+@tool(effect="read", network=False)
+async def doze(word: str) -> str:
+    """Take longer than any step may."""
+    await asyncio.Event().wait()
+    return word
+
+
+@tool(effect="read", network=False, timeout_ms=20)
+async def nap(word: str) -> str:
+    """Take longer than it says it may."""
+    await asyncio.Event().wait()
+    return word
+
+
+async def dream(step: Step) -> str:
+    await asyncio.Event().wait()
+    return step.name
+
+
+TOO_SLOW = "took longer than timeout_ms=20"
+LONGER = "give the step a longer timeout_ms, or the plan's policy a longer timeout_per_step_ms"
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "words"),
+    [
+        (Step("find", "look", {"word": "a"}, tool="burn"), "TOOL_EXECUTION_FAILED", ("the disk is on fire",)),
+        (Step("find", "look", {"word": "a"}, tool="doze", timeout_ms=20), "TOOL_TIMEOUT", (TOO_SLOW, LONGER)),
+        (Step("find", "look", {"word": "a"}, tool="nap"), "TOOL_TIMEOUT", (TOO_SLOW, "@tool(timeout_ms=…)")),
+        (Step("find", "dream", "a", timeout_ms=20), "TOOL_TIMEOUT", (TOO_SLOW, LONGER)),
+        (Step("find", "ask", "a", timeout_ms=20), "INFERENCE_ENGINE_ERROR", (TOO_SLOW, LONGER)),
+    ],
+    ids=["raises", "slow for its step", "slow for itself", "slow function", "slow model"],
+)
+def test_a_step_that_fails_tells_its_name_the_words_of_its_tool_and_its_limit(
+    step: Step, code: str, words: tuple[str, ...]
+) -> None:
+    class Slow(Panel):
+        async def infer(self, request: Any, on_chunk: Any = None) -> Any:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+            await asyncio.Event().wait()
+
+    handlers: dict[str, Any] = {"look": ToolHandler([burn, doze, nap]), "dream": dream, "ask": InferHandler(Slow("a"))}
+    error = PlanExecutor(handlers, system=system_in_memory()).execute_sync([step]).response.error
+    assert error is not None
+    assert error.code == code
+    assert "find" in error.message
+    assert not [said for said in words if said not in error.message]
+
+
+def test_a_step_that_was_tried_again_in_vain_tells_what_its_tool_said() -> None:
+    plans = PlanExecutor({"look": ToolHandler([burn])}, system=system_in_memory())
+    error = plans.execute_sync([Step("find", "look", {"word": "a"}, tool="burn", retries=3)]).response.error
+    assert error is not None
+    assert error.caused_by is not None
+    assert (error.caused_by.code, error.caused_by.details) == ("TOOL_EXECUTION_FAILED", {"tool": "burn"})
+    assert "the disk is on fire" in error.caused_by.message
+
+
+class Refused(Panel):
+    """A model whose server refuses the key."""
+
+    async def infer(self, request: Any, on_chunk: Any = None) -> Any:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        self.asked.append(request)
+        raise EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, "the key is refused", is_final=True)
+
+
+@pytest.mark.parametrize("pattern", ["chat", "shaped", "vote", "plan"])
+def test_what_would_fail_again_is_asked_once_and_called_not_retryable(pattern: str) -> None:
+    model, system = Refused(""), system_in_memory()
+    match pattern:
+        case "chat":
+            error = AgentLoop(model, system=system).chat_sync("hi").error
+        case "shaped":
+            error = SpecializedLoop(model, schema=MOOD, system=system).call_sync("hi").error
+        case "vote":
+            error = RedundantLoop(model, schema=MOOD, n=2, system=system).call_sync("hi").response.error
+        case _:
+            plans = PlanExecutor({"ask": InferHandler(model)}, system=system)
+            error = plans.execute_sync([Step("one", "ask", "hi")]).response.error
+    assert error is not None
+    assert (error.category, error.retryable, len(model.asked)) == (
+        "InferenceFailure",
+        False,
+        2 if pattern == "vote" else 1,
+    )
+    assert error.caused_by is None or not error.caused_by.retryable

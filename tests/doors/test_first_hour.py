@@ -67,9 +67,18 @@ def test_what_would_be_answered_the_same_is_not_asked_again(
 
 
 def test_a_budget_beyond_its_boundary_is_said_in_the_response(tmp_path: Path) -> None:
-    engine = ScriptedEngine([{"text": "Hello."}, {"text": "Hello."}])
+    engine = ScriptedEngine([{"text": "Hello."}])
     loop = remit.AgentLoop(engine, budget=remit.Budget(tool_calls=5000, steps=3), home=tmp_path)
     assert loop.chat_sync("Hi").warnings == ("tool_calls=5000 is more than the boundary gives; the cap is 50",)
+    slow = remit.AgentLoop(engine, budget=remit.Budget(wall_clock_ms=7_200_000), home=tmp_path)
+    assert slow.chat_sync("Hi").warnings == (
+        "wall_clock_ms=7200000 (2 h) is more than the boundary gives; the cap is wall_clock_ms=600000 (10 min)",
+    )
+    hinted = remit.AgentLoop(engine, timeout_ms=7_200_000, max_tokens=900_000, home=tmp_path)
+    assert hinted.chat_sync("Hi").warnings == (
+        "max_tokens=900000 is more than the boundary gives; the cap is 60000",
+        "timeout_ms=7200000 (2 h) is more than the boundary gives; the cap is wall_clock_ms=600000 (10 min)",
+    )
     allowed = remit.AgentLoop(engine, budget=remit.Budget(tool_calls=50), home=tmp_path)
     assert allowed.chat_sync("Hi").warnings == ()
 

@@ -1,10 +1,12 @@
 """Two tenants on one store: for a principal of one, whatever is of the other is what nobody ever started.
 
-Every verb is called in two worlds, one with the other tenant's runs and one without, with the same ids. Whatever comes back
-is compared byte for byte. The verbs are found by looking: one that is not called here fails.
+Every verb is called in two worlds, one with the other tenant's runs and one without, with the same ids and names of tenants.
+Whatever comes back is compared byte for byte, also with what is given for ids and tenants that never were. The verbs are
+found by looking: one that is not called here fails, and so does one that takes a tenant and is not called with another's.
 """
 
 import asyncio
+import inspect
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 import remit
-from remit import SystemRequest, SystemResponse
+from remit import ModelRequest, ModelResult, Run, StreamHandler, SystemRequest, SystemResponse
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.small_ports import MemoryBlobs, MemoryLeases
@@ -37,8 +40,10 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.observe.history import references
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.facade import System
+from remit.orchestrate.guard.guard import Guard
 from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.loop.offspring import Lineages
+from remit.orchestrate.people.grants import Grants
 from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, Terms, kit_of
@@ -132,6 +137,16 @@ async def live(system: System, principal: Principal) -> dict[str, str]:
     return {"ended": session.run_id, "parent": parent.run_id, "child": child, "waiting": waiting.run_id}
 
 
+class Silent(ScriptedEngine):
+    """A model that does not answer, so that its run is driven for as long as the test takes."""
+
+    @override
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        """Wait."""
+        await asyncio.Event().wait()
+        raise AssertionError("nobody wakes it")
+
+
 @asynccontextmanager
 async def worlds() -> AsyncIterator[tuple[System, System, dict[str, str]]]:
     """A store with both tenants, and one with the first alone; and the ids of the other tenant's runs."""
@@ -142,8 +157,11 @@ async def worlds() -> AsyncIterator[tuple[System, System, dict[str, str]]]:
             for system in (both, alone):
                 await live(system, ACME)
             others = await live(both, GLOBEX)
+            theirs = both.acting_for(GLOBEX)
+            others["driven"] = await theirs.submit(asked("wait"), kit_of(Silent([{"text": "never"}]), Registry([])))
             await both.halt("looked odd", by="op", run=others["ended"])
-            await both.halt("looked odd", by="op", tenant="globex")
+            await both.halt("looked odd", by="op", tenant="initech")
+            await theirs.grants.give(ORDER, until_ms=NOON + 1_000)
             for one in ids:
                 one.leap()
             yield both, alone, others
@@ -201,17 +219,13 @@ SYSTEM: Table = {
     "acting_for": lambda s, run: s.acting_for(GLOBEX),
     "store": lambda s, run: s.store,
     "submit": [
-        lambda s, run: s.submit(asked("a", tenant_id="globex"), kit()),
-        lambda s, run: s.submit(asked("a", tenant_id="nobody"), kit()),
         lambda s, run: s.submit(asked("a", user_id="bob"), kit()),
     ],
     "run": [
-        lambda s, run: s.run(asked("a", tenant_id="globex"), kit()),
         lambda s, run: s.run(asked("more", session_id="talk"), kit(calls("look", what="b"))),
-        lambda s, run: s.run(asked("more", session_id=run), kit()),
+        lambda s, run: s.run(asked("more", session_id=f"after-{run}"), kit()),
     ],
     "start": [
-        lambda s, run: s.start(asked("a", tenant_id="globex"), kit()),
         lambda s, run: s.start(asked("a", user_id="bob"), kit()),
     ],
     "find": lambda s, run: s.find(run),
@@ -222,7 +236,6 @@ SYSTEM: Table = {
         lambda s, run: overheard(s, Subject(run or "nobody")),
         lambda s, run: overheard(s, Subject(run or "nobody", children=True)),
         lambda s, run: overheard(s, Subject(session_id="talk", children=True)),
-        lambda s, run: overheard(s, Subject(tenant_id="globex")),
         lambda s, run: overheard(s, Subject(children=True)),
     ],
     "is_left": lambda s, run: s.is_left(run, is_quiet=True),
@@ -232,13 +245,11 @@ SYSTEM: Table = {
     "resume": lambda s, run: s.resume(run, kit=kit()),
     "halt": [
         lambda s, run: s.halt("why", run=run),
-        lambda s, run: s.halt("why", tenant="globex"),
         lambda s, run: s.halt("why", tool="look"),
         lambda s, run: s.halt("why"),
     ],
     "lift": [
         lambda s, run: s.lift(run=run),
-        lambda s, run: s.lift(tenant="globex"),
         lambda s, run: s.lift(tenant="acme"),
         lambda s, run: s.lift(),
     ],
@@ -253,7 +264,6 @@ SYSTEM: Table = {
     "end_orphans": lambda s, run: s.end_orphans(),
     "session": [
         lambda s, run: s.session("talk"),
-        lambda s, run: s.session("talk", tenant_id="globex"),
         lambda s, run: s.session(run),
     ],
     "text": [
@@ -270,9 +280,10 @@ SYSTEM: Table = {
         lambda s, run: s.costs(),
         lambda s, run: s.costs(run or "nobody"),
         lambda s, run: s.costs(by="tenant"),
-        lambda s, run: s.costs(tenant_id="globex"),
     ],
     "state_of": lambda s, run: s.state_of(run),
+    "driving": lambda s, run: s.driving(),
+    "grants": lambda s, run: s.grants.standings(),
 }
 ARCHIVE: Table = {
     "has_key": lambda s, run: s.archive.has_key,
@@ -305,7 +316,6 @@ ARCHIVE: Table = {
     "verify_halts": lambda s, run: s.archive.verify_halts(),
     "has_met": [
         lambda s, run: s.archive.has_met(HaltScope(HaltKind.RUN, run)),
-        lambda s, run: s.archive.has_met(HaltScope(HaltKind.TENANT, "globex")),
     ],
     "verify_all": lambda s, run: listed(s.archive.verify_all()),
     "doubts": [lambda s, run: s.archive.doubts(), lambda s, run: s.archive.doubts(run or "nobody")],
@@ -315,7 +325,7 @@ ARCHIVE: Table = {
 QUEUES: Table = {
     "acting_for": lambda s, run: None,  # It takes a shelf, and whoever has one of the store operates it.
     "limits_of": lambda s, run: s.queues.limits_of("review"),
-    "items": [lambda s, run: s.queues.items(), lambda s, run: s.queues.items(tenant_id="globex")],
+    "items": lambda s, run: s.queues.items(),
     "overview": lambda s, run: s.queues.overview(),
     "acknowledge": lambda s, run: s.queues.acknowledge(run, "ada"),
     "check_answer": lambda s, run: None,  # It looks at nothing but a state that somebody has.
@@ -323,8 +333,6 @@ QUEUES: Table = {
 QUOTAS: Table = {
     "standings": [
         lambda s, run: s.quotas.standings("acme"),
-        lambda s, run: s.quotas.standings("globex"),
-        lambda s, run: s.quotas.standings("nobody"),
     ],
     "tenants": lambda s, run: s.quotas.tenants(),
 }
@@ -334,7 +342,124 @@ LINEAGES: Table = {
     "family": lambda s, run: s.lineages.family(run),
     "is_beneath": lambda s, run: s.lineages.is_beneath(run, "top"),
 }
-TABLES = {System: SYSTEM, Archive: ARCHIVE, Queues: QUEUES, TenantStandings: QUOTAS, Lineages: LINEAGES}
+
+
+def handle(system: System, run_id: str) -> Run[SystemResponse]:
+    """A handle on a run, as somebody may make it who knows an id."""
+
+    async def read(response: SystemResponse) -> SystemResponse:
+        return response
+
+    return Run(system, run_id, read)
+
+
+RUN: Table = {
+    "read_by": lambda s, run: None,  # It asks nothing of the system.
+    "result": lambda s, run: handle(s, run).result(),
+    "events": lambda s, run: listed(handle(s, run).events()),
+    "approve": [lambda s, run: handle(s, run).approve(), lambda s, run: handle(s, run).approve(f"{run}/1.0")],
+    "reject": [lambda s, run: handle(s, run).reject(), lambda s, run: handle(s, run).reject(f"{run}/1.0")],
+    "answer": [lambda s, run: handle(s, run).answer("a"), lambda s, run: handle(s, run).answer("a", f"{run}/1.0")],
+    "cancel": lambda s, run: handle(s, run).cancel(),
+    "pause": lambda s, run: handle(s, run).pause(),
+    "resume": lambda s, run: handle(s, run).resume(),
+    "feedback": lambda s, run: handle(s, run).feedback("well done"),
+}
+
+
+ORDER = {"tool": "change", "args": {"what": {"literal": "a"}}}
+
+
+GRANTS: Table = {
+    "acting_for": lambda s, run: None,  # It takes what is past, and whoever has all of it operates the store.
+    "now_ms": lambda s, run: s.grants.now_ms,
+    "standings": lambda s, run: s.grants.standings(),
+    "give": lambda s, run: s.grants.give(ORDER, until_ms=NOON + 1_000, by="bob"),
+    "revoke": [lambda s, run: s.grants.revoke("g1"), lambda s, run: s.grants.revoke("globex:g1")],
+    "approve": lambda s, run: None,  # It looks at nothing but a state that somebody has.
+    "like": [lambda s, run: s.grants.like(f"{run}/1.2"), lambda s, run: s.grants.like(f"{run}/1.1")],
+    "same_before": [lambda s, run: s.grants.same_before(f"{run}/1.2"), lambda s, run: s.grants.same_before(run)],
+}
+
+
+def judged(op: str, **fields: Any) -> Verb:
+    """An operation of the guard's protocol, about a conversation that has this name."""
+    return lambda s, run: s.guard().answer({"op": op, "run": run or "none", **fields})
+
+
+def started(system: System, tenant: str) -> Any:
+    """A conversation that is said to be of a tenant."""
+    return system.guard().answer({"op": "start", "run": "r", "prompt": "x", "tools": [], "tenant": tenant})
+
+
+GUARD: Table = {
+    "line_bytes_max": lambda s, run: s.guard().line_bytes_max,
+    "runs": lambda s, run: s.guard().runs,
+    "run_id_of": lambda s, run: s.guard().run_id_of(run or "none"),
+    "answer": [
+        judged("call", id="c", tool="look", args={}),
+        judged("result", id="c", tool="look", content="x"),
+        judged("answer", id="c", approve=True),
+        judged("end", outcome="done"),
+    ],
+    "line": lambda s, run: s.guard().line(json.dumps({"op": "call", "run": run, "tool": "look"}).encode()),
+    "too_long": lambda s, run: s.guard().too_long(f'{{"op": "result", "run": "{run}"'.encode()),
+    "hear": lambda s, run: s.guard().hear(),
+    "close": lambda s, run: s.guard().close(),
+}
+TABLES = {
+    System: SYSTEM,
+    Archive: ARCHIVE,
+    Queues: QUEUES,
+    TenantStandings: QUOTAS,
+    Lineages: LINEAGES,
+    Run: RUN,
+    Guard: GUARD,
+    Grants: GRANTS,
+}
+# Every verb that takes a tenant, alone or in a record, with the name of one.
+TENANTS: dict[type, Table] = {
+    System: {
+        "acting_for": lambda s, tenant: s.acting_for(Principal(tenant, "bob", ("*",))),
+        "submit": lambda s, tenant: s.submit(asked("a", tenant_id=tenant), kit()),
+        "run": lambda s, tenant: s.run(asked("a", tenant_id=tenant), kit()),
+        "start": lambda s, tenant: s.start(asked("a", tenant_id=tenant), kit()),
+        "subscribe": [
+            lambda s, tenant: overheard(s, Subject(tenant_id=tenant)),
+            lambda s, tenant: overheard(s, Subject(tenant_id=tenant, children=True)),
+            lambda s, tenant: overheard(s, Subject(session_id="talk", tenant_id=tenant)),
+        ],
+        "halt": lambda s, tenant: s.halt("why", tenant=tenant),
+        "lift": lambda s, tenant: s.lift(tenant=tenant),
+        "session": lambda s, tenant: s.session("talk", tenant_id=tenant),
+        "costs": [
+            lambda s, tenant: s.costs(tenant_id=tenant),
+            lambda s, tenant: s.costs(tenant_id=tenant, by="tenant"),
+        ],
+    },
+    Archive: {"has_met": lambda s, tenant: s.archive.has_met(HaltScope(HaltKind.TENANT, tenant))},
+    Queues: {
+        "acting_for": lambda s, tenant: None,  # It takes a shelf, and whoever has one of the store operates it.
+        "items": lambda s, tenant: s.queues.items(tenant_id=tenant),
+    },
+    TenantStandings: {"standings": lambda s, tenant: s.quotas.standings(tenant)},
+    Grants: {
+        "acting_for": lambda s, tenant: None,  # As above.
+        "give": lambda s, tenant: s.grants.give(ORDER, until_ms=NOON + 1_000, tenant=tenant),
+        "revoke": lambda s, tenant: s.grants.revoke(f"{tenant}:g1"),
+    },
+    Guard: {
+        "run_id_of": lambda s, tenant: s.guard().run_id_of("r", tenant),
+        "answer": [
+            started,
+            lambda s, tenant: s.guard().answer({"op": "call", "run": "r", "tool": "look", "tenant": tenant}),
+        ],
+    },
+}
+# What a tenant is named by.
+BY_TENANT = {"tenant", "tenant_id", "subject", "request", "scope", "principal", "operation", "grant", "grant_id"}
+# What looks something up finds nothing in another tenant; to act for one is refused.
+LOOKS = {"subscribe", "session", "costs", "has_met", "items", "standings"}
 
 
 def verbs_of(table: Table, name: str) -> list[Verb]:
@@ -343,12 +468,15 @@ def verbs_of(table: Table, name: str) -> list[Verb]:
     return verbs if isinstance(verbs, list) else [verbs]
 
 
-EVERY = [
-    pytest.param(verb, id=f"{kind.__name__}.{name}.{place}")
-    for kind, table in TABLES.items()
-    for name in table
-    for place, verb in enumerate(verbs_of(table, name))
-]
+def cases(table: Table) -> list[tuple[str, Verb]]:
+    """Every way in which a verb of a table is called."""
+    return [(f"{name}.{place}", verb) for name in table for place, verb in enumerate(verbs_of(table, name))]
+
+
+def public(kind: type) -> dict[str, Any]:
+    """The public members of a class of the house."""
+    own = [vars(one) for one in kind.__mro__ if one.__module__.startswith("remit.")]
+    return {name: member for names in own for name, member in names.items() if not name.startswith("_")}
 
 
 async def outcome(verb: Verb, system: System, run_id: str) -> str:
@@ -367,23 +495,102 @@ async def outcome(verb: Verb, system: System, run_id: str) -> str:
 
 @pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)
 def test_every_public_verb_is_called_here(kind: type) -> None:
-    own = [vars(one) for one in kind.__mro__ if one.__module__.startswith("remit.")]
-    assert set(TABLES[kind]) == {name for names in own for name in names if not name.startswith("_")}
+    assert set(TABLES[kind]) == set(public(kind))
 
 
-@pytest.mark.parametrize("verb", EVERY)
-def test_what_is_of_another_tenant_is_what_nobody_started(verb: Verb) -> None:
+@pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)
+def test_every_public_verb_that_takes_a_tenant_is_called_with_another_one(kind: type) -> None:
+    functions = {name: member for name, member in public(kind).items() if inspect.isfunction(member)}
+    takes = {name for name, verb in functions.items() if BY_TENANT & set(inspect.signature(verb).parameters)}
+    assert set(TENANTS.get(kind, {})) == takes
+
+
+@pytest.mark.parametrize("kind", TENANTS, ids=lambda kind: kind.__name__)
+def test_another_tenant_is_one_that_never_was(kind: type) -> None:
+    async def compare() -> None:
+        async with worlds() as (both, alone, _):
+            here, there = both.acting_for(ACME), alone.acting_for(ACME)
+            for name, verb in cases(TENANTS[kind]):
+                never = await outcome(verb, here, "nobody")
+                assert never == await outcome(verb, there, "nobody")
+                # One that has runs, and one that is halted.
+                for tenant in ("globex", "initech"):
+                    answered = await outcome(verb, here, tenant)
+                    assert answered == await outcome(verb, there, tenant), name
+                    assert answered.replace(tenant, "ID") == never.replace("nobody", "ID"), name
+
+    asyncio.run(compare())
+
+
+@pytest.mark.parametrize("name", sorted(LOOKS))
+def test_a_look_at_another_tenant_finds_what_an_operator_finds_in_one_that_never_was(name: str) -> None:
+    async def compare() -> None:
+        system = opened(MemoryStore(), Ids())
+        try:
+            await live(system, GLOBEX)
+            for table in TENANTS.values():
+                for verb in verbs_of(table, name) if name in table else []:
+                    found, nothing = [
+                        await outcome(verb, who, tenant)
+                        for who, tenant in ((system.acting_for(ACME), "globex"), (system, "nobody"))
+                    ]
+                    # A quota of every tenant holds for one that never was, too, and is nobody's to look at.
+                    assert found == ("list []" if name == "standings" else nothing)
+        finally:
+            await system.close()
+
+    asyncio.run(compare())
+
+
+# What tells something of what is not there: what it is asked with, or that there is nothing.
+SAYS_NOTHING = {
+    ("System", "listen"),
+    ("System", "is_guarded"),
+    ("System", "is_left"),
+    ("System", "session"),
+    ("Run", "read_by"),
+    ("Queues", "check_answer"),
+    ("Archive", "absent"),
+    ("Archive", "in_doubt"),
+    ("Archive", "glimpse"),
+    ("Archive", "settled"),
+    ("Archive", "has_met"),
+    ("Archive", "doubts"),
+    *(("Lineages", name) for name in LINEAGES),
+}
+
+
+@pytest.mark.parametrize("kind", [System, Archive, Queues, Run], ids=lambda kind: kind.__name__)
+def test_a_run_that_never_was_is_not_found_by_any_verb(kind: type) -> None:
+    async def ask() -> None:
+        async with worlds() as (_, alone, _others):
+            acting = alone.acting_for(ACME)
+            for name, member in public(kind).items():
+                parameters = inspect.signature(member).parameters if inspect.isfunction(member) else {}
+                takes_run = kind is Run or {"run_id", "run", "signal"} & set(parameters)
+                if takes_run and (kind.__name__, name) not in SAYS_NOTHING:
+                    said = [await outcome(verb, acting, GUESSED) for verb in verbs_of(TABLES[kind], name)]
+                    assert any("RUN_NOT_FOUND" in one for one in said), (name, said)
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)
+def test_what_is_of_another_tenant_is_what_nobody_started(kind: type) -> None:
     async def compare() -> None:
         async with worlds() as (both, alone, others):
             here, there = both.acting_for(ACME), alone.acting_for(ACME)
-            answered = ""
-            for run_id in (*others.values(), GUESSED, ""):
-                answered = await outcome(verb, here, run_id)
-                assert answered == await outcome(verb, there, run_id)
-            # What was begun differs from what was begun before it, in both worlds alike.
-            for run_id in () if answered.startswith(SystemResponse.__name__) else others.values():
-                answered, guessed = [await outcome(verb, here, name) for name in (run_id, GUESSED)]
-                assert answered.replace(run_id, "ID") == guessed.replace(GUESSED, "ID")
+            for name, verb in cases(TABLES[kind]):
+                answered = ""
+                for run_id in (*others.values(), GUESSED, ""):
+                    answered = await outcome(verb, here, run_id)
+                    assert answered == await outcome(verb, there, run_id), name
+                # What was begun differs from what was begun before it, in both worlds alike.
+                if answered.startswith(SystemResponse.__name__):
+                    continue
+                for run_id in others.values():
+                    answered, guessed = [await outcome(verb, here, one) for one in (run_id, GUESSED)]
+                    assert answered.replace(run_id, "ID") == guessed.replace(GUESSED, "ID"), name
 
     asyncio.run(compare())
 

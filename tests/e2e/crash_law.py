@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -35,7 +36,7 @@ from remit.observe.proof.verify import verify_run
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.executors.reports import ToolBroke
 from remit.orchestrate.facade import System
-from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
+from remit.orchestrate.history.replay import Audit, AuditVerdict, audit, kept_texts
 from remit.orchestrate.loop import recover
 from remit.orchestrate.setup.kit import Kit
 from tests.e2e import errand
@@ -46,6 +47,8 @@ from tests.e2e.errand import RUN, Ledger
 ROUNDS_MAX = 30
 # Every so many positions the process that resumes is killed as well.
 SECOND_KILL_EVERY = 4
+# How often an errand is played until it comes to the position where it is to be killed.
+TRIES_MAX = 5
 # The last few positions of a kind are enough to see a fault; they have the most behind them.
 MUTANT_POSITIONS_MAX = 5
 
@@ -212,8 +215,14 @@ async def prove(store: EmbeddedStore, turns: dict[str, list[bytes]]) -> None:
         verification = verify_run(run_id, data, heads, logged, store.did, texts.get)
         assert verification.ok, verification.findings
         assert not verification.redacted, f"texts of {run_id} are lost: {verification.redacted}"
-        audited = audit(data, texts.get)
+        audited = _audited(tuple(data), frozenset(texts.items()))
         assert audited.verdict is AuditVerdict.SAME, audited
+
+
+@cache
+def _audited(data: tuple[bytes, ...], texts: frozenset[tuple[bytes, bytes]]) -> Audit:
+    """Decide a run again; many losses of power leave the same journal."""
+    return audit(data, dict(texts).get)
 
 
 class Tallied(NamedTuple):
@@ -226,9 +235,9 @@ class Tallied(NamedTuple):
     of: int = 0
 
 
-def crash_once(place: Place, position: Position, again: Position | None = None) -> tuple[int, list[str]]:
-    """Kill the errand at a position, kill whoever goes on at another if one is given, and finish it: kills, faults."""
-    killed = in_fork(begin(place, Fuse(position)))
+def crash_once(folder: Path, position: Position, again: Position | None = None) -> tuple[int, list[str]]:
+    """Kill the errand at a position, kill the process that goes on at another if one is given, and finish it: kills, faults."""
+    place, killed = _killed_at(folder, position, TRIES_MAX)
     if not killed.was_killed:
         return 0, [f"{position} was not reached: {killed.said[-1:]}"]
     crashes, said = 1, list(killed.said)
@@ -240,6 +249,13 @@ def crash_once(place: Place, position: Position, again: Position | None = None) 
         said += second.said
     finished = in_fork(go_on(place, kept_in(said), crashes))
     return crashes, [] if finished.has_ended_well else [f"{position}, then {again}: {_shown(finished)}"]
+
+
+def _killed_at(folder: Path, position: Position, tries: int) -> tuple[Place, Forked]:
+    """An errand that was killed at a position. On a busy machine one may need fewer turns; then it is played again."""
+    place = Place.under(folder / str(tries))
+    killed = in_fork(begin(place, Fuse(position)))
+    return _killed_at(folder, position, tries - 1) if killed.has_ended_well and tries > 1 else (place, killed)
 
 
 def kept_in(said: Sequence[str]) -> list[Kept]:
@@ -272,7 +288,7 @@ def keep_the_law(folder: Path, part: int, parts: int) -> Tallied:
         if number // parts % SECOND_KILL_EVERY == 0:
             chance = Random(number)
             again = Position(chance.choice(list(Moment)), chance.randrange(4))
-        killed, found = crash_once(Place.under(folder / f"{number}"), positions[number], again)
+        killed, found = crash_once(folder / f"{number}", positions[number], again)
         kills += killed
         faults += found
     return Tallied(len(range(part, len(positions), parts)), kills, faults, len(positions))
@@ -284,7 +300,7 @@ def break_the_law(folder: Path, name: str) -> Tallied:
     mutant()
     known = positions_of(Place.under(folder / "uncrashed"))
     positions = [position for position in known if position.moment is moment][-MUTANT_POSITIONS_MAX:]
-    crashed = [crash_once(Place.under(folder / f"{position.number}"), position) for position in positions]
+    crashed = [crash_once(folder / f"{position.number}", position) for position in positions]
     return Tallied(
         len(positions), sum(kills for kills, _ in crashed), [fault for _, found in crashed for fault in found]
     )

@@ -129,6 +129,8 @@ class File:
     writes: list[Write] = field(default_factory=list)
     synced: int = 0
     size: int = 0
+    # Whether whoever writes to it waits until it is on the disk.
+    is_synchronous: bool = False
 
 
 class Naming(NamedTuple):
@@ -213,6 +215,9 @@ class Disk:
                 return self._name(_path(call, 1), self._named.get(_path(call, 0)))
             case "unlink" | "unlinkat":
                 return self._name(_path(call, 0), None)
+            case "rename" | "renameat" | "renameat2":
+                moved = self._named.get(_path(call, 0))
+                return self._name(_path(call, 0), None) and self._name(_path(call, 1), moved)
         is_ours = any(_is_below(text, self._root) for text in (call.descriptor, *(map(_decoded, call.texts))))
         assert not is_ours, f"the disk does not know {call.name}"
         return False
@@ -221,10 +226,16 @@ class Disk:
         is_made = "O_CREAT" in call.flags or call.name == "creat"
         if not _is_below(call.opened, self._root) or call.opened.endswith(_SHARED_MEMORY):
             return False
-        assert "O_TRUNC" not in call.flags, "the disk does not know O_TRUNC"
-        if call.opened in self._named or not is_made:
+        named = self._named.get(call.opened)
+        if isinstance(named, File):
+            named.is_synchronous = "O_SYNC" in call.flags or "O_DSYNC" in call.flags
+            if "O_TRUNC" in call.flags and named.size:
+                named.writes.append(Write(0, None))
+                named.size = 0
+                return True
+        if named is not None or not is_made:
             return False
-        return self._name(call.opened, File())
+        return self._name(call.opened, File(is_synchronous="O_SYNC" in call.flags))
 
     def _write(self, call: Call) -> bool:
         file = self._named.get(call.descriptor)
@@ -239,6 +250,8 @@ class Disk:
         offset = call.number if call.name == "pwrite64" else file.size
         file.writes.append(Write(offset, data))
         file.size = max(file.size, offset + len(data))
+        if file.is_synchronous:
+            file.synced = len(file.writes)
         return True
 
     def _sync(self, number: int, call: Call) -> bool:

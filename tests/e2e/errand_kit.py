@@ -9,7 +9,6 @@ from remit.core.run.messages import Message, system_message
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.setup.kit import Kit
 from remit.tool.registry import Registry
-from tests.e2e.moments import ACTING, reach
 
 LONG = "what everybody knows of it, " * 100
 
@@ -17,7 +16,6 @@ LONG = "what everybody knows of it, " * 100
 @tool(effect="read", network=False)
 def look(at: str) -> str:
     """Look at something."""
-    reach(ACTING)
     return f"{at} is fine"
 
 

@@ -9,7 +9,6 @@ from remit.core.record import JsonObject
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.setup.kit import Kit
 from remit.tool.registry import Registry
-from tests.e2e.moments import ACTED, ACTING, reach
 
 # Names the file that the effects of tools are noted in.
 LEDGER_VARIABLE, TOOL_VARIABLE = "PAYMENT_LEDGER", "PAYMENT_TOOL"
@@ -22,10 +21,8 @@ def effects() -> list[str]:
 
 
 def _act(key: str) -> Literal["paid"]:
-    reach(ACTING)
     with Path(os.environ[LEDGER_VARIABLE]).open("a") as ledger:
         ledger.write(f"{key}\n")
-    reach(ACTED)
     return "paid"
 
 

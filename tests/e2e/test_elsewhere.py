@@ -15,30 +15,28 @@ import pytest
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import Ending
 from remit.orchestrate.executors.performers import Performers
+from remit.testing import KillAt
 from tests import warm
 from tests.e2e import errand_kit
 from tests.e2e.command import PATIENCE_S, prove_all
-from tests.e2e.elsewhere import Elsewhere
-from tests.e2e.moments import ACTING, DONE, RECEIVED
+from tests.e2e.elsewhere import LoggedElsewhere
 from tests.tidy.source import ROOT
 from tests.unit.orchestrate.house import request, systems
 
 pytestmark = pytest.mark.slow
 
-killed = pytest.mark.parametrize("moment", ["-", RECEIVED, ACTING, DONE])
+killed = pytest.mark.parametrize("moment", ["-", KillAt.RECEIVED, KillAt.ACTING, KillAt.DONE])
 
 TOOLS = '''
 import os
 from typing import Literal
 
 from remit import tool
-from tests.e2e.moments import ACTING, reach
 
 
 @tool(effect="read", network=False)
 def look(at: str) -> str:
     """Look at something."""
-    reach(ACTING)
     return f"{at} as process {os.getpid()} sees it. " + "Much more is to be said. " * 100
 
 
@@ -151,8 +149,8 @@ def test_votes_are_counted_elsewhere(tmp_path: Path, moment: str) -> None:
 
 @killed
 def test_filters_and_evidence_are_asked_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-    away = Elsewhere(str(tmp_path / "store"), errand_kit.__name__, tmp_path / "kinds", dies_at=moment)
-    monkeypatch.setattr(Performers, "perform", lambda performers, errand, _: away.perform(performers, errand))
+    away = LoggedElsewhere(tmp_path / "kinds", str(tmp_path / "store"), errand_kit.__name__, dies_at=moment)
+    monkeypatch.setattr(Performers, "perform", lambda performers, errand, _: away.perform(errand, performers.resources))
 
     async def story() -> None:
         async with systems(EmbeddedStore.open(tmp_path / "store")) as (system,):

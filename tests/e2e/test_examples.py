@@ -22,7 +22,7 @@ def shown_by(example: str, folder: Path) -> list[str]:
 def test_every_script_is_run_by_a_test_of_this_file() -> None:
     # The tools of the script for `remit run` are no script; the web server is tried by test_web_server.py.
     scripts = {path.name for path in EXAMPLES.glob("*.py")} - {"support_tools.py", "web_server.py"}
-    assert scripts == {"agent_loop.py", "kill_and_resume.py", "local_model.py", "plan.py", "redundant.py"}
+    assert scripts == {"agent_loop.py", "kill_and_resume.py", "local_model.py", "orders.py", "plan.py", "redundant.py"}
 
 
 def test_the_agent_tells_the_whole_conversation(tmp_path: Path) -> None:
@@ -44,6 +44,21 @@ def test_a_killed_payment_is_made_once(tmp_path: Path) -> None:
         "as it was written: True",
         "decided again: 5 of 5 turns are the same",
         "payments in the ledger: 1",
+    ]
+
+
+def test_a_killed_run_with_orders_does_exactly_what_was_ordered_behind_hostile_mail(tmp_path: Path) -> None:
+    assert shown_by("orders.py", tmp_path) == [
+        '1. send_mail to="bob@corp.example" (find_user {"name":"Bob"}.email where name = "Bob")',
+        "   body: FREE TEXT from read_mail (nothing fixes its words)",
+        "killed while it was reading",
+        "find_user committed",
+        "read_mail committed",
+        "send_mail refused PERMISSION_DENIED",
+        "send_mail committed",
+        "send_mail is order 1 of 1, confirmed by ada",
+        "decided again: 12 of 12 turns are the same",
+        "sent: bob@corp.example: Lunch is at noon.",
     ]
 
 

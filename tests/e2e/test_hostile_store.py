@@ -151,6 +151,15 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "approvals": (READS, ["approvals"]),
     "approve": (REFUSED, ["approve", "last"]),
     "reject": (REFUSED, ["reject", "last"]),
+    "grants list": (READS, ["grants", "list"]),
+    "grants give": (REFUSED, ["grants", "give", "--like", "last", "--times", "1", "--until", "1h"]),
+    "grants revoke": (REFUSED, ["grants", "revoke", "g1"]),
+    "import": (REFUSED, ["import", "tools.py"]),
+    # Without servers, none of these begins anything; what they do there is asked of the servers.
+    **dict.fromkeys(
+        ["gateway", "channel cli", "channel hook", "keys", "keys account", "keys admit", "keys revoke"], (ELSEWHERE, [])
+    ),
+    **dict.fromkeys(["worker loop", "worker model", "worker tools", "worker letters"], (ELSEWHERE, [])),
     "queues": (READS, ["queues"]),
     "queues ack": (REFUSED, ["queues", "ack", "last"]),
     "queues drain": (REFUSED, ["queues", "drain", "operator"]),

@@ -205,12 +205,14 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 Words = Callable[[Stage], list[list[str]]]
 
 
-def of_every_run(*words: str) -> Words:
-    """A command about each run of the store."""
+def of_every_kind(*words: str) -> Words:
+    """A command about a run of each kind: tests leave many in the store that came to the same end in as many turns."""
 
     def spelled(stage: Stage) -> list[list[str]]:
         _, listed, _ = stage.say("runs", "--limit", "0", "--json")
-        return [[words[0], json.loads(line)["run_id"], *words[1:]] for line in listed.splitlines()]
+        rows = [json.loads(line) for line in listed.splitlines()]
+        kinds = {(row["listing"]["mode"], row["turns"], row.get("ending"), row.get("waiting_for")): row for row in rows}
+        return [[words[0], row["run_id"], *words[1:]] for row in kinds.values()]
 
     return spelled
 
@@ -224,14 +226,14 @@ def shown_turns(stage: Stage) -> list[list[str]]:
     run_id = stage.ended()
     _, rows, _ = stage.say("trace", run_id, "--json")
     turns = [["show", run_id, "--turn", str(seq)] for seq in range(len(rows.splitlines()))]
-    return [*of_every_run("show")(stage), *turns]
+    return [*of_every_kind("show")(stage), *turns]
 
 
 def traced(stage: Stage) -> list[list[str]]:
     return [
-        *of_every_run("trace")(stage),
-        *of_every_run("trace", "--turns")(stage),
-        *of_every_run("trace", "--last", "2")(stage),
+        *of_every_kind("trace")(stage),
+        *of_every_kind("trace", "--turns")(stage),
+        *of_every_kind("trace", "--last", "2")(stage),
     ]
 
 
@@ -309,7 +311,7 @@ def bounded(verb: str) -> Words:
 # How each command is said to the hostile runs. A command that is not here fails the first test below.
 SAID: dict[str, Words] = {
     "run": started,
-    "resume": of_every_run("resume"),
+    "resume": of_every_kind("resume"),
     "signal": lambda stage: [["signal", stage.waiting(), "cancel", HOSTILE, "--by", HOSTILE]],
     "fork": lambda stage: [
         ["fork", stage.ended(), "--at", "0", "--why", HOSTILE],
@@ -338,13 +340,13 @@ SAID: dict[str, Words] = {
     "guard": said("guard"),
     "runs": said("runs", "--children"),
     "show": shown_turns,
-    "explain": of_every_run("explain"),
+    "explain": of_every_kind("explain"),
     "trace": traced,
     "cost": costed,
     "quotas": quoted,
     "export": lambda stage: [["export", stage.ended(), "--output", str(stage.folder / "export.jsonl")]],
-    "verify": of_every_run("verify"),
-    "replay": of_every_run("replay"),
+    "verify": of_every_kind("verify"),
+    "replay": of_every_kind("replay"),
     "delete": lambda stage: [["delete", stage.ended()]],
     "redact": lambda stage: [["redact", stage.ended(), "--pattern", "any", "--why", "a mistake"]],
     "rebuild": said("rebuild"),
@@ -366,6 +368,21 @@ SAID: dict[str, Words] = {
     "demo": said("demo", HOSTILE),
     "chat": said("chat", "--engine", HOSTILE),
     "dev": said("dev", "--nats", "--engine", HOSTILE),
+    "gateway": said("gateway", "--engine", HOSTILE),
+    "channel cli": said("channel", "cli", "--store", HOSTILE),
+    "channel hook": said("channel", "hook", HOSTILE),
+    "worker loop": said("worker", "loop", "--store", HOSTILE),
+    "worker model": said("worker", "model", "--engine", HOSTILE),
+    "worker tools": said("worker", "tools", "--tools", HOSTILE),
+    "worker letters": said("worker", "letters", "--store", HOSTILE),
+    "grants list": said("grants", "list"),
+    "grants give": said("grants", "give", HOSTILE),
+    "grants revoke": said("grants", "revoke", HOSTILE),
+    "import": said("import", HOSTILE),
+    "keys": said("keys"),
+    "keys admit": said("keys", "admit", HOSTILE),
+    "keys account": said("keys", "account", HOSTILE),
+    "keys revoke": said("keys", "revoke", HOSTILE),
 }
 # What prints a text for programs, or the answer itself, exactly as long as it is.
 EXACT = {"run", "resume", "approve", "reject", "signal", "completion", "export", "constrain", "guard"}

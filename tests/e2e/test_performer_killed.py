@@ -15,15 +15,15 @@ from remit.core.run.contract import CallStatus, SystemResponse
 from remit.core.run.signals import Signal
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.facade import System
+from remit.testing import KillAt
 from tests.e2e import payment_kit
-from tests.e2e.elsewhere import Elsewhere
-from tests.e2e.moments import ACTED, ACTING, CLAIMED, DONE, RECEIVED
+from tests.e2e.elsewhere import LoggedElsewhere
 from tests.unit.orchestrate.house import approval, request, systems
 
 pytestmark = pytest.mark.slow
 
 # Where the process is killed, and how often the effect has happened by then.
-IN_DOUBT = [(CLAIMED, 0), (ACTING, 0), (ACTED, 1), (DONE, 1)]
+IN_DOUBT = [(KillAt.CLAIMED, 0), (KillAt.ACTING, 0), (KillAt.ACTED, 1), (KillAt.DONE, 1)]
 
 
 class Payment:
@@ -33,10 +33,12 @@ class Payment:
         self._folder, self._log = folder, folder / "kinds"
         monkeypatch.setenv(payment_kit.LEDGER_VARIABLE, str(folder / "ledger"))
         monkeypatch.setenv(payment_kit.TOOL_VARIABLE, tool)
-        self._away = Elsewhere(
-            str(folder / "store"), payment_kit.__name__, self._log, dies_at=moment, over="ToolErrand"
+        self._away = LoggedElsewhere(
+            self._log, str(folder / "store"), payment_kit.__name__, dies_at=moment, over="ToolErrand"
         )
-        monkeypatch.setattr(Performers, "perform", lambda performers, errand, _: self._away.perform(performers, errand))
+        monkeypatch.setattr(
+            Performers, "perform", lambda performers, errand, _: self._away.perform(errand, performers.resources)
+        )
 
     def told(self, said_of_outcome: Signal | None = None) -> SystemResponse:
         """How the run ended; where a person is asked what became of the call, they say this."""
@@ -76,7 +78,7 @@ def once(request: pytest.FixtureRequest) -> str:
 
 
 def test_what_was_not_claimed_is_certainly_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, once: str) -> None:
-    payment = Payment(tmp_path, monkeypatch, once, RECEIVED)
+    payment = Payment(tmp_path, monkeypatch, once, KillAt.RECEIVED)
     (call,) = payment.told().tool_calls_made
     assert (call.status, call.code) == (CallStatus.FAILED, "TOOL_UNAVAILABLE")
     assert call.error == f"tool '{once}' was not called: the process that performed it is gone"
@@ -108,7 +110,7 @@ def test_of_what_was_claimed_a_tool_with_books_says_what_became(
     assert "InquiryErrand" in payment.lines
 
 
-@pytest.mark.parametrize(("moment", "times"), [(RECEIVED, 0), *IN_DOUBT])
+@pytest.mark.parametrize(("moment", "times"), [(KillAt.RECEIVED, 0), *IN_DOUBT])
 def test_a_tool_that_takes_a_key_is_called_again_with_the_same_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, times: int
 ) -> None:

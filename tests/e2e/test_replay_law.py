@@ -22,8 +22,8 @@ from remit.core.work.goal import Criterion, Goal
 from remit.inference.engine import StreamHandler
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.observe.proof.export import read_export
-from remit.orchestrate.facade import System, replay_export
-from remit.orchestrate.history.replay import Audit, AuditVerdict
+from remit.orchestrate.facade import System
+from remit.orchestrate.history.replay import Audit, AuditVerdict, replay_export
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.delegate import delegate

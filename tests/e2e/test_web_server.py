@@ -74,7 +74,12 @@ def test_a_run_is_submitted_followed_and_answered_over_http_and_goes_on_after_it
         assert followed(client, run)[-1] == ("rests", {"stands": "CONFIRM_REQUIRED", "content": ""})
         (asked,) = client.get("/approvals").json()
         assert (asked["tool"], asked["arguments"]["cents"]) == ("refund", 12900)
+        assert {"order_id", "cents"} <= {value["path"].strip("/").partition(".")[0] for value in asked["origins"]}
+        assert all(value["value"] for value in asked["origins"])
         answer = {"decision": "approve", "by": "staff"}
+        unknown = client.post(f"/approvals/{asked['id']}", json={**answer, "decision": "cancel", "packet": "0"})
+        assert (unknown.status_code, unknown.json()["code"]) == (409, "DECISION_UNKNOWN")
+        assert client.get("/runs/nosuchrun").status_code == 404
         other = client.post(f"/approvals/{asked['id']}", json={**answer, "packet": "0" * 64})
         assert (other.status_code, other.json()["code"]) == (409, "PACKET_CHANGED")
         own = client.post(f"/approvals/{asked['id']}", json={**answer, "by": "customer", "packet": asked["packet"]})

@@ -119,13 +119,11 @@ def test_a_fork_of_a_run_of_fewer_dimensions_caps_them_all() -> None:
 
 
 # What a version does that adds a dimension at the end, as the map of the house says.
+LAST, NAME = max(Dimension), FIELDS[-1]
 ADDED = (
-    ("    HUMAN_REVIEWS = 14\n", "    HUMAN_REVIEWS = 14\n    THOUGHTS = 15\n"),
-    (
-        "    human_reviews: int | None = None\n",
-        "    human_reviews: int | None = None\n    thoughts: int | None = None\n",
-    ),
-    ("    human_reviews=20,\n)", "    human_reviews=20,\n    thoughts=7,\n)"),
+    (f"    {LAST.name} = {LAST.value}\n", f"    THOUGHTS = {LAST.value + 1}\n"),
+    (f"    {NAME}: int | None = None\n", "    thoughts: int | None = None\n"),
+    (f"    {NAME}={getattr(STANDARD, NAME)},\n)", "    thoughts=7,\n)"),
 )
 
 
@@ -135,9 +133,9 @@ def test_a_version_with_one_more_dimension_reads_the_journals_of_today(tmp_path:
     shutil.copytree(Path(remit.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     budget = package / "core" / "limits" / "budget.py"
     text = budget.read_text(encoding="utf-8")
-    for before, after in ADDED:
-        assert text.count(before) == 1
-        text = text.replace(before, after)
+    for last, added in ADDED:
+        assert text.count(last) == 1
+        text = text.replace(last, last.removesuffix(")") + added)
     budget.write_text(text, encoding="utf-8")
     told = subprocess.run(
         [

@@ -235,9 +235,9 @@ HEAVY = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HEAVY)
 def test_a_megabyte_of_anything_is_answered_within_seconds(name: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     result = constrain(HEAVY[name], ANYTHING)
-    assert time.monotonic() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
     json.dumps(result.value)
 
 
@@ -254,9 +254,9 @@ GRAMMARS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_a_grammar_that_is_made_to_take_long_does_not(name: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     result: Constrained = constrain("a" * 150_000, Demand(grammar=GRAMMARS[name]))
-    assert time.monotonic() - began < 2 * SECONDS_MAX
+    assert time.process_time() - began < 2 * SECONDS_MAX
     assert result.ok is (not result.violations)
 
 
@@ -318,3 +318,62 @@ def test_a_value_survives_strict_mode_there_and_back(data: st.DataObject) -> Non
     there = mode.filled(value)
     assert compile_schema(mode.schema).is_valid(there)
     assert same_json(mode.restored(there), value)
+
+
+# Without quotes, which may end a text or stand inside it.
+clear = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text("ab c", max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+WORDS = ("", "\nSorry, let me do it again", "\nThis is \u201cit\u201d, {name} [1]:")
+marks = st.sampled_from([("```json", "```"), ("~~~json", "~~~"), ("```", "```"), ("````json5 title=a.json", "````")])
+answers = st.dictionaries(st.sampled_from("abcd"), values, min_size=1, max_size=3) | st.lists(
+    values, min_size=1, max_size=3
+)
+
+
+@given(data=st.data(), answer=answers, other=answers)
+@settings(max_examples=examples(100))
+def test_of_fences_begun_and_whole_the_whole_one_is_meant_or_none(data: st.DataObject, answer: Any, other: Any) -> None:
+    """Whatever was begun before, the whole one is the answer; where two whole ones differ, nothing is."""
+    whole, cut = json.dumps(answer), json.dumps(answer)
+    kinds = data.draw(st.lists(st.sampled_from(["cut", "prose"]), min_size=1, max_size=2))
+    kinds = [*kinds, "whole", *data.draw(st.lists(st.sampled_from(["whole", "cut", "other"]), max_size=2))]
+    said = []
+    for kind in kinds:
+        opening, closing = data.draw(marks)
+        length = data.draw(st.integers(1, len(cut) - 1)) if kind in ("cut", "prose") else 0
+        piece = {"whole": whole, "other": json.dumps(other)}.get(kind, cut[:length])
+        piece += ", oh wait" if kind == "prose" else ""
+        said.append(f"{opening}\n{piece}\n{closing}{data.draw(st.sampled_from(WORDS))}")
+    found = constrain("\n".join(said), ANYTHING)
+    if "other" not in kinds or same_json(answer, other):
+        assert same_json(found.value, answer), found.violations
+    else:
+        assert not found.ok or same_json(found.value, answer) is same_json(found.value, other)
+
+
+@given(items=st.lists(clear, min_size=2, max_size=4), gap=st.sampled_from(["\n", "\r\n", "  \n\t", "\n\n"]))
+@settings(max_examples=examples(100))
+def test_commas_that_are_missing_between_lines_are_put_in(items: list[Any], gap: str) -> None:
+    listed = gap.join(json.dumps(item) for item in items)
+    assert same_json(constrain(f"[{listed}]", ANYTHING).value, items)
+    keyed = gap.join(f'"k{place}": {json.dumps(item)}' for place, item in enumerate(items))
+    named = {f"k{place}": item for place, item in enumerate(items)}
+    assert same_json(constrain(f"{{{keyed}}}", ANYTHING).value, named)
+
+
+@given(
+    answer=st.lists(clear, min_size=1) | st.dictionaries(st.sampled_from("abcd"), clear, min_size=1),
+    before=st.sampled_from(["Here it is: ", "As {name} said:\n"]),
+    after=st.sampled_from([".", " ok?"]),
+)
+@settings(max_examples=examples(100))
+def test_prose_around_a_bare_value_is_passed_over(answer: Any, before: str, after: str) -> None:
+    found = constrain(f"{before}{json.dumps(answer)}{after}", Demand({"type": ["object", "array"]}))
+    assert same_json(found.value, answer)

@@ -13,7 +13,7 @@ from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from remit.orchestrate.loop.durability import run_listing
 from remit.testing.runs import SimulatedRun
-from tests.simulation.scenarios import scenario
+from tests.simulation.scenarios import played_world
 
 REACHES = [Grouping]
 
@@ -25,7 +25,7 @@ PRICES = Prices(3, 1_000, 7, 2_000_000)
 @cache
 def runs(seed: int) -> dict[str, SimulatedRun]:
     """Every run of a world: children, forks, lost and cancelled ones."""
-    world = scenario(seed)
+    world = played_world(seed)
     return {run_id: world.run(run_id) for run_id in world.run_ids()}
 
 
@@ -54,8 +54,9 @@ def counted(amounts: dict[int, int]) -> dict[str, int]:
 
 
 def used_by(run: SimulatedRun) -> dict[str, int]:
-    """What a run has used, as its own state says."""
-    return counted(dict(enumerate(run.state.used)))
+    """What a run has used, as its own state says; what it holds when it has ended belongs to calls in doubt."""
+    held = run.state.reserved if run.ending else [0] * len(FIELDS)
+    return counted({d: used + held[d] for d, used in enumerate(run.state.used)})
 
 
 def whole(cost: RunCost) -> dict[int, int]:

@@ -11,10 +11,10 @@ from remit.core.limits.foresight import RUNS_MIN, Foresight, Milestone, needed_a
 from remit.core.record import replace
 from remit.observe.cost.like_runs import course_of, foresight_of, shortfall_in
 from remit.observe.history import History, read_history, states
-from tests.simulation.scenarios import scenario
+from tests.simulation.scenarios import PLAYED_SEEDS, played_world
 
 # A handful of worlds: some of their runs succeed.
-SEEDS = st.lists(st.integers(0, 100_000), min_size=1, max_size=4, unique=True)
+SEEDS = st.lists(st.integers(0, PLAYED_SEEDS - 1), min_size=1, max_size=4, unique=True)
 AMOUNTS = st.dictionaries(st.sampled_from([int(dimension) for dimension in COUNTERS]), st.integers(1, 99), max_size=4)
 
 
@@ -30,7 +30,7 @@ COURSES = st.lists(st.lists(MILESTONES, min_size=1, max_size=4).map(tuple), min_
 
 def successes(seeds: list[int]) -> list[History]:
     """The runs of these worlds that succeeded, children and forks among them."""
-    worlds = [scenario(seed) for seed in seeds]
+    worlds = [played_world(seed) for seed in seeds]
     runs = [world.run(run_id) for world in worlds for run_id in world.run_ids()]
     return [read_history(run.run_id, run.journal) for run in runs if run.ending is Ending.SUCCESS]
 

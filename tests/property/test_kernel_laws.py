@@ -45,7 +45,7 @@ from remit.testing.runs import fold_journal
 from remit.testing.trouble import Faults
 from tests.depth import examples
 from tests.simulation.laws.every_law import keep_the_law
-from tests.simulation.scenarios import TOOLS, random_manifest, scenario
+from tests.simulation.scenarios import TOOLS, played_world, random_manifest, scenario
 
 seeds = st.integers(0, 100_000)
 budgets = st.builds(Budget, *[st.none() | st.integers(0, 2_000_000)] * DIMENSIONS)
@@ -183,7 +183,7 @@ class Purse:
             assert lacking(tally, act.charges) is (short[0] if short else None)
             if not short:
                 command = CallCode(tally.next_id(), "wait", "", 1000, act.charges)
-                tally.order(command)
+                tally.issue(command)
                 self.open[command.id] = command
         # The outcome of a command can only arrive in a later turn.
         elif earlier := [command for command in self.open.values() if command.id in self.state.commands.open]:
@@ -249,7 +249,7 @@ def test_a_pause_before_a_retry_is_bounded_repeatable_and_grows(run_id: str, com
 @cache
 def journals_of(seed: int) -> tuple[tuple[bytes, ...], ...]:
     """The journals of a world; none when its process died before anything was written."""
-    world = scenario(seed)
+    world = played_world(seed)
     return tuple(world.run(run_id).journal for run_id in world.run_ids())
 
 

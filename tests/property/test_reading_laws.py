@@ -12,7 +12,7 @@ from remit.kernel.state import RunState
 from remit.observe.reading import Fact, FactKind, Reading, reading_of
 from remit.observe.steps import CUT_OFF, StepKind
 from remit.observe.views.outline import outline_of
-from tests.simulation.scenarios import scenario
+from tests.simulation.scenarios import played_world
 
 SEEDS = st.integers(min_value=0, max_value=59)
 OF_RUNS = (StepKind.NODE, StepKind.RUN)
@@ -20,7 +20,7 @@ OF_RUNS = (StepKind.NODE, StepKind.RUN)
 
 @cache
 def runs(seed: int) -> tuple[tuple[Turn, ...], ...]:
-    world = scenario(seed)
+    world = played_world(seed)
     return tuple(world.run(run_id).turns for run_id in world.run_ids())
 
 

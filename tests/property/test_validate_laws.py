@@ -117,10 +117,10 @@ def test_a_pattern_is_refused_or_answers_and_what_it_found_matches(source: str, 
 @pytest.mark.parametrize("piece", ["a", "ab ", "é漢", "[1]", '{"a":', "sk-", "eyJa.", "a://b:c", "\n", "-----BEGIN A "])
 def test_a_megabyte_is_judged_in_seconds(piece: str) -> None:
     text = (piece * 1_000_000)[:1_000_000]
-    began = time.monotonic()
+    began = time.process_time()
     report = RULES.check(text)
     assert len(report.passed) < len(ALL)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 @given(st.text(max_size=20), st.lists(CANDIDATES, max_size=8))

@@ -1,14 +1,16 @@
 """Play a simulated world and print the turns of its runs: what arrived, what was ruled, what was ordered.
 
 Without an argument it is the demo; with the seed that a broken law names, the scenario that broke it; with two seeds, the
-scenarios from the first to before the second, of which one hash over everything that they wrote is printed.
+scenarios from the first to before the second, of which one hash over everything that they wrote is printed. With the word
+`shell` before them, they are worlds of whole systems, several on one store.
 
 Everything printed is escaped: what a model or a tool says is data, also in a terminal.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
+from typing import Any
 
 from remit.core.limits.profiles import PROFILES
 from remit.core.limits.tools import Effect, ToolDefinition
@@ -24,7 +26,10 @@ from remit.testing.runs import SimulatedRun
 from remit.testing.scripts import in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
 from tests.simulation.laws.every_law import LAWS, keep_the_law
+from tests.simulation.laws.shells import SHELL_LAWS
+from tests.simulation.laws.shells import keep_the_law as keep_in_shells
 from tests.simulation.scenarios import scenario
+from tests.simulation.shell_world import ShellWorld, shell_scenario
 
 ORDER = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
 REFUND = {"type": "object", "properties": {"refunded": {"const": True}}, "required": ["refunded"]}
@@ -79,28 +84,29 @@ def lines_of(run: SimulatedRun) -> list[str]:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Play the demo, or the scenario of a seed, and print every run of it; of a range of seeds, print one hash."""
-    if len(arguments) == 2:
-        first, last = map(int, arguments)
-        print(hash_of_worlds(range(first, last)))
+    is_shell, seeds = arguments[:1] == ["shell"], [int(seed) for seed in arguments if seed != "shell"]
+    make, keep, laws = (shell_scenario, keep_in_shells, SHELL_LAWS) if is_shell else (scenario, keep_the_law, LAWS)
+    if len(seeds) == 2:
+        print(hash_of_worlds(range(*seeds), make, keep))
         return 0
-    if arguments:
-        world = scenario(int(arguments[0]))
-    else:
-        world = demo_world()
+    world: Any = make(seeds[0]) if seeds else demo_world()
+    if not seeds:
         world.finish(demo_manifest())
     for run_id in world.run_ids():
         _print_run(world, world.run(run_id))
-    keep_the_law(world)
-    print(f"{len(LAWS)} laws kept, seed {world.seed}")
+    keep(world)
+    print(f"{len(laws)} laws kept, seed {world.seed}")
     return 0
 
 
-def hash_of_worlds(seeds: range) -> str:
+def hash_of_worlds(
+    seeds: range, make: Callable[[int], Any] = scenario, keep: Callable[[Any], None] = keep_the_law
+) -> str:
     """The hash of every journal of every world of these seeds, each of which has kept the law."""
     digest = sha256()
     for seed in seeds:
-        world = scenario(seed)
-        keep_the_law(world)
+        world = make(seed)
+        keep(world)
         for run_id in world.run_ids():
             digest.update(run_id.encode())
             for data in world.run(run_id).journal:
@@ -108,7 +114,7 @@ def hash_of_worlds(seeds: range) -> str:
     return digest.hexdigest()
 
 
-def _print_run(world: SimulatedWorld, run: SimulatedRun) -> None:
+def _print_run(world: SimulatedWorld | ShellWorld, run: SimulatedRun) -> None:
     response = response_of(run.state, world.text(run.state.result.answer))
     print("\n".join(lines_of(run)))
     print(f"\n{response.terminal_code or 'open'}: {printable_line(response.content)}")

@@ -1,6 +1,7 @@
 """Scenarios: runs made of a seed, with tools, budgets, goals and models that go wrong in every way we could think of."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from random import Random
 
 from remit.core.failure import ErrorCode
@@ -70,6 +71,9 @@ GOVERNED_EVERY = 4
 # In every third of the rest the model stops once something was done: a run that never stops proposing earns no success.
 CONTENT_EVERY = 3
 MODEL = ModelInfo("scripted", 100_000, Price(1_000_000, 2_000_000))
+
+# Laws that look at any world draw from so many, which the tests of a process then share.
+PLAYED_SEEDS = 400
 
 _HOSTILE_TEXTS = (
     "done",
@@ -156,6 +160,12 @@ def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
     manifest = make(chance, f"run{seed}")
     world.finish(governed(manifest, seed) if is_governed else manifest)
     return world
+
+
+@cache
+def played_world(seed: int) -> SimulatedWorld:
+    """The scenario of a seed, played once for all tests of a process that only read what was written in it."""
+    return scenario(seed)
 
 
 def random_pattern(chance: Random, run_id: str) -> Manifest:

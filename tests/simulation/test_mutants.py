@@ -58,20 +58,29 @@ SEEDS = 3000
 
 # Where mutants that few worlds notice were found. These worlds are looked at first, and all others if they have changed.
 FOUND_AT: Mapping[str, int] = {
-    "a delegation that was refused is forgotten": 374,
+    "a delegation that was refused is forgotten": 493,
+    "a paused run goes on": 13,
     "a proposal of a tool that nobody knows is forgotten": 232,
     "a proposal with invalid arguments is forgotten": 505,
     "a resumed plan begins its step anew": 893,
+    "a timeout counts as an outcome": 13,
     "a timeout that is reported again is doubted again": 210,
     "a tool that failed within counts as one that did nothing": 238,
     "a turn counts what the fold does not": 45,
-    "a vote is won by whoever was first": 83,
+    "a vote is won by whoever was first": 110,
+    "an effect that nothing could refuse is committed": 22,
+    "an effect that nothing verified earns SUCCESS": 25,
     "an unknown effect is forgotten": 499,
+    "another attempt gets another key": 13,
     "calls of one answer see the same untouched budget": 228,
+    "children get a deadline that did not stand still": 20,
+    "decide changes the state it reads": 115,
     "one outcome is heard as that of every call": 1471,
+    "recovery repeats everything": 22,
     "what a child left undone is forgotten": 856,
     "what is unsafe is refused like anything else": 492,
-    "who has approved may approve again": 1116,
+    "whatever returns is committed": 13,
+    "who has approved may approve again": 408,
 }
 
 admit_outcome = decide._admit_outcome
@@ -142,9 +151,9 @@ def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival, command_id: str) 
 
 
 def _keeps_its_orders(tally: Tally) -> None:
-    orders = [*tally.orders]
+    orders = [*tally.issued]
     leave_nothing_open(tally)
-    tally.orders[:0] = orders
+    tally.issued[:0] = orders
 
 
 def _keeps_the_question(state: RunState, ruling: QuestionSettled, arrival: arrivals.Arrival) -> None:

@@ -13,8 +13,10 @@ from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
 from tests import warm
 from tests.simulation.laws.every_law import LAWS, keep_the_law
+from tests.simulation.laws.shells import SHELL_LAWS
 from tests.simulation.play import demo_manifest, demo_world, hash_of_worlds, lines_of, main
-from tests.simulation.scenarios import scenario
+from tests.simulation.scenarios import played_world
+from tests.simulation.shell_world import shell_scenario
 
 
 def test_the_demo_refunds_an_order_with_an_approval_and_refuses_what_nobody_registered() -> None:
@@ -52,11 +54,21 @@ def test_without_an_argument_the_demo_is_played(capsys: pytest.CaptureFixture[st
     assert f"{len(LAWS)} laws kept, seed 7" in printed
 
 
+def test_with_the_word_shell_a_world_of_whole_systems_is_played(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shell", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"run {run_id}: " in printed for run_id in shell_scenario(3).run_ids())
+    assert f"{len(SHELL_LAWS)} laws kept, seed 3" in printed
+    assert main(["shell", "3", "4"]) == main(["shell", "3", "4"]) == 0
+    first, second = capsys.readouterr().out.split()
+    assert first == second
+
+
 def test_with_a_seed_every_run_of_its_scenario_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    seed = next(seed for seed in range(50) if len(scenario(seed).run_ids()) > 1)
+    seed = next(seed for seed in range(50) if len(played_world(seed).run_ids()) > 1)
     assert main([str(seed)]) == 0
     printed = capsys.readouterr().out
-    assert all(f"run {run_id}: " in printed for run_id in scenario(seed).run_ids())
+    assert all(f"run {run_id}: " in printed for run_id in played_world(seed).run_ids())
     assert f"seed {seed}" in printed
 
 
@@ -67,12 +79,12 @@ def test_the_command_plays_the_demo() -> None:
 
 
 def runs_of(seed: int) -> list[SimulatedRun]:
-    world = scenario(seed)
+    world = played_world(seed)
     return [world.run(run_id) for run_id in world.run_ids()]
 
 
 def test_the_hash_covers_every_turn_of_every_run() -> None:
-    world, digest = scenario(4), sha256()
+    world, digest = played_world(4), sha256()
     for run_id in world.run_ids():
         digest.update(run_id.encode())
         for data in world.run(run_id).journal:

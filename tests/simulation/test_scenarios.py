@@ -12,11 +12,11 @@ from tests.simulation.authority_scenarios import governed_tools
 from tests.simulation.scenarios import (
     TOOLS,
     hostile_model,
+    played_world,
     random_manifest,
     random_person,
     research_graph,
     review_graph,
-    scenario,
     tools,
 )
 
@@ -64,5 +64,5 @@ def test_a_random_person_does_everything_a_person_can_do() -> None:
 
 
 def test_scenarios_end_in_many_ways() -> None:
-    endings = {scenario(seed).run(f"run{seed}").ending for seed in range(24)}
+    endings = {played_world(seed).run(f"run{seed}").ending for seed in range(24)}
     assert len(endings & set(Ending)) >= 5

@@ -11,13 +11,15 @@ from remit.backend.folded.shared_logs import SharedLogs
 from remit.backend.folded.store import FoldedInbox
 from remit.backend.memory.journal import MemoryLedger
 from remit.core.failure import ArrivalFault, IllegalArrival, RemitError
-from remit.core.journal.arrivals import PauseRequested, ResumeRequested
+from remit.core.journal.arrivals import PauseRequested, ResumeRequested, RunTaken
 from remit.core.journal.codec import decode_signal
 from remit.core.journal.commands import CallTool, CancelCommand, Command, ForkRun
 from remit.core.journal.storage import RunHeld, Warrant
 from remit.core.journal.turn import Turn
 from remit.kernel import decide
+from remit.kernel.fold.apply import HEARD
 from remit.kernel.rules.signal import on_pause
+from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 from remit.orchestrate.bus import post
 from remit.orchestrate.bus.post import Post
@@ -25,7 +27,7 @@ from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.history import fork_run
 from remit.orchestrate.history.fork_run import begin_fork, origin_of
-from remit.orchestrate.loop import durability, hub, in_process, offspring, runner
+from remit.orchestrate.loop import durability, hub, in_process, offspring
 from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.holdings import FencedJournal, Holdings
@@ -76,7 +78,7 @@ def _any_room(*_: object, **__: object) -> None:
     return None
 
 
-def _no_fence(live: Live) -> None:
+def _no_fence(state: RunState, arrival: RunTaken) -> None:
     return None
 
 
@@ -196,12 +198,12 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "a retry is told the newest fork": (
         "a_retry_names_its_own_fork",
-        (20,),
+        (6, 10, 19),
         (_instead(durability, "answer_of", lambda turn: ""), _instead(post, "answer_of", lambda turn: "")),
     ),
     "a retry that is recorded is refused": (
         "no_signal_is_lost_or_doubled",
-        (2,),
+        (36, 110, 111),
         (_instead(ChildExecutor, "fork", _refuse_a_fork_that_goes_on),),
     ),
     "whoever is refused waits until the run rests": (
@@ -229,7 +231,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     "a stale holder writes on": (
         "one_driver_at_a_time",
         (127, 140, 153),
-        (_instead(runner, "_check_fence", _no_fence), _instead(FencedJournal, "append", _append_on)),
+        (mock.patch.dict(HEARD, {RunTaken: _no_fence}), _instead(FencedJournal, "append", _append_on)),
     ),
     "a place is taken from whoever is about to begin": (
         "a_session_is_one_chain",
@@ -238,7 +240,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "no child is told that its parent has ended": (
         "an_ended_run_leaves_nothing_running",
-        (30,),
+        (17, 67, 75),
         (_instead(ChildExecutor, "end", _nothing),),
     ),
     "nobody looks what is left of a quota": (
@@ -263,12 +265,12 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "a cancel of a child is lost": (
         "children_end_with_their_parent",
-        (249, 384, 520),
+        (67, 85, 249),
         (_instead(InProcessDispatch, "_run_chore", _tell_no_child),),
     ),
     "a wake is dropped": (
         "nothing_waits_for_ever",
-        (2, 42, 49),
+        (49, 6, 5),
         (_instead(in_process._Work, "report", _report_quietly),),
     ),
 }

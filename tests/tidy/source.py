@@ -28,6 +28,11 @@ class Source:
         """The file, parsed."""
         return ast.parse(self.text)
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree; finding them takes longer than most rules that look at them."""
+        return tuple(ast.walk(self.tree))
+
     @property
     def place(self) -> str:
         """The path from the package, as the vendor table names files: core/schema/json_schema.py."""
@@ -70,14 +75,14 @@ def expect_none(complaints: Iterable[str]) -> None:
         pytest.fail("\n".join(found), pytrace=False)
 
 
-def functions(tree: ast.AST) -> Iterator[Function]:
-    """Every function below a node, methods and inner functions included."""
-    return (node for node in ast.walk(tree) if isinstance(node, FUNCTION))
+def functions(nodes: Iterable[ast.AST]) -> Iterator[Function]:
+    """Every function among the nodes of a file, methods and inner functions included."""
+    return (node for node in nodes if isinstance(node, FUNCTION))
 
 
-def imported(tree: ast.AST) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
-    """Every module a tree imports, by its full name, at any depth; a literal import_module counts."""
-    for node in ast.walk(tree):
+def imported(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
+    """Every module the nodes of a file import, by its full name, at any depth; a literal import_module counts."""
+    for node in nodes:
         match node:
             case ast.Import(names=names):
                 yield from ((node, alias.name) for alias in names)

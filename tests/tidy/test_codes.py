@@ -6,6 +6,7 @@ import pytest
 
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal, RequestRejected, failure_named
 from remit.core.failure_families import FailureCategory, Retryable, code_family
+from remit.core.schema.strict_yaml import YamlFault
 from remit.kernel.graph.expressions import GuardFault
 from remit.kernel.graph.graph_checks import GraphFault
 from scripts.requirements import ROOT
@@ -14,6 +15,7 @@ from scripts.requirements import ROOT
 NOT_CODES = {
     "AGENT",
     "AGENT_ALIVE",
+    "AGENT_KEYS",
     "AGENT_LOOPS",
     "AGENT_TEXTS",
     "AGENT_TRAJECTORIES",
@@ -34,7 +36,7 @@ RAISED = re.compile(r'(?:Rejected|Broken|Unusable|Error|__init__|Fault)\(\s*"([A
 def codes() -> set[str]:
     texts = [path.read_text() for path in (ROOT / "src" / "remit").rglob("*.py")]
     written = {code for text in texts for pattern in (CONSTANT, RAISED) for code in pattern.findall(text)}
-    return {*written, *ArrivalFault, *GraphFault, *GuardFault} - NOT_CODES - {*ErrorCode, *Ending, *Refusal}
+    return {*written, *ArrivalFault, *GraphFault, *GuardFault, *YamlFault} - NOT_CODES - {*ErrorCode, *Ending, *Refusal}
 
 
 @pytest.mark.req("0.22")
@@ -55,6 +57,15 @@ def test_a_rejected_request_says_what_kind_of_failure_it_is() -> None:
     assert (rejected.category, rejected.retryable) == (FailureCategory.CONFIGURATION, False)
     busy = RequestRejected("AGENT_BUSY", "busy")
     assert (busy.category, busy.retryable) == (FailureCategory.ORCHESTRATION, True)
+
+
+@pytest.mark.req("0.22")
+@pytest.mark.parametrize(
+    "code", [*YamlFault, *GuardFault, "STORE_ADDRESS_INVALID", "STORE_EXTRA_MISSING", "COSTS_INVALID"]
+)
+def test_what_a_caller_wrote_wrongly_is_configuration(code: str) -> None:
+    rejected = RequestRejected(code, "written wrongly")
+    assert (rejected.category, rejected.retryable) == (FailureCategory.CONFIGURATION, False)
 
 
 @pytest.mark.parametrize("code", [*ErrorCode, *Refusal, *Ending, "MY_OWN"])

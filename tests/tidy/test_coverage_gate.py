@@ -61,3 +61,13 @@ def test_the_gate_lets_a_covered_house_through(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     report.write_text(json.dumps({"files": {"src/remit/core/a.py": entry(2, 2)}}))
     assert main(report) == 0
+
+
+def test_what_one_of_two_processes_reached_is_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta = {"software": "slipcover", "version": "1", "branch_coverage": True, "show_contexts": False}
+    for name, executed, missing in (("first", [1, 2], [3, 4]), ("second", [1, 3], [2, 4])):
+        lines = {"executed_lines": executed, "missing_lines": missing}
+        file = {**lines, "executed_branches": [], "missing_branches": []}
+        (tmp_path / name).write_text(json.dumps({"meta": meta, "files": {"src/remit/core/a.py": file}}))
+    assert main(tmp_path / "first", tmp_path / "second") == 1
+    assert capsys.readouterr().err == "src/remit/core/a.py: 4\n"

@@ -1,15 +1,25 @@
 """The examples of the documents run, so that they cannot rot."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+import remit
+import remit.testing
+from remit.core.journal.arrivals import Arrival
+from remit.core.journal.turn import Decision
+from remit.orchestrate.executors.errands import Errand
+from remit.orchestrate.history.archive import Archive
+from remit.orchestrate.people.queues import Queues
 from tests import warm
-from tests.tidy.source import ROOT
+from tests.tidy.source import PACKAGE, ROOT, sources
 
 # The README's own asks the real model; tests/e2e/test_readme.py plays it.
 DOCUMENTS = (
@@ -170,8 +180,43 @@ def test_a_block_that_somebody_copies_out_of_a_guide_runs_alone(text: str, tmp_p
 
 
 def test_no_document_and_no_example_imports_from_inside_the_house() -> None:
-    inside = re.compile(r"^ *(?:from|import) remit\.(?!testing\b)[\w.]+", re.MULTILINE)
+    inside = re.compile(r"^ *(?:from|import) remit\.(?!testing import\b)[\w.]+", re.MULTILINE)
     texts = {path: path.read_text(encoding="utf-8") for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md"]}
     programs = {path: "\n".join(blocks(text, "python")) for path, text in texts.items()}
     programs |= {path: path.read_text(encoding="utf-8") for path in ROOT.glob("examples/*.py")}
     assert {path.name: found for path, text in programs.items() if (found := inside.findall(text))} == {}
+
+
+# Pages that name what is no part of Python's public names: kinds of turns as JSON writes them, and messages of other programs.
+OF_OTHER_THINGS = ("api.md", "events.md", "requirements.md", "limits.md")
+IN_BACKTICKS = re.compile(r"`([A-Z]\w*|[a-z_]\w*(?=\())[^`\n]*`")
+
+
+def members_of(kind: object) -> set[str]:
+    return {name for one in getattr(kind, "__mro__", ()) for name in vars(one)}
+
+
+def names_that_cannot_be_imported(text: str, defined: Collection[str], public: Collection[str]) -> set[str]:
+    """The classes and functions of the house that a page names in its prose, and that no program can import."""
+    prose = BLOCK.sub("", text)
+    return {name for name in IN_BACKTICKS.findall(prose) if name in defined and name not in public}
+
+
+def test_whatever_a_document_names_comes_from_the_front_door() -> None:
+    # Shapes of the wire are what others send, whatever they are written in.
+    top = [node for file in sources(PACKAGE) if file.room not in ("testing", "wire") for node in file.tree.body]
+    defined = {node.name for node in top if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)}
+    # Words of a graph, a message or a method that a class of the house happens to be called by, too.
+    kinds = {kind.__name__ for union in (Arrival, Decision, Errand) for kind in get_args(union)}
+    public = {*remit.__all__, *remit.testing.__all__, "Literal", "Tool", "Result", "reconcile", *kinds}
+    public |= {member for name in remit.__all__ for member in members_of(getattr(remit, name))}
+    public |= {member for kind in (Archive, Queues) for member in members_of(kind)}
+    pages = [path for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md"] if path.name not in OF_OTHER_THINGS]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in pages}
+    found = {name: names_that_cannot_be_imported(text, defined, public) for name, text in texts.items()}
+    assert {name: lacking for name, lacking in found.items() if lacking} == {}
+
+
+def test_a_name_that_no_program_can_import_is_found() -> None:
+    text = "`Inner` and `inner(x)` of `outer(y)`.\n```python\n`Hidden`\n```\n`inner` and `Outer`."
+    assert names_that_cannot_be_imported(text, {"Inner", "inner", "Hidden", "Outer"}, {"Outer"}) == {"Inner", "inner"}

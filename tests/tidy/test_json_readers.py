@@ -62,8 +62,8 @@ KEPT_IN = {
 
 def readers(file: Source) -> Iterator[tuple[str, str]]:
     """Every use of a loose reader in a file, with its address."""
-    names = dict(_names(file.tree))
-    for node in ast.walk(file.tree):
+    names = dict(_names(file))
+    for node in file.nodes:
         if isinstance(node, ast.Attribute) and node.attr in METHODS:
             yield "loose", file.at(node, f"{node.attr} takes the last of two equal keys")
         elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
@@ -75,9 +75,9 @@ def readers(file: Source) -> Iterator[tuple[str, str]]:
                 yield KEPT, file.at(node, f"{KEPT} is for texts of our own; use read_json")
 
 
-def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _names(file: Source) -> Iterator[tuple[str, str]]:
     """What each imported name stands for."""
-    for node in ast.walk(tree):
+    for node in file.nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.asname, alias.name) for alias in node.names if alias.asname)
         elif isinstance(node, ast.ImportFrom):

@@ -70,7 +70,7 @@ ORDER_BLIND = {"all", "any", "bool", "frozenset", "len", "max", "min", "set", "s
 def impure_imports(file: Source) -> list[str]:
     return [
         file.at(node, f"the kernel may not import {module}")
-        for node, module in imported(file.tree)
+        for node, module in imported(file.nodes)
         if module not in OTHERS
         and module.partition(".")[0] != "cel_expr_python"
         and not any(module == room or module.startswith(f"{room}.") for room in OUR_ROOMS)
@@ -82,7 +82,7 @@ def impure_calls(file: Source) -> list[str]:
     own = bound_names(file.tree)
     return [
         file.at(node, f"the kernel may not use {node.id}")
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.Name)
         and isinstance(node.ctx, ast.Load)
         and node.id in IMPURE_BUILTINS
@@ -92,7 +92,7 @@ def impure_calls(file: Source) -> list[str]:
 
 def asynchrony(file: Source) -> list[str]:
     kinds = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
-    return [file.at(node, "the kernel never waits") for node in ast.walk(file.tree) if isinstance(node, kinds)]
+    return [file.at(node, "the kernel never waits") for node in file.nodes if isinstance(node, kinds)]
 
 
 def module_state(file: Source) -> list[str]:
@@ -100,10 +100,10 @@ def module_state(file: Source) -> list[str]:
     shared = module_names(file.tree)
     complaints = [
         file.at(node, "the kernel keeps no state in scopes")
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.Global | ast.Nonlocal)
     ]
-    for function in functions(file.tree):
+    for function in functions(file.nodes):
         reachable = shared - bound_names(function)
         complaints.extend(
             file.at(node, f"{name} belongs to the module and may not change")
@@ -128,7 +128,7 @@ def changes(function: ast.AST) -> Iterator[tuple[ast.expr, str]]:
 def unordered_iterations(file: Source) -> list[str]:
     """Places where the order of a set would show."""
     complaints: list[str] = []
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         match node:
             case ast.For(iter=walked) | ast.comprehension(iter=walked) | ast.Starred(value=walked):
                 suspects = [walked]

@@ -23,8 +23,8 @@ DEFINING = tuple(f"{PACKAGE}/core/{name}.py" for name in ("contract", "envelope"
 def unemitted(package: Collection[Source]) -> set[str]:
     named: set[str] = set()
     for file in package:
-        keys = {id(key) for node in ast.walk(file.tree) if isinstance(node, ast.Dict) for key in node.keys}
-        attributes = (node for node in ast.walk(file.tree) if isinstance(node, ast.Attribute))
+        keys = {id(key) for node in file.nodes if isinstance(node, ast.Dict) for key in node.keys}
+        attributes = (node for node in file.nodes if isinstance(node, ast.Attribute))
         named |= {dotted(node) for node in attributes if id(node) not in keys}
     return {f"{kind.__name__}.{member.name}" for kind in CODES for member in kind} - named
 
@@ -33,7 +33,7 @@ def unread(package: Collection[Source]) -> set[str]:
     asked = {
         node.attr
         for file in package
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
     return {f"{r.__name__}.{field}" for r in RECORDS for field in r.__struct_fields__ if field not in asked}

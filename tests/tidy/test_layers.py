@@ -21,7 +21,7 @@ def wrong_ways(file: Source, rooms: Sequence[Sequence[str]]) -> list[str]:
     """Imports that lead up, or to a neighbour on the same layer."""
     level = {room: height for height, layer in enumerate(rooms) for room in layer}
     complaints = []
-    for node, module in imported(file.tree):
+    for node, module in imported(file.nodes):
         parts = module.split(".")
         if parts[0] != "remit" or len(parts) == 1 or file.room not in level or parts[1] in (file.room, "__main__"):
             continue

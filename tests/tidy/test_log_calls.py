@@ -13,7 +13,7 @@ FIELDS = "extra"
 
 def unfound(file: Source) -> Iterator[str]:
     """The log calls of a file that pass no identifiers."""
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Call) and _is_logging(node) and FIELDS not in {word.arg for word in node.keywords}:
             yield file.at(node, f"pass {FIELDS}=run_fields(...), or {FIELDS}=NO_RUN where it is about no single run")
 
@@ -36,7 +36,7 @@ def test_the_tool_room_leaves_logging_to_those_who_know_the_run() -> None:
     expect_none(
         file.at(node, "let the executor log it, with the run's identifiers")
         for file in sources("src/remit/tool")
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.Call) and _is_logging(node)
     )
 

@@ -1,34 +1,56 @@
-"""Coverage that a worker lost is an error that says so."""
+"""A count of coverage is written by each process of tests, and never stands for a run that did not end."""
 
-import json
 from pathlib import Path
-from typing import Any
 
-from tests.measured import COUNT, Sum
+import pytest
 
-
-def said(*executed: int, missing: tuple[int, ...]) -> dict[str, Any]:
-    lines = {"executed_lines": list(executed), "missing_lines": list(missing)}
-    file = {**lines, "executed_branches": [], "missing_branches": []}
-    meta = {"software": "slipcover", "branch_coverage": True}
-    return {COUNT: json.dumps({"meta": meta, "files": {"src/remit/core/a.py": file}})}
+from tests.measured import Counter
 
 
-def test_what_one_of_two_workers_reached_is_reached(tmp_path: Path) -> None:
-    counted = Sum()
-    counted.hear("gw0", said(1, 2, missing=(3, 4)))
-    counted.hear("gw1", said(1, 3, missing=(2, 4)))
-    counted.write(tmp_path / "report")
-    file = json.loads((tmp_path / "report").read_text())["files"]["src/remit/core/a.py"]
-    assert (file["executed_lines"], file["missing_lines"]) == ([1, 2, 3], [4])
-    assert counted.lost == []
-
-
-def test_a_worker_that_ended_without_a_word_is_named_and_nothing_is_reported(tmp_path: Path) -> None:
+def test_a_count_of_an_earlier_run_is_gone_when_one_begins_to_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setattr("tests.measured.slipcover", FakeSlipcover)
     (tmp_path / "report").write_text("of an earlier run")
-    counted = Sum()
-    counted.hear("gw0", said(1, missing=()))
-    counted.hear("gw1", {})
-    counted.write(tmp_path / "report")
-    assert counted.lost == ["worker gw1 ended without saying what it reached"]
+    counter = Counter(tmp_path / "report")
     assert not (tmp_path / "report").exists()
+    counter.write()
+    assert (tmp_path / "report").read_text() == '{"files": {}}'
+
+
+def test_a_worker_does_not_count_since_it_would_write_over_the_count_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    with pytest.raises(AssertionError, match="write over"):
+        Counter(tmp_path / "report")
+
+
+class FakeSlipcover:
+    """Counts nothing, so that nothing of this process is counted twice."""
+
+    class Slipcover:
+        """What was reached."""
+
+        def __init__(self, **how: object) -> None:
+            self.how = how
+
+        def get_coverage(self) -> dict[str, dict[str, object]]:
+            """Nothing."""
+            return {"files": {}}
+
+    class FileMatcher:
+        """Any file."""
+
+        def __init__(self, sources: list[str]) -> None:
+            self.sources = sources
+
+    class ImportManager:
+        """Watches no import."""
+
+        def __init__(self, *what: object) -> None:
+            self.what = what
+
+        def __enter__(self) -> None:
+            pass

@@ -41,6 +41,26 @@ REPEATED_CLASSES: dict[str, str] = {
     "ContextEvent": "a record of the wire has the name that its protocol gives it",
 }
 
+# Modules named for a doing instead of a thing. Shrinks only; "offspring" is a noun.
+DOINGS = frozenset(
+    {
+        "adapters/cli/screen/model_loading.py",
+        "constraint/grammar/matching.py",
+        "core/installing.py",
+        "core/journal/signing.py",
+        "inference/endpoint/serving.py",
+        "kernel/results/grounding.py",
+        "observe/reading.py",
+        "orchestrate/loop/offspring.py",
+        "orchestrate/people/draining.py",
+        "provenance/binding.py",
+        "provenance/ordering.py",
+        "rerank/embedding.py",
+        "tool/call/performing.py",
+        "tool/process/framing.py",
+    }
+)
+
 EMPTY_VERB = re.compile(r"^_*(handle|process|manage)(_|$)")
 
 
@@ -91,7 +111,7 @@ def unexpected(found: Collection[str], known: Collection[str], what: str) -> lis
 def catalogue_classes(file: Source) -> list[str]:
     return [
         file.at(node, f"class {node.name} is named for a pattern")
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.ClassDef) and CATALOGUE_CLASS.search(node.name)
     ]
 
@@ -99,7 +119,7 @@ def catalogue_classes(file: Source) -> list[str]:
 def empty_verbs(file: Source) -> list[str]:
     return [
         file.at(function, f"{function.name} does not say what it does")
-        for function in functions(file.tree)
+        for function in functions(file.nodes)
         if EMPTY_VERB.match(function.name)
     ]
 
@@ -107,7 +127,7 @@ def empty_verbs(file: Source) -> list[str]:
 def open_keywords(file: Source) -> list[str]:
     return [
         file.at(function, f"{function.name} takes **{function.args.kwarg.arg}")
-        for function in functions(file.tree)
+        for function in functions(file.nodes)
         if function.args.kwarg and not _is_typed(function.args.kwarg)
     ]
 
@@ -130,6 +150,11 @@ def test_no_file_or_folder_is_a_drawer() -> None:
 def test_no_base_name_occurs_twice_with_two_meanings() -> None:
     found = repeated_names(file.place for file in sources(PACKAGE))
     expect_none(unexpected(found, REPEATED, "occurs in rooms that are no siblings: give each its own name"))
+
+
+def test_a_module_is_named_for_a_thing() -> None:
+    found = [file.place for file in sources(PACKAGE) if file.place.endswith("ing.py")]
+    expect_none(unexpected(found, DOINGS, "is named for a doing: name the thing that it holds"))
 
 
 def test_a_name_that_occurs_in_two_rooms_is_found_unless_they_are_siblings() -> None:

@@ -20,11 +20,9 @@ DWARFS: dict[str, str] = {
     "inference/endpoint/recorded.py": "what a manifest recorded of an engine is read apart from the specs that users write",
     "kernel/rules/started.py": "a file for each family of arrivals",
     "kernel/rules/timer.py": "a file for each family of arrivals",
+    "observe/worker_figures.py": "the client of Prometheus belongs to the room that observes",
     "orchestrate/setup/engine_checkup.py": "check-ups are wired by the assembly alone",
     "provenance/earlier.py": "what earlier runs showed is one of the grounds, each of which has a file",
-    "provenance/toolbox.py": "the tools as the gate sees them, which may be replaced without the gate",
-    "testing/runs.py": "a part of the test kit that users import",
-    "testing/trouble.py": "a part of the test kit that users import",
     "tool/builtin/ask_person.py": "a file for each builtin tool",
     "tool/delegate.py": "users import it from remit, and nothing else does",
 }
@@ -38,7 +36,7 @@ def long_files(file: Source) -> list[str]:
 def long_functions(file: Source) -> list[str]:
     return [
         file.at(function, f"{function.name} has {lines} lines, at most {FUNCTION_LINES_MAX}")
-        for function in functions(file.tree)
+        for function in functions(file.nodes)
         if (lines := (function.end_lineno or function.lineno) - function.lineno + 1) > FUNCTION_LINES_MAX
     ]
 
@@ -64,19 +62,16 @@ def _module(file: Source) -> str:
 
 def _imports(file: Source) -> set[str]:
     """Modules that a file imports, those that it takes from a package by name included."""
-    names = {module for _, module in imported(file.tree)}
+    names = {module for _, module in imported(file.nodes)}
     members = {
-        f"{node.module}.{alias.name}"
-        for node in ast.walk(file.tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+        f"{node.module}.{alias.name}" for node in file.nodes if isinstance(node, ast.ImportFrom) for alias in node.names
     }
     return names | members
 
 
 def _stands_alone(file: Source) -> bool:
-    """Whether a file is the sign of a room, or a command of the command line, which is named as people type it."""
-    return file.place.endswith("__init__.py") or file.place.startswith(f"{COMMANDS}/")
+    """Whether a file is the sign of a room, a part of the test kit that users import, or a command, named as people type it."""
+    return file.place.endswith("__init__.py") or file.place.startswith((f"{COMMANDS}/", "testing/"))
 
 
 def test_no_small_module_serves_a_single_other_one() -> None:

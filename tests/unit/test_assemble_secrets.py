@@ -72,7 +72,7 @@ def test_a_system_is_given_the_secrets_of_the_caller() -> None:
         system = system_in_memory({"A": VALUES["caller"]})
         dispatch = system._hub.dispatch
         assert isinstance(dispatch, InProcessDispatch)
-        vaults = [system._performers._resources.vault, dispatch.vault]
+        vaults = [system._performers.resources.vault, dispatch.vault]
         await system.close()
         return [vault.redactor.redacted(VALUES["caller"]) for vault in vaults]
 

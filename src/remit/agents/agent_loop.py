@@ -12,17 +12,16 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from remit.agents.agent_requests import check_settings, grammar_text, hints_of, instructions, output_of, request_of
+from remit.agents.agent_requests import check_settings, hints_of, instructions, output_of, request_of
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
-from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
+from remit.agents.terms import UNSAID, GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, refuse_inside_a_loop, run_or_cancel
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
-from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import (
@@ -37,13 +36,12 @@ from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import Message
-from remit.core.run.signals import UserSignal
+from remit.core.run.signals import UserSignal, none_of
 from remit.core.work.orders import Orders, orders_of
 from remit.inference.engine import Engine
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.exchange.sessions import Session, SessionState
-from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import (
     CALLER,
     Run,
@@ -54,8 +52,12 @@ from remit.orchestrate.run_handle import (
     refuse_answer,
     rejection,
 )
+from remit.orchestrate.setup.grammar_source import grammar_text
 from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter
 from remit.tool.registry import Registry
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
 
 AGENT_BUSY = "AGENT_BUSY"
 
@@ -82,7 +84,7 @@ class AgentLoop:
         on_tool_result: OnToolResult | None = None,
         observer: EventLog | None = None,
         context_provider: ContextProvider | None = None,
-        boundary: Boundary | Path | str = STANDARD,
+        boundary: Boundary | Path | str = UNSAID,
         budget: Budget = Budget(),
         role: AgentRole | str = AgentRole.GENERAL,
         goal: GoalSource | None = None,
@@ -93,7 +95,7 @@ class AgentLoop:
         filters: Iterable[ToolCallFilter] = (),
         session_id: str = "",
         user_id: str = "",
-        system: System | None = None,
+        system: "System | None" = None,
         home: Path | str | None = None,
     ) -> None:
         judging = judging_by(rules, judge, opened := engine_of(engine))
@@ -116,13 +118,13 @@ class AgentLoop:
         )
         self.session_id, self.user_id = session_id or str(uuid4()), user_id
         self.session_state = SessionState(self._keep)
+        self.has_own_boundary = boundary is not UNSAID
         self._terms = judging.applied(terms_of(boundary, budget, router, goal=goal, role=role))
         self._workplace = Workplace(system, home)
         # Held while chat_sync waits: what it opens lives in one thread.
         self._in_use = Lock()
         self._session = Session(self.session_id)
-        # Entries from before the first exchange; it takes them along.
-        self._entries: dict[str, str] = {}
+        self._entries: dict[str, str] = {}  # From before the first exchange, which takes them along.
         self._exchange: Exchange | None = None
         check_settings(self.config, session_id=self.session_id, user_id=user_id)
 
@@ -284,7 +286,7 @@ class AgentLoop:
     def _begin(self, exchange: Exchange) -> None:
         self._exchange = exchange
 
-    async def _refresh(self, system: System) -> None:
+    async def _refresh(self, system: "System") -> None:
         self._session = await system.session(self.session_id)
         self.session_state.learn(dict(self._session.entries))
 
@@ -296,7 +298,7 @@ class AgentLoop:
         else:
             self._entries[key] = text
 
-    async def _open_exchange(self, system: System) -> Exchange:
+    async def _open_exchange(self, system: "System") -> Exchange:
         await self._refresh(system)
         run_id = open_run(self._session)
         if self._exchange is None or self._exchange.run_id != run_id:
@@ -311,7 +313,8 @@ class AgentLoop:
         except RequestRejected as error:
             if error.code != NOTHING_OPEN:
                 raise
-            await refuse_answer(system, str(said.payload["packet_id"]), error)
+            packet_id = str(said.payload["packet_id"])
+            await refuse_answer(system, packet_id, none_of(packet_id, f"of this agent: {error.message}"))
         await answer(system, exchange.run_id, said, exchange.kit)
         await exchange.finish()
         await self._refresh(system)

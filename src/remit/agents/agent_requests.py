@@ -1,7 +1,6 @@
 """What an agent asks for: its instructions, the user's words, and the shape that the answer must have."""
 
 from dataclasses import replace as replace_parts
-from pathlib import Path
 from typing import Any
 
 from remit.agents.structured import SchemaSource
@@ -41,18 +40,6 @@ def output_of(schema: SchemaSource[Any], *, grammar: str, repair: bool, strict: 
     return OutputContract(object_schema(schema), grammar or None, repair, strict)
 
 
-def grammar_text(source: Path | str) -> str:
-    """The grammar in a file, where a path or the name of one is given; else the text itself."""
-    is_name = isinstance(source, str) and "\n" not in source and source.endswith((".gbnf", ".lark"))
-    if not isinstance(source, Path) and not is_name:
-        return source
-    try:
-        return Path(source).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"the grammar file {str(source)[:200]!r} cannot be read: {error}"
-        raise RequestRejected(ErrorCode.CONFIG_GRAMMAR_NOT_FOUND, message, {"file": str(source)[:200]}) from error
-
-
 def object_schema(source: SchemaSource[Any] | None) -> JsonObject:
     """The JSON Schema that a source stands for; raises RequestRejected for one that would allow or forbid everything."""
     if source is None:
@@ -68,7 +55,7 @@ def object_schema(source: SchemaSource[Any] | None) -> JsonObject:
 def check_settings(config: LoopConfig, *, session_id: str = "", user_id: str = "") -> None:
     """Raise RequestRejected when no words at all could be asked with these settings."""
     first = "a first word, to see that everything else may enter"
-    if isinstance(config.system_prompt, PromptProvider):
+    if not isinstance(config.system_prompt, str) and isinstance(config.system_prompt, PromptProvider):
         # It is asked when a run begins.
         config = replace_parts(config, system_prompt="")
     check_request(request_of(config, first, session_id=session_id, user_id=user_id))

@@ -16,7 +16,7 @@ from typing import Any
 from remit.agents.agent_requests import hints_of
 from remit.agents.plan_parts import StepWork, executor_parts
 from remit.agents.single_runs import CallLoop, SingleRuns
-from remit.agents.terms import GoalSource, terms_of
+from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.failure import RequestRejected
 from remit.core.journal.turn import Turn
@@ -95,6 +95,7 @@ class PlanExecutor(CallLoop[PlanResult]):
         self._parts = executor_parts(handlers)
         check_policy(policy)
         if isinstance(planner, ModelPlanner):
+            planner.given = engine_of(planner.given)
             self._parts = self._parts.with_engine(planner.engine)
         check_planner(planner, self._parts.engines)
         self.policy, self.planner = policy, planner

@@ -13,12 +13,9 @@ from typing import Any, TypeAlias
 from remit.agents.agent_loop import AgentLoop
 from remit.agents.redundant_loop import RedundantLoop
 from remit.agents.specialized_loop import SpecializedLoop
-from remit.agents.terms import engine_of
+from remit.agents.terms import engine_of, refuse_own_terms
 from remit.core.failure import RequestRejected
-from remit.core.limits.budget import Budget
-from remit.core.limits.profiles import STANDARD
 from remit.core.run.contract import Mode
-from remit.core.run.inference import Routing
 from remit.core.work.graph import Ask, schema_text
 from remit.inference.engine import Engine
 from remit.inference.specs import engine_spec
@@ -47,9 +44,6 @@ _HANDLERS = (InferHandler, ToolHandler, PatternHandler, RetrieveHandler, RerankH
 # Whatever may do the work of a type of step: a handler, a function of a Step, or a whole loop.
 Loop: TypeAlias = AgentLoop | SpecializedLoop | RedundantLoop
 StepWork: TypeAlias = Handler | Loop
-
-# What a loop tells its own caller; a step of a plan has none.
-_LISTENERS = ("stream", "on_tool_result", "observer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +91,7 @@ def executor_parts(given: Mapping[str, StepWork]) -> Parts:
 
 def _handler(type_of_step: str, given: object) -> Handler:
     if isinstance(given, AgentLoop | SpecializedLoop | RedundantLoop):
-        _refuse_own_terms(type_of_step, given)
+        refuse_own_terms(given, type_of_step)
     if isinstance(given, AgentLoop):
         return _chatting(type_of_step, given)
     if isinstance(given, SpecializedLoop):
@@ -110,33 +104,6 @@ def _handler(type_of_step: str, given: object) -> Handler:
         return given
     shown = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
     message = f"steps of type {type_of_step[:80]!r} are given {shown}; give a handler, a function of a Step, or a loop"
-    raise RequestRejected(PLAN_HANDLER_INVALID, message, {"type": type_of_step[:80]})
-
-
-def _refuse_own_terms(type_of_step: str, loop: Loop) -> None:
-    """A loop is a step on the plan's terms; its own would hold nowhere, so they are refused and not dropped."""
-    terms, settings = loop.terms, loop.config
-    provider = loop.context_provider if isinstance(loop, RedundantLoop) else loop.config.context_provider
-    listeners = [name for name in _LISTENERS if getattr(settings, name, None) is not None]
-    if provider is not None:
-        problem = "has a context provider; put a retrieve step before it"
-    elif terms.boundary != STANDARD or terms.budget != Budget():
-        problem = "has a boundary or a budget of its own; give them to the executor, where they hold for every step"
-    elif terms.goal is not None:
-        problem = "has a goal or rules of its own; put a validate step behind it"
-    elif listeners:
-        problem = f"has {listeners[0]}, which no step has; give the executor an observer"
-    elif getattr(settings, "downgrade", None) is not None:
-        problem = "has an engine to downgrade to, which no step has; leave it out"
-    elif terms.router is not (Routing.NONE if isinstance(loop, RedundantLoop) else Routing.AUTO):
-        problem = "has a router of its own; a step's tools are shortlisted as the plan's are"
-    elif loop.hints.timeout_ms:
-        problem = "has a timeout of its own; give its steps a timeout_ms"
-    elif loop.user_id:
-        problem = "names a user; name them to the executor, who asks for the whole plan"
-    else:
-        return
-    message = f"the loop for steps of type {type_of_step[:80]!r} {problem}"
     raise RequestRejected(PLAN_HANDLER_INVALID, message, {"type": type_of_step[:80]})
 
 

@@ -11,15 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from remit.agents.agent_requests import check_settings, grammar_text, hints_of, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, hints_of, object_schema, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
-from remit.agents.terms import GoalSource, engine_of, terms_of
+from remit.agents.terms import UNSAID, GoalSource, engine_of, refuse_own_terms, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
-from remit.core.limits.profiles import STANDARD
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import ExecutionHints, Mode, SystemRequest, SystemResponse
 from remit.core.run.inference import Routing
@@ -49,6 +48,7 @@ from remit.orchestrate.patterns.redundant_graph import (
 )
 from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
 from remit.orchestrate.run_handle import Run, Streaming
+from remit.orchestrate.setup.grammar_source import grammar_text
 from remit.orchestrate.setup.kit import ContextProvider, Kit, SystemPrompt, prompt_text
 
 RUN_NO_VOTE = "RUN_NO_VOTE"
@@ -115,7 +115,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         options: JsonObject | None = None,
         observer: EventLog | None = None,
         context_provider: ContextProvider | None = None,
-        boundary: Boundary | Path | str = STANDARD,
+        boundary: Boundary | Path | str = UNSAID,
         budget: Budget = Budget(),
         role: AgentRole | str = AgentRole.GENERAL,
         goal: GoalSource | None = None,
@@ -132,6 +132,8 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         self._redundancy = Redundancy(n, name, early_stop, at_once, replica_timeout_ms)
         _check_vote(voting, n, early_stop=early_stop, parallel=parallel)
         self.context_provider = context_provider
+        # One that is given in so many words counts, also where it is what every run has.
+        self.has_own_boundary = boundary is not UNSAID
         self.terms = replace_parts(
             terms_of(boundary, budget, Routing.NONE, role=role, goal=goal), redundancy=self._redundancy
         )
@@ -181,8 +183,9 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
     def as_step(self, name: str = CUSTOM) -> PatternHandler:
         """The loop as a step of a plan: PlanExecutor takes the loop itself, too.
 
-        In a plan with several loops, the name tells their voting strategies apart.
+        In a plan with several loops, the name tells their voting strategies apart. A loop with terms of its own is refused.
         """
+        refuse_own_terms(self)
         ask = Ask(
             prompt_text(self.config.system_prompt),
             (),

@@ -20,7 +20,7 @@ from remit.core.failure import ArrivalFault, RemitError, RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest, SystemResponse
-from remit.core.run.signals import PACKET_UNKNOWN, UserSignal
+from remit.core.run.signals import UserSignal, none_of
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig
@@ -138,10 +138,7 @@ class SingleRuns(Generic[T]):
         lineage = (asking, *reversed(await system.lineages.of(asking))) if self._open else ()
         call = next((self._open[run_id] for run_id in lineage if run_id in self._open), None)
         if call is None:
-            message = f"packet {packet_id[:80]!r} is none of a call of this loop that waits"
-            await refuse_answer(
-                system, packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]})
-            )
+            await refuse_answer(system, packet_id, none_of(packet_id, "of a call of this loop that waits"))
         run_id = open_run(await system.session(call.session_id))
         await answer(system, run_id, said, call.kit)
         return await self._rested(system, await system.result(run_id))

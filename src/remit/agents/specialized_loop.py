@@ -11,15 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from remit.agents.agent_requests import check_settings, grammar_text, hints_of, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, hints_of, object_schema, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
-from remit.agents.terms import GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
+from remit.agents.terms import UNSAID, GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
-from remit.core.limits.profiles import STANDARD
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import ExecutionHints, Mode, SystemRequest, SystemResponse
 from remit.core.run.inference import Routing
@@ -32,6 +31,7 @@ from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import LoopConfig, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import Run, Streaming
+from remit.orchestrate.setup.grammar_source import grammar_text
 from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
@@ -60,7 +60,7 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         stream: Stream | None = None,
         observer: EventLog | None = None,
         context_provider: ContextProvider | None = None,
-        boundary: Boundary | Path | str = STANDARD,
+        boundary: Boundary | Path | str = UNSAID,
         budget: Budget = Budget(),
         role: AgentRole | str = AgentRole.GENERAL,
         goal: GoalSource | None = None,
@@ -85,6 +85,8 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         )
         self.user_id = user_id
         judging = judging_by(rules, judge, self.config.engine)
+        # One that is given in so many words counts, also where it is what every run has.
+        self.has_own_boundary = boundary is not UNSAID
         self._terms = judging.applied(terms_of(boundary, budget, router, role=role, goal=goal))
         self._settings = replace_parts(
             _settings(self.config),

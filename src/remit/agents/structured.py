@@ -36,7 +36,8 @@ class StructuredResponse(SystemResponse, Generic[T], frozen=True, dict=True, gc=
         Raises RunFailed, with the code of the run, where there is none.
         """
         if self.error is not None:
-            raise RunFailed(self.error.code, self.error.message, {"run_id": self.run_id})
+            about = {"run_id": self.run_id}
+            raise RunFailed(self.error.code, self.error.message, about, retryable=self.error.retryable)
         if self.terminal_code is None:
             code = RUN_OPEN if self.waiting_for is None else self.waiting_for.ending
             raise RunFailed(code, f"run {self.run_id} has no value yet; answer or resume it", {"run_id": self.run_id})

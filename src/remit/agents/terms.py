@@ -7,21 +7,22 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from remit.assemble import settings_of
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import FIELDS, Budget, by_name, check_charged, negative_caps
-from remit.core.limits.profiles import KNOWN, check_figures
+from remit.core.limits.profiles import KNOWN, STANDARD, check_figures
 from remit.core.limits.roles import role_named
+from remit.core.record import replace
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import MANIFEST_INVALID
 from remit.core.work.goal import Goal
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
-from remit.orchestrate.patterns.handlers import registry_of
+from remit.orchestrate.patterns.handlers import PLAN_HANDLER_INVALID, registry_of
 from remit.orchestrate.setup.answer_rules import Judging, judging_of
-from remit.orchestrate.setup.kit import Terms, ToolCallFilter
+from remit.orchestrate.setup.kit import Kit, Terms, ToolCallFilter
+from remit.orchestrate.setup.kit import kit_of as kit_with
 from remit.rerank.router import ROUTER_UNKNOWN, routing_named
 from remit.tool.registry import Registry
 from remit.validate.check import RULES_INVALID, Rules, compile_rules
@@ -30,9 +31,13 @@ from remit.validate.rule_set import RuleSet
 # A goal as its maker hands it over: as a record, as a mapping with the keys of a file, or as the path of one.
 GoalSource: TypeAlias = Goal | Mapping[str, Any] | Path | str
 
+# The boundary of a loop that was given none: what every run has, and told from the same one given in so many words.
+UNSAID = replace(STANDARD)
 FILTERS_INVALID = "FILTERS_INVALID"
 # Each of them looks at the calls of every answer, in a turn of its own.
 FILTERS_MAX = 16
+# What a loop tells its own caller; a step of a plan has none.
+_LISTENERS = ("stream", "on_tool_result", "observer")
 
 
 def engine_of(engine: Engine | str | None) -> Engine:
@@ -42,6 +47,8 @@ def engine_of(engine: Engine | str | None) -> Engine:
             ErrorCode.CONFIG_NO_ENGINE, "the agent has no engine; give it one, or a spec such as 'scripted:FILE'"
         )
     if isinstance(engine, str):
+        from remit.assemble import settings_of
+
         return open_engine(engine, base=Path.cwd(), settings=settings_of().engines)
     if not callable(getattr(engine, "infer", None)) or not callable(getattr(engine, "model_info", None)):
         message = f"a {type(engine).__name__} is no engine: it lacks infer() or model_info()"
@@ -55,6 +62,11 @@ def engine(spec: str) -> Engine:
     Every class takes the spec itself, too; an engine that was made once can be given to several of them.
     """
     return engine_of(spec)
+
+
+def kit_of(engine: Engine | str, tools: Registry | Iterable[object] = ()) -> Kit:
+    """A kit with one engine, or the one that a spec names, and these tools and plain functions."""
+    return kit_with(engine_of(engine), tools)
 
 
 def tools_of(tools: Registry | Iterable[object]) -> Registry:
@@ -155,3 +167,29 @@ def judging_by(rules: RuleSource | None, judge: Engine | str | None, agent: Engi
         message = f"rules={handed!r:.80} are no rules; give a RuleSet, or what load_rules() makes of a file"
         raise RequestRejected(RULES_INVALID, message)
     return judging_of(compile_rules(rules) if isinstance(rules, RuleSet) else rules, engine, agent)
+
+
+def refuse_own_terms(loop: Any, type_of_step: str = "") -> None:
+    """A loop is a step on the plan's terms; its own would hold nowhere, so they are refused and not dropped."""
+    terms, settings = loop.terms, loop.config
+    listeners = [name for name in _LISTENERS if getattr(settings, name, None) is not None]
+    if any(getattr(place, "context_provider", None) is not None for place in (loop, settings)):
+        problem = "has a context provider; put a retrieve step before it"
+    elif loop.has_own_boundary or terms.budget != Budget():
+        problem = "has a boundary or a budget of its own; give them to the executor, where they hold for every step"
+    elif terms.goal is not None:
+        problem = "has a goal or rules of its own; put a validate step behind it"
+    elif listeners:
+        problem = f"has {listeners[0]}, which no step has; give the executor an observer"
+    elif getattr(settings, "downgrade", None) is not None:
+        problem = "has an engine to downgrade to, which no step has; leave it out"
+    elif terms.router is not (Routing.AUTO if hasattr(settings, "tools") else Routing.NONE):
+        problem = "has a router of its own; a step's tools are shortlisted as the plan's are"
+    elif loop.hints.timeout_ms:
+        problem = "has a timeout of its own; give its steps a timeout_ms"
+    elif loop.user_id:
+        problem = "names a user; name them to the executor, who asks for the whole plan"
+    else:
+        return
+    subject = f"the loop for steps of type {type_of_step[:80]!r}" if type_of_step else "the loop that becomes a step"
+    raise RequestRejected(PLAN_HANDLER_INVALID, f"{subject} {problem}", {"type": type_of_step[:80]})

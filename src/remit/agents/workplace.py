@@ -11,20 +11,22 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import replace as replace_parts
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from remit.assemble import Opened, opened_system, settings_of_place
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.kernel.state import RunState
 from remit.orchestrate.bus.bus import Listener
-from remit.orchestrate.exchange.sessions import Session
-from remit.orchestrate.facade import NOTHING, System
+from remit.orchestrate.exchange.sessions import NOTHING, Session
 from remit.orchestrate.run_handle import CALLER, cancellation
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.stores import is_address
+
+if TYPE_CHECKING:
+    from remit.assemble import Opened
+    from remit.orchestrate.facade import System
 
 LOOP_RUNNING = "LOOP_RUNNING"
 HOME_INVALID = "HOME_INVALID"
@@ -45,15 +47,21 @@ class _Room:
     def is_in_use(self) -> bool:
         return self._opened is not None and self._floor.loop.is_running()
 
-    async def system(self) -> System:
+    async def system(self) -> "System":
         async with self._door:
             if self._opened is None or self._opened.system is None:
-                opening = opened_system(await asyncio.to_thread(settings_of_place, self._home))
+                opening = await asyncio.to_thread(self._made)
                 await self._floor.enter(self)
                 await opening.__aenter__()
                 self._opened = opening
             assert self._opened.system is not None, "it was just opened"
             return self._opened.system
+
+    def _made(self) -> "Opened":
+        """A system that can be opened, its house loaded beside the event loop: who only names the class does not load it."""
+        from remit.assemble import opened_system, settings_of_place
+
+        return opened_system(settings_of_place(self._home))
 
     async def close(self) -> None:
         async with self._door:
@@ -111,7 +119,7 @@ def _floor_here() -> _Floor:
 class Workplace:
     """A system that was given, or one on the store in `home`; without either, on the store of the settings."""
 
-    def __init__(self, system: System | None, home: Path | str | None) -> None:
+    def __init__(self, system: "System | None", home: Path | str | None) -> None:
         given: object = home
         if given is not None and not isinstance(given, str | Path):
             message = f"home={given!r:.80} is no folder; give its path, or leave it out for that of the settings"
@@ -125,7 +133,7 @@ class Workplace:
         """Whether a system was opened here in a loop that still runs."""
         return any(room.is_in_use for room in tuple(self._rooms.values()))
 
-    async def system(self) -> System:
+    async def system(self) -> "System":
         """The system to work with in this event loop."""
         return self._given if self._given is not None else await self._room_here().system()
 
@@ -174,7 +182,7 @@ class CallCancelled(RemitError):
 
 
 async def run_or_cancel(
-    system: System,
+    system: "System",
     request: SystemRequest,
     kit: Kit,
     terms: Terms,

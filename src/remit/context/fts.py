@@ -189,7 +189,11 @@ class DocumentIndex:
     """Documents in a file of the caller's, or in memory. Close it when done, or use it as a context manager."""
 
     def __init__(
-        self, path: Path | None = None, *, chunk_chars_max: int = CHUNK_CHARS_MAX, overlap_chars: int = OVERLAP_CHARS
+        self,
+        path: Path | str | None = None,
+        *,
+        chunk_chars_max: int = CHUNK_CHARS_MAX,
+        overlap_chars: int = OVERLAP_CHARS,
     ) -> None:
         check_chunking(chunk_chars_max, overlap_chars)
         given: object = path

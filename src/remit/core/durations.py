@@ -27,7 +27,10 @@ _PARTS_MAX = len(_UNITS)
 
 
 def duration_ms(text: str, *, alone_ms: int = 0) -> int | None:
-    """A span of time in milliseconds; None where the text is none. A number alone is so many times `alone_ms`."""
+    """A span of time in milliseconds; None where the text is none. A number alone is so many times `alone_ms`.
+
+    One that is shorter than what is counted is none, since 0 means something else.
+    """
     total, place, parts, least = Decimal(0), 0, 0, None
     while place < len(text) and parts < _PARTS_MAX:
         found = _PART.match(text, place)
@@ -38,7 +41,8 @@ def duration_ms(text: str, *, alone_ms: int = 0) -> int | None:
             return None
         total += Decimal(found[1]) * unit_ms
         place, parts, least = found.end(), parts + 1, unit_ms
-    return round(total) if parts and place == len(text) else None
+    is_counted = round(total) > 0 or not total
+    return round(total) if parts and place == len(text) and is_counted else None
 
 
 def said_duration(ms: int) -> str:

@@ -247,7 +247,7 @@ ENDINGS: Mapping[Ending, EndingRow] = MappingProxyType(
         Ending.AMBIGUOUS_INTENT: _suspended(LoopState.PAUSED, _ASK_USER, "the user or supervisor who can choose"),
         Ending.CONFIRM_REQUIRED: _suspended(LoopState.AWAITING_APPROVAL, _HUMAN_APPROVAL, "the approver of the action"),
         Ending.REVIEW_REQUIRED: _suspended(LoopState.AWAITING_APPROVAL, _REVIEW_QUEUE, "the reviewer of the queue"),
-        Ending.BUDGET_EXHAUSTED: _stopped(EXIT_STOPPED, _HUMAN_APPROVAL, "whoever may release more budget"),
+        Ending.BUDGET_EXHAUSTED: _stopped(EXIT_STOPPED, _HUMAN_APPROVAL, "a person who may release more budget"),
         Ending.TIMEOUT: _stopped(
             EXIT_STOPPED, None, "the caller, with what was done in time", ErrorCode.CANCELLED_TIMEOUT
         ),
@@ -406,7 +406,22 @@ class RequestRejected(RemitError):
 
 
 class RunFailed(RemitError):
-    """A run has no value to go on with: it failed, or it waits for a person."""
+    """A run has no value to go on with: it failed, or it waits for a person.
+
+    Whether trying again may help is what the run's own error says, where it has one; its code alone says less.
+    """
+
+    def __init__(
+        self, code: str, message: str, details: JsonObject | None = None, *, retryable: bool | None = None
+    ) -> None:
+        super().__init__(code, message, details)
+        self.is_final = retryable is False
+        self._is_retryable = retryable
+
+    @property
+    def retryable(self) -> bool:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Whether the same may succeed when it is tried again."""
+        return super().retryable if self._is_retryable is None else self._is_retryable
 
 
 class InvariantBroken(RemitError):

@@ -6,8 +6,12 @@ Rule 2: fields that hold their default are not written, so a field added later c
 Rule 3: a text over TEXT_INLINE_BYTES_MAX lives in Blobs and the record carries its digest.
 """
 
+from collections.abc import Callable, Iterator
+from enum import Enum
+from functools import cache
 from hashlib import sha256
-from typing import Any, TypeAlias, dataclass_transform
+from operator import attrgetter
+from typing import Any, TypeAlias, dataclass_transform, get_args
 
 import msgspec
 
@@ -24,6 +28,57 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A frozen value that can be written to the journal."""
 
 
+class MadeByHand(Record):
+    """A record that callers make: where it declares an enum, the text of a member is as good as the member.
+
+    A text that names no member stays as it is; whatever takes the record refuses it and names the members.
+    """
+
+    def __post_init__(self) -> None:
+        """Put the members in the place of their texts."""
+        values, members, fields = _enum_fields(type(self))
+        # As a rule members stand there already, and every record that is made or read back comes by here.
+        if members.issuperset(map(type, filter(None, values(self)))):
+            return
+        for name, kind, default in fields:
+            value = getattr(self, name)
+            # A default stays the object that it is, by which it is known as one and not written.
+            if value is default or isinstance(value, Enum):
+                continue
+            if type(value) is tuple and members.issuperset(map(type, value)):
+                continue
+            try:
+                msgspec.structs.force_setattr(self, name, msgspec.convert(value, kind))
+            except msgspec.ValidationError:
+                continue
+
+
+@cache
+def _enum_fields(
+    record: type[Record],
+) -> tuple[Callable[[Any], tuple[Any, ...]], frozenset[type], tuple[tuple[str, Any, Any], ...]]:
+    """The fields of a record that declare an enum, each with its type and its default.
+
+    Before them: what reads their values, and the types of those that may stand there as they are.
+    """
+    fields = [
+        field
+        for field in msgspec.structs.fields(record)
+        if any(issubclass(kind, Enum) for kind in _types_in(field.type))
+    ]
+    members = frozenset([kind for field in fields for kind in _types_in(field.type) if issubclass(kind, Enum)])
+    told = tuple((field.name, field.type, field.default) for field in fields)
+    # The first name twice, so that it gives a tuple of one field, too.
+    return attrgetter(fields[0].name, *[field.name for field in fields]), members, told
+
+
+def _types_in(kind: Any) -> Iterator[type]:
+    if isinstance(kind, type):
+        yield kind
+    for part in get_args(kind):
+        yield from _types_in(part)
+
+
 class BlobRef(Record):
     """A text that lives in Blobs: its SHA-256 digest and its length in UTF-8 bytes."""
 
@@ -38,6 +93,18 @@ field_values = msgspec.structs.astuple
 
 # A short text stands for itself; a long one is named by its digest.
 Text: TypeAlias = str | BlobRef
+
+
+def text_paths(kind: type[Record], within: str = "") -> Iterator[str]:
+    """The paths of a record's fields that may hold a text by their declared types, those of records in it included."""
+    for field in msgspec.structs.fields(kind):
+        declared = field.type
+        if not isinstance(declared, type):
+            yield within + field.name
+        elif issubclass(declared, Record):
+            yield from text_paths(declared, f"{within}{field.name}.")
+        elif not issubclass(declared, int | float | bytes | Enum):
+            yield within + field.name
 
 
 def size_bytes(text: Text) -> int:

@@ -1,7 +1,7 @@
 """Chains: engines of which the next is asked when one cannot serve, such as `openai:gpt-4o-mini|ollama:qwen3`.
 
-Rule 1: a run reserves for the chain what the dearest member would cost, and sees what the smallest can see: whoever
-        answers, no reservation was too small. An unknown price of one member is unknown of the chain.
+Rule 1: a run reserves for the chain what the dearest member would cost, and sees what the smallest can see:
+        whichever answers, no reservation was too small. An unknown price of one member is unknown of the chain.
 Rule 2: the next member is asked only after a failure to serve that cost nothing. A call that broke off, or of which
         something was heard, fails as it is: a second one would not be paid for.
 Rule 3: a member that failed rests for a while and is asked last. None is left out: when all rest, all are asked.
@@ -13,6 +13,7 @@ Rule 5: members may be of different kinds, such as a served model and a local on
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import NoReturn, TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
@@ -45,14 +46,11 @@ class Ear:
 
     def before(self, handler: StreamHandler | None) -> StreamHandler | None:
         """What a member is to be given in the place of a handler."""
-        if handler is None:
-            return None
+        return None if handler is None else partial(self._hear, handler)
 
-        def hear(chunk: StreamChunk) -> None:
-            self.has_heard = True
-            handler(chunk)
-
-        return hear
+    def _hear(self, handler: StreamHandler, chunk: StreamChunk) -> None:
+        self.has_heard = True
+        handler(chunk)
 
 
 # Asks one member, in the way that suits it; a listener does so through the ear.

@@ -117,7 +117,7 @@ def start_child(
     deadline = deadline_at_ms(tally)
     if node is not None and node.timeout_ms:
         deadline = min(deadline, tally.at_ms + node.timeout_ms)
-    tally.order(
+    tally.issue(
         StartChild(
             id=command_id,
             run_id=derived_id(tally.state.run_id, command_id),

@@ -3,7 +3,7 @@
 Rule 1: same version, same state, same arrival, same time: same decisions on any machine.
 Rule 2: an arrival that cannot be judged raises IllegalArrival and changes nothing.
 Rule 3: a rule settles what arrived and names the outcome of the node; only here does the run move along its graph.
-Rule 4: a run that is paused, past its deadline or waiting for steps or time leaves nothing new ordered, timers excepted.
+Rule 4: a run that is paused, past its deadline or waiting for steps or time leaves nothing new issued, timers excepted.
 Rule 5: a node that still waits for something is left only for good, and so is any node by a cancel or a timeout.
 Rule 6: what the model proposed is judged once, by the next tool node; where the run goes elsewhere, it is refused,
         unless the run ends without success.
@@ -119,7 +119,7 @@ ANSWERS: Mapping[type[Arrival], type[commands.Command]] = {
     arrivals.ChildLost: commands.StartChild,
 }
 
-# Node kind -> what entering such a node orders.
+# Node kind -> what entering such a node issues.
 ENTRIES: Mapping[NodeKind, Entry] = {
     NodeKind.MODEL: model.enter_model,
     NodeKind.TOOL: tool.enter_tool,

@@ -16,6 +16,7 @@ from remit.core.failure import ENDINGS, Ending, ErrorCode, gravest
 from remit.core.journal.arrivals import ModelAnswered, ProposedCall, Provenance
 from remit.core.journal.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.journal.rulings import OutcomeParked, Rung, RunPaused
+from remit.core.limits.boundary import Rate
 from remit.core.limits.budget import Charges
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import Text
@@ -115,6 +116,12 @@ class DerivedFacts:
     floors: tuple[Charges, ...] | None = None
     # Whether its calls pass the gate of provenance.
     is_traced: bool = False
+    # The rates that hold for a user, over all of their runs.
+    user_rates: tuple[Rate, ...] = ()
+    # The tools whose outcomes may raise a flag, or tell of tests.
+    flagging: frozenset[str] = frozenset()
+    # The first run of its lineage, or the run itself: what is sealed for one of them, all of them know.
+    family: str = ""
 
 
 UNDERIVED = DerivedFacts()
@@ -261,7 +268,7 @@ class Effects:
     # What observations say of the facts that the goal calls critical.
     critical: dict[str, tuple[str, str]] = field(default_factory=dict)
     failures_after_change: int = 0
-    # What purchases that were ordered come to.
+    # What purchases that were issued come to.
     purchased: int = 0
 
 
@@ -334,6 +341,8 @@ class End:
     message: str = ""
     # Effects whose outcome was unknown when it ended.
     doubted: tuple[str, ...] = ()
+    # Whether the model that failed last would fail again if it were asked again.
+    is_final: bool = False
     # How many turns came after the ending.
     addenda: int = 0
     # What calls in doubt came to, by their command, where that arrived after the ending. It changes nothing, and is shown.

@@ -5,7 +5,7 @@ Rule 2: every promise a decision makes (budget, a message, an open command, a vi
 Rule 3: some fields say how the run will stand (node, blocking, asking, paused, left, the context, the answer, stopped):
         those of RunState with the same name must agree after apply(), and the simulation compares them, turn by turn.
         The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the
-        run is not compared: the commands that it had ordered before are taken back, and their counts are not read.
+        run is not compared: the commands that it had issued before are taken back, and their counts are not read.
 """
 
 from collections.abc import Mapping
@@ -76,7 +76,7 @@ class Tally:
 
     # What most turns never touch is a default of the class, which costs a turn nothing.
     #
-    # Calls that were ordered and nodes that were entered, each as often as it was.
+    # Calls that were issued and nodes that were entered, each as often as it was.
     repeats: tuple[CallKey, ...] = ()
     visits: tuple[int, ...] = ()
     committed: tuple[str, ...] = ()
@@ -152,37 +152,37 @@ class Tally:
         self.stopped = result.stopped
         # What was decided so far, and the commands among it.
         self.decisions: list[Decision] = []
-        self.orders: list[Command] = []
+        self.issued: list[Command] = []
         # Per dimension: what remains, with everything taken off that this turn has promised so far.
         self.left = state.spending.left.copy()
         # The command whose outcome is being judged: it is settled once, by the rule that judges it.
         self.answering = answering
 
     def next_id(self) -> str:
-        """The id of a command ordered now: its turn and its place there."""
+        """The id of a command issued now: its turn and its place there."""
         return f"{self.state.seq + 1}.{len(self.decisions)}"
 
     def rule(self, ruling: Ruling) -> None:
         """Record a ruling."""
         self.decisions.append(ruling)
 
-    def order(self, command: Command) -> None:
+    def issue(self, command: Command) -> None:
         """Record a command and promise what it reserves."""
         left = self.left
         for dimension, amount in command.reserved:
             left[dimension] -= amount
         if type(command) in WAITED_FOR or blocks(command):
             self.blocking += 1
-        self.orders.append(command)
+        self.issued.append(command)
         self.decisions.append(command)
 
-    def take_back_orders(self) -> None:
-        """Forget every command that was ordered so far, since no executor has been told of it and the run ends.
+    def take_back_issued(self) -> None:
+        """Forget every command that was issued so far, since no executor has been told of it and the run ends.
 
         What was counted for them stays; folding the ending releases whatever is open, and nothing is reserved after it.
         """
         self.decisions[:] = [decision for decision in self.decisions if type(decision) not in COMMANDS]
-        self.orders.clear()
+        self.issued.clear()
 
     def claim(self, tool: str, arguments_hash: bytes, code: str | None) -> None:
         """Count an effect: with the code that says why it is unproven, "" once it is committed, None when replaced."""

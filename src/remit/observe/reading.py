@@ -65,12 +65,14 @@ from remit.observe.steps import (
     IN_DOUBT,
     NOT_ALLOWED,
     UNDER_WAY,
+    CallName,
     Changes,
     PerformedStep,
     StepKind,
     begun_step,
     checks_passed,
     gauges_of,
+    orders_proposed,
     outcome_of,
     status_settled,
     told_by_people,
@@ -161,13 +163,15 @@ class Reading:
         self._declared: dict[str, int] = {}
         self.replicas: list[str] = []
         self.outputs: dict[str, tuple[str, Text]] = {}
+        # The orders that proposed calls equal.
+        self._orders: dict[CallName, str] = {}
         # Timers that have not fired.
         self._timers: dict[str, SetTimer] = {}
         self.counted: VoteCounted | None = None
         self.noted: list[CallNoted] = []
         self.stopped: StoppedEarly | None = None
         self.ended: RunEnded | None = None
-        self.ended_at_ms = 0
+        self.ended_at_ms = self.ended_seq = 0
         self.began_at_ms = self.now_ms = 0
         self._turn: Turn | None = None
         self._facts: list[Fact] = []
@@ -196,6 +200,7 @@ class Reading:
             self._begin_run(turn.arrival.manifest, turn.at_ms)
             self._of_run(FactKind.STARTED, turn.arrival.manifest.run_id)
         self.now_ms = turn.at_ms - self.began_at_ms
+        self._orders |= orders_proposed(turn.arrival)
         self._hear(turn.arrival)
         if isinstance(turn.arrival, RunForked):
             self._unsent.update(self._open)
@@ -210,6 +215,10 @@ class Reading:
             for gauge, amount in gauges_of(step, step.charged):
                 largest[gauge] = max(largest.get(gauge, 0), amount)
         return largest
+
+    def doubted(self) -> list[PerformedStep]:
+        """The calls that are in doubt."""
+        return [step for key, step in self.steps.items() if key in self._doubted]
 
     def _begin_run(self, manifest: Manifest, at_ms: int) -> None:
         self.manifest, self.began_at_ms = manifest, at_ms
@@ -268,7 +277,7 @@ class Reading:
                 self._unsent.update(decision.command_ids)
             case RunEnded():
                 assert self._turn is not None, "a turn is read"
-                self.ended, self.ended_at_ms = decision, self._turn.at_ms
+                self.ended, self.ended_at_ms, self.ended_seq = decision, self._turn.at_ms, self._seq
                 code = "" if decision.error is None else decision.error.value
                 self._of_run(FactKind.ENDED, decision.ending.value, {"code": code, "reason": decision.message})
             case CallNoted():
@@ -321,7 +330,7 @@ class Reading:
         self._tell(FactKind.ENTERED, visit)
 
     def _order(self, command: Command) -> None:
-        step = begun_step(command, self._seq, self.now_ms, self.node)
+        step = begun_step(command, self._seq, self.now_ms, self.node, self._orders)
         if step is None:
             return
         if isinstance(command, StartChild) and command.node and self.places is not None:

@@ -4,13 +4,16 @@ Rule 1: what one turn ordered and a later one settled is one step, with how long
 Rule 2: texts stand here as they were said; the caller makes them fit to print.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from remit.core.failure import ANSWERED
 from remit.core.journal.arrivals import (
     ApprovalGiven,
     ApprovalRefused,
+    CallProposed,
     CancelRequested,
     ChildEnded,
     ChildLost,
@@ -23,6 +26,7 @@ from remit.core.journal.arrivals import (
     ModelFailed,
     OutcomeJudged,
     PauseRequested,
+    ProposedCall,
     QuestionAnswered,
     ResumeRequested,
     RetryRequested,
@@ -34,6 +38,7 @@ from remit.core.journal.arrivals import (
     ToolOutcomeLost,
     ToolReconciled,
     ToolReturned,
+    order_of,
 )
 from remit.core.journal.commands import (
     AskHuman,
@@ -49,6 +54,7 @@ from remit.core.journal.rulings import NOT_TAKEN, UNVERIFIED, CallSettled, Rung
 from remit.core.limits.budget import Charges, Dimension
 from remit.core.record import Record, Text
 from remit.core.run.usage import TokenUsage
+from remit.core.work.orders import told_order
 from remit.kernel.people.hold import UNTOLD
 from remit.observe.places import percent
 
@@ -136,16 +142,36 @@ class PerformedStep(Record):
     # Under which code a person is waited for; of a child that has ended, for how long it says it waited, -1 where it does not.
     waiting_for: str = ""
     stood_ms: int = UNTOLD
+    # The order that a call carries out.
+    order: str = ""
 
 
 # Fields of a step that something changes, and to what.
 Changes: TypeAlias = dict[str, Any]
+# A call as the model that proposed it named it: models repeat their ids, so the tool and the arguments belong to it.
+CallName: TypeAlias = tuple[str, str, bytes]
+_NO_ORDERS: Mapping[CallName, str] = MappingProxyType({})
 
 
-def begun_step(command: Command, seq: int, began_ms: int, node: str = "") -> PerformedStep | None:
+def orders_proposed(arrival: object) -> dict[CallName, str]:
+    """The orders that the calls of an arrival equal."""
+    if isinstance(arrival, CallProposed):
+        calls: tuple[ProposedCall, ...] = (arrival.call,)
+    else:
+        calls = arrival.calls if isinstance(arrival, ModelAnswered | CodeReturned) else ()
+    equal = [(call, order_of(call)) for call in calls]
+    return {(call.call_id, call.tool, call.arguments_hash): told_order(order) for call, order in equal if order}
+
+
+def begun_step(
+    command: Command, seq: int, began_ms: int, node: str = "", orders: Mapping[CallName, str] = _NO_ORDERS
+) -> PerformedStep | None:
     """The step that a command begins; timers, forks and cancellations are told by what comes of them."""
     if (changes := _ordered(command)) is None:
         return None
+    if isinstance(command, CallTool) and orders:
+        ordered = orders.get((command.call_id, command.tool, command.arguments_hash), "")
+        changes["order"] = changes["order"] or ordered
     return PerformedStep(seq=seq, began_ms=began_ms, id=command.id, node=node, reserved=command.reserved, **changes)
 
 
@@ -156,7 +182,8 @@ def _ordered(command: Command) -> Changes | None:
             return {"kind": StepKind.MODEL, "name": command.model, **shown}
         case CallTool():
             said = {"asked": command.arguments, "rung": Rung.ATTEMPTED.value, "by": command.approved_by}
-            return {"kind": StepKind.TOOL, "name": command.tool, **said, **_called(command)}
+            granted = {"order": _grant_in(command.approved_by)}
+            return {"kind": StepKind.TOOL, "name": command.tool, **said, **granted, **_called(command)}
         case ReconcileTool():
             return {"kind": StepKind.INQUIRY, "name": command.tool, "tool": command.tool}
         case CallCode():
@@ -170,6 +197,12 @@ def _ordered(command: Command) -> Changes | None:
         case AskHuman():
             return {"kind": StepKind.QUESTION, "status": OPEN, "waiting_for": command.ending.value, **_asked(command)}
     return None
+
+
+def _grant_in(approved_by: str) -> str:
+    """The standing grant by which a call was approved; empty where a person was asked."""
+    _, mark, told = approved_by.partition(" (grant ")
+    return f"grant {told.removesuffix(')')}" if mark else ""
 
 
 def _called(command: CallTool | StartChild) -> Changes:

@@ -10,15 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.arrivals import SessionNoted, SourcesAccepted
-from remit.core.journal.commands import CancelCommand, ForkRun, StartChild
 from remit.core.journal.signing import Signer
-from remit.core.journal.storage import BlobMissing, Redacted, Removed, RunEntry
+from remit.core.journal.storage import BlobMissing, RunEntry
 from remit.core.journal.turn import Turn
 from remit.core.limits.queue import QueueLimits
 from remit.core.limits.quota import Quota
@@ -34,33 +32,30 @@ from remit.core.run.signals import Signal, SignalOutcome, UserSignal, check_sign
 from remit.core.secrets.secret_search import covered
 from remit.kernel.state import RunState
 from remit.observe.history import references
-from remit.observe.proof.export import Export
 from remit.observe.views.execution import execution_context
 from remit.orchestrate.bus.bus import Bus, Listener
 from remit.orchestrate.bus.post import Post
-from remit.orchestrate.exchange.sessions import Session, check_entries, last_run, session_of
+from remit.orchestrate.exchange.sessions import NOTHING, Session, check_entries, last_run, session_of
 from remit.orchestrate.executors.child import ChildExecutor
-from remit.orchestrate.executors.performers import Performers
-from remit.orchestrate.executors.prepare import ERRANDS
-from remit.orchestrate.executors.process_resources import ProcessResources
+from remit.orchestrate.executors.division import DividedWork, Division, division_of
 from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.history.copies import Copies
-from remit.orchestrate.history.custody import Signers
+from remit.orchestrate.history.custody import Signers, expect_left_behind
 from remit.orchestrate.history.repair import Rebuilt, rebuild
-from remit.orchestrate.history.replay import Audit, audit
+from remit.orchestrate.history.replay import replay_export as replay_export  # noqa: PLC0414  # for doors
 from remit.orchestrate.loop.child_runs import left_behind, orphan_above, orphans
 from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.loop.halt_switch import Halted, Halts, HaltWatch, is_told, told_to
 from remit.orchestrate.loop.holdings import fenced_journal
 from remit.orchestrate.loop.hub import FindKit, Hub
-from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
 from remit.orchestrate.people.full_response import Responses
+from remit.orchestrate.people.grants import Grants
 from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.ports import Clock, Store
 from remit.orchestrate.run_handle import Events, Run
@@ -72,6 +67,7 @@ from remit.orchestrate.tenants.tenancy import Acting, Seen, Standings, TenantSta
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
+    from remit.orchestrate.executors.carrier import Carrier
     from remit.orchestrate.guard.guard import Guard
 
 # How often a caller that waits for another process to let a run go looks whether it has.
@@ -80,8 +76,6 @@ REST_POLL_MS = 50
 # A caller that answered a run that another process drives waits so long for its next rest: a person stays at the terminal.
 REST_WAIT_MS_MAX = 600_000
 RUN_STILL_DRIVEN = "RUN_STILL_DRIVEN"
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class System(Acting):
@@ -102,6 +96,7 @@ class System(Acting):
         signers: Signers | None = None,
         name_model: Callable[[str], str] = str,
         policies: Policies | None = None,
+        division: Division | None = None,
     ) -> None:
         self._store = store
         self._signer, self._signers = signer, signers
@@ -110,9 +105,10 @@ class System(Acting):
         self._sealer = sealer = Sealer(store.seals, secrets)
         self.queues = Queues(store, clock, queues, secrets.check_name)
         self._act(LOCAL)
-        executors: dict[type, object] = {}
         self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered, store.key, secrets.check_name)
-        dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
+        division = division or division_of(store)
+        self._work = DividedWork(clock, secrets, halts, division)
+        dispatch = self._work.dispatch
         self._bus = Bus(store)
         self._runner = Runner(
             journal=signed_journal(fenced_journal(self._quotas.journal, store.leases), store.key),
@@ -123,27 +119,21 @@ class System(Acting):
             sealer=sealer,
             bus=self._bus,
         )
+        self._grants = Grants(halts, clock, self._runner.text, self.queues.check_answer, store)
+        self._runner.grants = self._grants.approve
         self._responses = Responses(self._runner, lambda queue: self.queues.limits_of(queue).answered_by)
         self._manifests = Manifests(
             self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody, policies
         )
-        self._hub = Hub(self._runner, dispatch, store.leases, find_kit, self.lineages, halts)
+        lineages = Lineages(store.catalogue)
+        self._hub = Hub(self._runner, dispatch, store.leases, division.finder(find_kit), lineages, halts)
         self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.log)
-        self._copies = Copies(self._hub, self._children, self._custody, sealer, self.lineages, new_id)
+        self._copies = Copies(self._hub, self._children, self._custody, sealer, lineages, new_id)
         self._post = Post(self._hub, store.inbox, store.catalogue, store.bell, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
-        dispatch.on_late = self._hub.late_delivery.late
-        resources = ProcessResources(
-            self._runner.text, secrets, sealer, halts, clock, self._hub.late_delivery.late, dispatch.claim, self._bus
-        )
-        self._performers = Performers(resources)
-        executors |= {
-            **dict.fromkeys(ERRANDS, self._performers.carrier(self._hub.kit_of)),
-            StartChild: self._children.start,
-            CancelCommand: self._children.cancel,
-            ForkRun: self._children.fork,
-        }
+        self._hub.on_left = None if division.carriage is None or not division.leaves else division.carriage.due
+        self._performers = self._work.equip(self._hub, self._children, sealer, self._bus)
 
     def acting_for(self, principal: Principal) -> "System":
         """The same system for a principal: nothing but what is of its tenant exists there, and its scopes say what it may do.
@@ -162,9 +152,14 @@ class System(Acting):
         self.archive = Archive(seen, self._signer, self._custody)
         self.queues = self.queues.acting_for(principal, seen, seen.behind)
         self.quotas: Standings = TenantStandings(self._quotas, principal, self._expect_open)
-        self.lineages = Lineages(seen.runs)
+        self.lineages = Lineages(seen.runs, self._expect_open)
         # A caller must not learn whether it guessed a secret of the house.
         self.covered = self._sealer.covered if principal is LOCAL else covered
+
+    @property
+    def grants(self) -> Grants:
+        """What people have approved beforehand, for more than one run."""
+        return self._grants.acting_for(self.principal, self._seen.behind, self._expect_open)
 
     @property
     def store(self) -> Store:
@@ -214,7 +209,8 @@ class System(Acting):
     ) -> SystemResponse:
         """Start a run and wait until it has ended or waits for people."""
         driver = await self._begin(await self._drafted(request, kit, terms, entries), kit, listener)
-        return await self._responses.of(await self._hub.at_rest(driver))
+        state = await self._hub.at_rest(driver)
+        return await (Run(self, state.run_id, _as_it_is) if self._hub.on_left else self._responses.of(state))
 
     async def find(self, run_id: str, *, kit: Kit | None = None) -> Run[SystemResponse]:
         """A run that was started before, here or elsewhere; it goes on with the kit where its own cannot be loaded again."""
@@ -267,8 +263,8 @@ class System(Acting):
         by = self._person(by)
         if accepted and orphan is None:
             await self._hub.note(run_id, SourcesAccepted(check_person(by), accepted))
-        driver = await self._hub.take_up(run_id, kit)
-        return await self._responses.of(await self._hub.at_rest(driver))
+        state = await self._hub.at_rest(await self._hub.take_up(run_id, kit))
+        return await (Run(self, run_id, _as_it_is) if self._hub.on_left else self._responses.of(state))
 
     async def halt(
         self, why: str, *, by: str = "", tenant: str = "", tool: str = "", model: str = "", run: str = ""
@@ -288,7 +284,7 @@ class System(Acting):
         self, *, by: str = "", why: str = "", tenant: str = "", tool: str = "", model: str = "", run: str = ""
     ) -> Halt:
         """Lift a halt, of exactly what was halted; the runs that it paused go on when they are resumed."""
-        scope = await self._halting(tenant, tool, model, run)
+        scope = await self._halting(tenant, tool, model, run, is_lift=True)
         return await self._halts.write(scope, by=self._person(by), why=why, is_lift=True, principal=self.principal)
 
     def halts(self) -> tuple[Halt, ...]:
@@ -346,16 +342,6 @@ class System(Acting):
         state = await self._copies.may_be_had(run_id, self.principal)
         return SignalOutcome(run_id, *await self._copies.restore(state, check_person(self._person(by)), why, kit))
 
-    async def delete(self, run_id: str) -> Removed:
-        """Remove a run, the runs beneath it and the texts that only they need; raises as the store's retention does."""
-        await self._expect(run_id, Scope.ADMIN, "delete")
-        return await self._store.retention.delete(run_id)
-
-    async def redact(self, run_id: str, *, text: str = "", kind: str = "", by: str = "", why: str) -> Redacted:
-        """Take a text, or every secret of a kind, out of a run and those beneath it; the chain still verifies."""
-        await self._expect(run_id, Scope.ADMIN, "redact")
-        return await self._store.redactions.redact(run_id, text=text, kind=kind, by=self._person(by), why=why)
-
     async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:
         """Wait until no other process drives a run, guarded ones excepted; raises RequestRejected where one still does."""
         for _ in range(wait_ms_max // REST_POLL_MS):
@@ -382,7 +368,7 @@ class System(Acting):
         for orphan in await orphans(self._store.catalogue):
             # One that may not be gone on with says so when it is asked for, and keeps the others from nothing.
             with suppress(RequestRejected):
-                await self._children.end(orphan.run_id, str(uuid4()))
+                await self._end_left_behind(orphan)
                 ended.append(orphan.run_id)
         return ended
 
@@ -417,7 +403,12 @@ class System(Acting):
         from remit.orchestrate.guard.guard import Guard
 
         halts, begin = (lambda: self._halts.standing), self._quotas.begin
-        return Guard(ground_beside(self._post, self._manifests, halts, begin, self.principal))
+        return Guard(ground_beside(self._post, self._manifests, halts, begin, self.principal, self._expect_open))
+
+    def driving(self) -> "tuple[Hub, Carrier | None]":
+        """What drives runs here and carries errands to workers, for who drives the runs of others."""
+        self._expect_scope(Scope.OPERATE, "driving the runs of others")
+        return self._hub, self._work.carrier
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
         """The turns of a run as they are written, here or elsewhere, until it has ended or no process drives it."""
@@ -426,14 +417,6 @@ class System(Acting):
             assert event.turn is not None, "no pieces of answers were asked for"
             yield event.turn
 
-    async def is_left(self, run_id: str, *, is_quiet: bool) -> bool:
-        """Whether a run has ended, waits for people or, where nothing was heard of it for a while, is driven by no process."""
-        self._expect_scope(Scope.READ, "watch", run_id)
-        entry = await self._seen.runs.entry(run_id)
-        is_resting = entry is None or bool(entry.ending or entry.waiting_for)
-        is_left = is_resting or (is_quiet and not await self._store.leases.is_held(run_id))
-        return is_left and run_id not in self._hub.drivers
-
     async def begun(self) -> None:
         """Wait until whatever is being begun or told here is written; nothing of it is waited for any longer."""
         expect_scope(self.principal, Scope.OPERATE, "begun")
@@ -441,17 +424,19 @@ class System(Acting):
 
     async def settle(self, run_id: str = "") -> None:
         """Wait until everything that moves here rests, parents of children included; or only what belongs to a run."""
-        if run_id and self.principal is not LOCAL:
+        if run_id:
             await self._expect(run_id, Scope.READ, "settle")
-        elif not run_id:
+        else:
             self._expect_scope(Scope.OPERATE, "settling everything")
-        self._expect_open(run_id)
         await self._hub.settle(run_id)
 
     async def close(self) -> None:
         """Stop driving runs and leave the store; every run can be resumed."""
         store = self.store
         await self._hub.close()
+        await self._performers.close()
+        if self._work.carrier is not None:
+            await self._work.carrier.close()
         await self._post.close()
         await self._bus.close()
         await store.close()
@@ -487,14 +472,13 @@ class System(Acting):
         """Cancel what was left behind of a run and those above it; gives where that began."""
         orphan = await orphan_above(self._seen.runs, entry)
         if orphan is not None:
-            await self._children.end(orphan.run_id, str(uuid4()))
+            await self._end_left_behind(orphan)
         return orphan
+
+    async def _end_left_behind(self, orphan: RunEntry) -> None:
+        await expect_left_behind(self._store.journal, self._store.catalogue, self._store.log, orphan)
+        await self._children.end(orphan.run_id, str(uuid4()))
 
 
 async def _as_it_is(response: SystemResponse) -> SystemResponse:
     return response
-
-
-def replay_export(export: Export) -> Audit:
-    """A run that was carried here as a file, decided again with no model and no tool."""
-    return audit(export.data, export.blobs.get)

@@ -138,9 +138,9 @@ class Catalogue(Protocol):
     ) -> Sequence[RunEntry]:
         """The runs, newest first; `limit` 0 means all of them.
 
-        Those of a tenant alone, those that a run started (an empty name: that none did), those whose ids begin so.
-        `before` is the last run of the page that came before: only those follow that began earlier, and nothing follows
-        a run that is not there.
+        `tenant_id` keeps the runs of one tenant, `parent_id` those that this run started (empty: those that no run
+        started), `begins` those whose ids begin with it. `before` is the last run of the page before: only runs that
+        began earlier follow, and none where that run is not there.
         """
 
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
@@ -308,7 +308,7 @@ class Leases(Protocol):
         """How long a lease lasts that is not renewed; 0 where it lasts as long as its process."""
 
     async def take(self, run_id: str) -> int | None:
-        """Take a run; gives a token that no lease of the run had before, from 1 on. None where it is held."""
+        """Take a run; gives a token that no lease of the run (in this process) had, from 1 on. None where it is held."""
 
     async def renew(self, run_id: str, token: int) -> bool:
         """Hold a run for longer. False: the lease is not held under this token any more."""
@@ -393,6 +393,9 @@ class Outlet(Protocol):
 
     async def revoke(self, run_id: str, command_id: str) -> bool:
         """Whether a call that changes something will certainly not be made. False: it was claimed, or may have been."""
+
+    def carries(self, command: Command) -> bool:
+        """Whether sending a command again waits for what an earlier driver sent, and performs nothing twice."""
 
     def forget(self, live: Live) -> None:
         """Stop performing what is under way for a run that has ended or is no longer driven here."""

@@ -21,6 +21,7 @@ from remit.core.run.signals import (
     Signal,
     UserSignal,
     never_asked,
+    none_of,
 )
 from remit.orchestrate.setup.kit import Kit
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 CALLER = "caller"
 # A run of which nothing was heard for so long may have been paused, or its driver be gone: then it is asked who drives it.
 QUIET_MS = 500
+# What a caller is told who follows a run that neither ended nor rests for anybody.
+LEFT_WARNING = "it is driven by no process any more; `resume` goes on with it: remit resume {run_id}"
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -144,12 +147,21 @@ class Run(Generic[T_co]):
         if self._ended is None:
             async for _ in Events(self._system, self.id, None, chunks=False):
                 pass
-            response = await self._system.result(self.id)
+            response = await self._told_if_left(await self._system.result(self.id))
             rested = response, await self._read(response)
             if response.waiting_for is not None or response.terminal_code is None:
                 return rested
             self._ended = rested
         return self._ended
+
+    async def _told_if_left(self, response: SystemResponse) -> SystemResponse:
+        """The response of a run that rests, with a warning where it does so because the process that drove it is gone."""
+        system, is_explained = self._system, response.waiting_for or response.halted or response.terminal_code
+        if is_explained or (await system.state_of(self.id)).place.paused or await system.is_guarded(self.id):
+            return response
+        # Another process may have taken it up since.
+        told = (LEFT_WARNING.format(run_id=self.id),) if await system.is_left(self.id, is_quiet=True) else ()
+        return replace(response, warnings=(*response.warnings, *told))
 
     async def _only_packet(self) -> str:
         waiting = (await self._system.result(self.id)).waiting_for
@@ -244,8 +256,7 @@ async def answer(system: "System", run_id: str, said: UserSignal, kit: Kit | Non
     asking = said.run_id or run_id
     if not await system.lineages.is_beneath(asking, run_id):
         packet_id = str(said.payload["packet_id"])
-        message = f"packet {packet_id[:80]!r} is none of the open exchange, run {run_id}"
-        await refuse_answer(system, packet_id, RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]}))
+        await refuse_answer(system, packet_id, none_of(packet_id, f"of the open exchange, run {run_id}"))
     await system.signal(replace(said, run_id=asking), kit=kit)
     await system.settle(run_id)
 

@@ -10,7 +10,8 @@ Rule 5: the plan is a second signal. It makes the gate ask and never makes it al
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
-from remit.core.record import Record
+from remit.core.record import Record, replace
+from remit.core.regex import regex
 from remit.provenance.declarations import Declaration
 from remit.provenance.imperatives import PLANNED_WORDS_MAX, gap_before, imperatives_in
 from remit.provenance.moments import OFFSETS, WEEKDAYS
@@ -35,7 +36,8 @@ from remit.provenance.vocabulary import (
 MANY = 1_000_000
 # Behind a thing these say when and how often.
 _ADVERBS = OFFSETS.keys() | frozenset(WEEKDAYS) | {"times"}
-_NAMING = frozenset({"called", "named"})
+_NAMING = frozenset({"called", "named", "ending"})
+_HOW = regex(r"(?:al|ul|te|nt|us|ve|ck|re)ly$")
 
 
 class Asked(Record):
@@ -46,6 +48,11 @@ class Asked(Record):
     places: tuple[int, ...] = ()
     universals: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
+    # The stems of what the orders say that they fall on.
+    things: frozenset[str] = frozenset()
+    # Other tools that the same words ask for, and how often these words ask in all: an act uses them up.
+    others: tuple[str, ...] = ()
+    together: int = 0
 
 
 NOT_ASKED = Asked()
@@ -95,7 +102,18 @@ def plan_with(words: Words, tools: ToolWords) -> Plan:
     for name, phrases in tools.phrases.items():
         places[name] += [place for place in heads for phrase in phrases if sentences.begins_with(place, phrase)]
         places[name] += [place for place in others for phrase in phrases if sentences.falls_on(place, phrase)]
-    return Plan({name: _count(found, sentences) for name, found in places.items()}, heads)
+    asked = {name: _count(found, sentences) for name, found in places.items()}
+    return Plan({name: _shared(name, places, one, sentences) for name, one in asked.items()}, heads)
+
+
+def _shared(name: str, places: Mapping[str, list[int]], asked: Asked, sentences: "_Sentences") -> Asked:
+    """What is asked of a tool, with the other tools that the same words ask for."""
+    own = set(places[name])
+    others = [other for other, found in places.items() if other != name and not own.isdisjoint(found)]
+    if not others:
+        return asked
+    together = _count([place for one in (name, *others) for place in places[one]], sentences)
+    return replace(asked, others=tuple(others), together=together.count)
 
 
 class _Sentences:
@@ -109,8 +127,20 @@ class _Sentences:
         self.amounts = [place for place, word in enumerate(self.lowered) if _says_how_often(word)]
         self._words = words
 
+    def words_after(self, place: int) -> frozenset[str]:
+        """The stems of all plain words that say what an order falls on."""
+        runs, _ = self._runs_after(place)
+        return frozenset(stem(word) for run in runs for word in run if word not in SUPERLATIVES)
+
     def things_after(self, place: int) -> frozenset[str]:
         """The stems of the things that an order falls on: the last word of each run of plain words before an aside."""
+        runs, named = self._runs_after(place)
+        # "branch main" is a branch, and so is "main branch"; "user group 7" is a group.
+        lasts = [run[-1:] if number in named else run[-2:] for number, run in enumerate(runs)]
+        return frozenset(stem(word) for last in lasts for word in last if word not in SUPERLATIVES)
+
+    def _runs_after(self, place: int) -> tuple[list[list[str]], set[int]]:
+        """The runs of plain words behind a verb, before an aside, and which of them something behind them names."""
         runs: list[list[str]] = [[]]
         named: set[int] = set()
         for one in range(place + 1, self._last(place)):
@@ -118,17 +148,19 @@ class _Sentences:
             if (word in ASIDES or word in PREPOSITIONS) and (word != "of" or any(runs)):
                 break
             is_plain = text.islower() and text.replace("-", "").isalpha() and word not in FUNCTION_WORDS | _ADVERBS
+            is_plain = is_plain and not self._says_how(one)
             if not is_plain or word in _NAMING or gap_before(self._words, one).strip():
                 # A number, a name or "called" behind a run says that the run is all of what the thing is called.
                 named |= {len(runs) - 1} if word not in FUNCTION_WORDS | _ADVERBS else set()
                 runs.append([])
             if is_plain and word not in _NAMING:
                 runs[-1].append(word)
-        # "branch main" is a branch, and so is "main branch"; "user group 7" is a group.
-        lasts = [run[-1:] if number in named else run[-2:] for number, run in enumerate(runs)]
-        things = [word for last in lasts for word in last if word not in SUPERLATIVES]
-        # "bookings" and "booking" have two stems, because each has one ending taken off.
-        return frozenset(stem(form) for word in things for form in (word, word.removesuffix("s")))
+        return runs, named
+
+    def _says_how(self, place: int) -> bool:
+        """Whether a word says how, at the end of what is said: "refund it completely"."""
+        is_last = place + 1 == len(self.tokens) or bool(gap_before(self._words, place + 1).strip())
+        return (is_last or self.lowered[place + 1] in FUNCTION_WORDS) and _HOW.search(self.lowered[place]) is not None
 
     def listed(self, place: int) -> int:
         """How many numbered things an order lists: "files 13 and 14", "file 13 and file 14"; at least one."""
@@ -208,4 +240,5 @@ def _count(found: list[int], sentences: _Sentences) -> Asked:
         elif number and after.endswith("s"):
             count = max(count, number)
     said = tuple([sentences.tokens[place].text for place in places])
-    return Asked(max(count, times), times, places, tuple(universals), said)
+    things = frozenset[str]().union(*map(sentences.words_after, places))
+    return Asked(max(count, times), times, places, tuple(universals), said, things)

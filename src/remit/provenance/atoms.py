@@ -7,6 +7,7 @@ Rule 3: a part of a date, and a number, is no text.
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from decimal import Decimal
 
 from remit.core.record import Record
@@ -79,6 +80,16 @@ class NumberSaid(Record):
         """The stems of what the number is called: the thing that it numbers, and what it counts or measures."""
         unit = "" if self.unit.lower() in _NO_UNITS else stem(self.unit)
         return frozenset({self.caller, unit}) - {""}
+
+
+def sentence_of(tokens: Sequence[Token], place: int) -> tuple[int, int]:
+    """From where to where the sentence of a word goes."""
+    first, last = place, place + 1
+    while first > 0 and not tokens[first].opens:
+        first -= 1
+    while last < len(tokens) and not tokens[last].opens:
+        last += 1
+    return tokens[first].start, tokens[last].start if last < len(tokens) else tokens[-1].end + 1
 
 
 def take_quotes(own: str, strings: dict[str, tuple[int, int]]) -> str:

@@ -6,9 +6,12 @@ Rule 2: what the model says, and what stands in text, is no source.
 Rule 3: the kind decides how a value is matched: numbers by size and unit, dates by day, everything else exactly.
 Rule 4: a true or an enum value is bound when the words of this exchange name the switch or the choice.
 Rule 5: words of earlier exchanges are tried after those of this one, and a verdict says so.
-Rule 6: where money moves, a number of the words binds only as an amount, or under the argument's own name.
+Rule 6: of a closed set any member may be the target; where the order names what it falls on, only a member that bears the name,
+        and where the words rule anything out, none.
+Rule 7: where money moves, a number of the words binds only as an amount, or under the argument's own name.
 """
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 from remit.core.limits.authority import Stakes, reaches
@@ -20,6 +23,7 @@ from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.grounds import Evidence
 from remit.provenance.kinds import (
     ANY,
+    CODE,
     DATE,
     EMAIL,
     LABEL,
@@ -49,6 +53,9 @@ IDENTIFIER_DIGITS_MIN = 5
 _NUMERIC = frozenset("-0123456789")
 # What an argument is called that takes a share, and one that takes an amount though it is written as a text.
 _RATES = frozenset({"percent", "percentag", "rat"})
+# What any thing is called.
+_ANYTHING = frozenset({"item", "thing", "entri", "on"})
+_FOLDERS = frozenset({"folder", "directori"})
 _TIME = regex(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
@@ -88,7 +95,8 @@ def _by_words(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaratio
     ):
         return _chosen(leaf, kind, evidence, declaration.name)
     span, by = _said(leaf, kind, evidence.asking, evidence, declaration.name), "words"
-    if span is None and evidence.words is not evidence.asking and not isinstance(leaf.value, bool):
+    is_silent = declaration.effect.is_mutating and declaration.stakes is not Stakes.NONE
+    if span is None and evidence.words is not evidence.asking and not isinstance(leaf.value, bool) and not is_silent:
         span, by = _said(leaf, kind, evidence.words, evidence, declaration.name), "earlier"
     if span is None or (
         declaration.effect.is_mutating and _is_plain_word(leaf, kind, evidence.words, declaration.name)
@@ -114,7 +122,7 @@ def _is_plain_word(leaf: Leaf, kind: str, words: Words, tool: str) -> bool:
     if not value.islower() or not value.replace(" ", "").isalpha():
         return False
     nouns = (name_stems(kind) | name_stems(leaf.argument)) - UNSAYING
-    return not words.is_called(value, nouns or {stem(word) for word in name_words(tool)[1:]})
+    return not words.is_called(value, nouns or {stem(word) for word in name_words(tool)[1:]}, is_name=not nouns)
 
 
 def _chosen(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> Argument | None:
@@ -124,7 +132,7 @@ def _chosen(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> Argument | 
         stems = name_stems(leaf.argument)
         span = evidence.ordering.switch(tool, stems) if is_switch and stems else None
     else:
-        span = evidence.ordering.choice(tool, leaf.value, leaf.schema["enum"])
+        span = evidence.ordering.choice(tool, leaf.value, leaf.schema["enum"], name_stems(leaf.argument) - UNSAYING)
     return None if span is None else Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
 
 
@@ -173,19 +181,14 @@ def _amount(leaf: Leaf, kind: str, number: Decimal, evidence: Evidence, tool: st
     if (span := words.called(key, leaf.argument)) is not None:
         return Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
     unit = kind.partition(":")[2]
-    for meant, by in ((evidence.amounts[tool], "words"), (evidence.earlier_amounts, "earlier")):
-        if key in meant.spans and (not unit or evidence.words.has_unit(key, unit)):
-            if (
-                by == "words"
-                and evidence.ordering.is_ordered(tool)
-                and not evidence.ordering.covers(tool, meant.spans[key][0])
-            ):
-                continue
-            return Argument(leaf.path, leaf.value, by, span=meant.spans[key], kind=kind)
-        if key in meant.rivals:
-            count = len(meant.rivals)
-            found = _objection(leaf, kind, Objection.RECORD_AMBIGUOUS, evidence, count)
-            return replace(found, note=f"one of {count} numbers that may be the amount")
+    meant, ordering = evidence.amounts[tool], evidence.ordering
+    if key in meant.spans and (not unit or words.has_unit(key, unit)):
+        if not ordering.is_ordered(tool) or ordering.covers(tool, meant.spans[key][0]):
+            return Argument(leaf.path, leaf.value, "words", span=meant.spans[key], kind=kind)
+    elif key in meant.rivals:
+        count = len(meant.rivals)
+        found = _objection(leaf, kind, Objection.RECORD_AMBIGUOUS, evidence, count)
+        return replace(found, note=f"one of {count} numbers that may be the amount")
     if key not in evidence.words.numbers:
         return None
     found = _objection(leaf, kind, Objection.PROVENANCE_UNBOUND, evidence)
@@ -269,11 +272,20 @@ def _text_said(leaf: Leaf, kind: str, base: str, words: Words, evidence: Evidenc
     is_open = kind in (ANY, LABEL, TEXT)
     if shape is None and not is_open and ("://" in value or ("@" in value and EMAIL.fullmatch(value))):
         return None  # An address is no id, and a link no channel.
-    span = words.span_of(value)
+    span = words.span_of(value) or _composed(leaf, base, words)
     if span is None or shape is not None or is_open or base == "path":
         return span
     hints = word_stems(tool) | word_stems(kind) | word_stems(leaf.argument)
     return span if words.is_name(value, hints) else None
+
+
+def _composed(leaf: Leaf, base: str, words: Words) -> tuple[int, int] | None:
+    """Where the words name the file of a path whose folder they name, too: "save a.txt in /docs", "in the folder docs"."""
+    folder, _, name = leaf.value.rpartition("/") if base in ("path", ANY) else ("", "", "")
+    if not folder or name not in words.names:
+        return None
+    is_named = folder in words.names or folder.strip("/") in words.names or words.is_called(folder, _FOLDERS)
+    return words.strings[name] if is_named else None
 
 
 def _switch_said(leaf: Leaf, kind: str, words: Words) -> tuple[int, int] | None:
@@ -335,7 +347,7 @@ def _by_origins(
         if not is_fit:
             continue
         fitting = fitting or origin
-        pick = evidence.picked(origin, leaf.argument, tool)
+        pick = evidence.picked(origin, leaf.value, leaf.argument, tool)
         if pick is not None:
             seen = evidence.index.seen_in(leaf.value)
             also = () if seen is None else (seen,)
@@ -347,7 +359,7 @@ def _by_origins(
 
 
 def _by_option(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaration) -> Argument | None:
-    """A derived number, or the only reference in a source that the user named: where the boundary lets that count."""
+    """A derived number, the only one-time code that was read, or the only reference in a source that the user named."""
     authority, value = evidence.authority, leaf.value
     is_amount = base_of(kind) in NUMBERS or (kind == ANY and isinstance(value, (int, float)))
     number = number_of(value) if is_amount else None
@@ -355,18 +367,52 @@ def _by_option(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declarati
         operation = evidence.figures.operation_for(number)
         if operation:
             return Argument(leaf.path, value, f"derived:{operation}", kind=kind)
+    if kind == CODE and evidence.codes == {str(value): True} and name_stems(leaf.argument) & evidence.asking.stems:
+        return Argument(leaf.path, value, "only_code", kind=kind)
     is_sole = isinstance(value, str) and value in evidence.sole and shape_of(kind) is not None
     if is_sole and looks_like(kind, value) and reaches(authority.named_source, declaration.stakes):
         return Argument(leaf.path, value, "named_source", kind=kind)
     return None
 
 
-def close_set(argument: Argument, evidence: Evidence) -> Argument:
-    """An ambiguous member of a listing that the words chose, bound by the option of closed sets."""
-    origin = argument.origin
-    if argument.code is not Objection.RECORD_AMBIGUOUS or origin is None:
-        return argument
-    observation = evidence.index.observations[origin.observation]
-    if not observation.chosen or observation.groups[origin.group].is_cut:
-        return argument
-    return Argument(argument.path, argument.value, "closed_set", origin=origin, kind=argument.kind)
+def close_set(control: list[Argument], payload: Iterable[object], evidence: Evidence, tool: str) -> list[Argument]:
+    """The arguments of a call, where an ambiguous member of a listing that the words chose is bound by closed sets."""
+    if evidence.asking.negated:
+        return control
+    given = {str(one.value) for one in control if one.code is None} | set(map(str, payload))
+    return [
+        Argument(one.path, one.value, "closed_set", origin=one.origin, kind=one.kind)
+        if one.code is Objection.RECORD_AMBIGUOUS and one.origin and _is_in_set(one.origin, given, evidence, tool)
+        else one
+        for one in control
+    ]
+
+
+def _is_in_set(origin: OriginPlace, given: set[str], evidence: Evidence, tool: str) -> bool:
+    observation, group = evidence.index.observations[origin.observation], evidence.group_of(origin)
+    if not observation.chosen or group.is_cut:
+        return False
+    words, ordering = evidence.asking, evidence.ordering
+    nouns = _ANYTHING | word_stems(tool) | word_stems(origin.kind) | word_stems(observation.tool)
+    # What was looked for is what the members are: "buy a watch", among all that a search for watches found.
+    nouns = nouns.union(*map(word_stems, observation.names))
+    names = [
+        name
+        for name in words.names
+        if name not in given
+        and (not ordering.is_ordered(tool) or ordering.covers_quotation(tool, words.strings[name][0]))
+    ]
+    if not names and evidence.plan.of(tool).things <= nouns:
+        return True
+    labels = [field for field, kind in group.kinds.items() if kind == LABEL]
+    said = f" {words.spaced.lower()} "
+    bearing = [
+        place
+        for place, record in enumerate(group.records)
+        if any(_says_label(str(record[field]).lower(), said) for field in labels if field in record)
+    ]
+    return bearing == [origin.record]
+
+
+def _says_label(label: str, said: str) -> bool:
+    return any(f" {quote}{label}{end}" in said for quote in ("", "'", '"') for end in (" ", ".", ",", "'", '"'))

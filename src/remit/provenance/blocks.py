@@ -2,7 +2,7 @@
 
 Rule 1: fences, triple quotes, passages between rules, quoted mail, tagged blocks, structured data and long passages
         after a colon are data.
-        So is what follows "translate", "summarise", "the following" and a colon, and what somebody says or said.
+        So is what follows "translate", "summarise", "the following" and a colon, and what a person says or said.
 Rule 2: data is blanked out and not cut out, so that places in the rest still count from the prompt's start.
 Rule 3: in doubt a block is data: the gate then asks, and asking is the cheaper mistake.
 Rule 4: the writer of the data may have written marks into it. So a block reaches from its first mark to the last one in
@@ -35,7 +35,7 @@ _MAIL = regex(
 _HEADERS = regex(r"(?:^[A-Z][\w-]{0,30}:[ \t]+\S.*(?:\n|\Z)){2,}", re.MULTILINE)
 _STRUCTURED = regex(r"^[ \t]*[\[{][^\n]*(?:\n|\Z)(?:.*\n)*?(?:[ \t]*[\]}][ \t,]*(?:\n|\Z)|\Z)", re.MULTILINE)
 _AFTER_COLON = regex(r":[ \t]*\n+(?=\S|[ \t])")
-# What is to be worked on, or what somebody said, stands behind these words.
+# What is to be worked on, or what a person said, stands behind these words.
 _GIVEN = regex(
     r"\b(?:translat\w*|summari[sz]\w*|proofread\w*|rephras\w*|paraphras\w*|the following|quot(?:e|es|ed|ing)|past(?:e|ed)"
     r"|says|said|writes|wrote|written|reads|states|stated)\b[^.!?:\n]*:",

@@ -9,16 +9,21 @@ Rule 5: a call that did nothing was not used. One that failed and may be repeate
         was, and counts once.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
+from hashlib import sha256
 
+from remit.core.journal.canonical import canonical_json
 from remit.core.limits.tools import Effect
-from remit.core.record import Record, replace
+from remit.core.record import JsonObject, Record, replace
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import Argument
 from remit.provenance.grounds import Evidence
 from remit.provenance.kinds import ANY, LABEL, TEXT, is_target
+from remit.provenance.records import OwnTexts
 from remit.provenance.repeats import Uses
-from remit.provenance.vocabulary import word_stems
+from remit.provenance.toolbox import GatedTool
+from remit.provenance.vocabulary import stem, word_stems
 
 # Calls whose results never came. A run that has more of them open has lost its results; the oldest are forgotten.
 OPEN_CALLS_MAX = 1_000
@@ -35,6 +40,16 @@ class ApprovalScope(StrEnum):
     VALUE = "value"
 
 
+def call_bytes(tool: str, arguments: JsonObject) -> bytes:
+    """The bytes of a call, by whose hash approvals, held calls and the reads of orders are told apart."""
+    return canonical_json([tool, arguments])
+
+
+def call_digest(data: bytes) -> str:
+    """The hash of a call."""
+    return sha256(data).hexdigest()
+
+
 class Call(Record):
     """One call: its bytes by hash, its targets, and what its arguments rest on."""
 
@@ -45,10 +60,14 @@ class Call(Record):
     arguments: tuple[str, ...] = ()
     unbound: tuple[tuple[str, str], ...] = ()
     chosen: bool = False
-    ranged: bool = False
+    # So many records are too many for a whole listing; 0 for any number.
+    bound: int = 0
+    is_earlier: bool = False
     located: bool = False
     asked: bool = False
     names: tuple[str, ...] = ()
+    # What it carries that nobody vouched for.
+    written: tuple[str, ...] = ()
     # The order that it equals, from 1; 0 for none, and why not.
     order: int = 0
     beyond: str = ""
@@ -70,6 +89,7 @@ class CallLog:
         # Bytes that may be called again without counting again, and the calls that were let through for that.
         self.again: set[str] = set()
         self.retries: set[str] = set()
+        self.written = OwnTexts()
 
     def name_call(self, call_id: str | None) -> str:
         """The id of a call; one that has none gets the next free name."""
@@ -107,6 +127,7 @@ class CallLog:
     def approve(self, call: Call, by: str) -> None:
         """Let exactly these bytes pass once."""
         self._answered(call)
+        self.written.note(call.written)
         self.approvals[call.digest] = by
         self.rejected.pop(call.digest, None)
         self.open[call.call_id] = call
@@ -141,6 +162,7 @@ class CallLog:
 
     def use(self, call: Call) -> None:
         """Count a call that is let through, unless it repeats one that counts already."""
+        self.written.note(call.written)
         if call.digest in self.again:
             self.again.remove(call.digest)
             self.retries.add(call.call_id)
@@ -182,25 +204,31 @@ class CallLog:
 
 def _aimless(call: Call) -> Call:
     """A call whose result may be another's: nothing is known of what its arguments rest on."""
-    return replace(call, chosen=False, ranged=False, located=False, asked=False, names=())
+    return replace(call, chosen=False, located=False, asked=False, names=())
 
 
 def lookup_of(
     call: Call,
-    declaration: Declaration,
+    tool: GatedTool,
     arguments: tuple[Argument, ...],
     evidence: Evidence,
     *,
     targets: tuple[str, ...] = (),
 ) -> Call:
     """The call with what its arguments rest on, which decides what its result may select."""
+    declaration, window = tool.declaration, tool.window
     by_words = [one for one in arguments if one.bound_by == "words"]
-    unbound = [one.value for one in arguments if one.code is not None and not _is_made_of_words(one, evidence)]
+    unbound = [
+        one.value
+        for one in arguments
+        if one.code is not None and not window.is_limit(one) and not _is_wide(one, evidence)
+    ]
     said = [one for one in arguments if one.bound_by in _SAID]
-    unbound += [one.value for one in said if isinstance(one.value, str) and evidence.says_nothing(one.value)]
+    unbound += [one.value for one in said if isinstance(one.value, str) and _is_anything(one, evidence)]
     is_earlier = any(one.bound_by == "earlier" for one in arguments)
     given = tuple([one.path for one in arguments if one.bound_by != "default"])
-    chosen = not unbound
+    # Of a tool without a schema nobody knows what it could have been asked.
+    chosen = not unbound and tool.has_schema
     return Call(
         call.call_id,
         call.tool,
@@ -208,33 +236,67 @@ def lookup_of(
         targets=targets,
         arguments=given,
         chosen=chosen,
-        ranged=chosen or all(isinstance(one, int) and not isinstance(one, bool) for one in unbound),
+        bound=window.bound(arguments, [one.path for one in said]),
+        is_earlier=is_earlier,
         located=bool(declaration.locator_args)
         and set(declaration.locator_args) <= {one.path.partition("[")[0] for one in by_words},
         asked=_is_asked(declaration, evidence, arguments if chosen and not is_earlier else ()),
-        names=_names_in(said, declaration, evidence),
+        names=_names_in(arguments, declaration, evidence),
+        written=_written(arguments) if declaration.effect.is_mutating else (),
         order=call.order,
         beyond=call.beyond,
     )
 
 
-def _names_in(said: list[Argument], declaration: Declaration, evidence: Evidence) -> tuple[str, ...]:
-    """What a call was given that the words use as a name."""
-    if not said:
-        return ()
+def _written(arguments: Iterable[Argument]) -> tuple[str, ...]:
+    """The values of a call that the model made up: prose, and what a person would have to let pass."""
+    made = [one.value for one in arguments if one.code is not None or one.bound_by in ("prose", "typed")]
+    return tuple([str(value) for value in made if value is not None and not isinstance(value, bool)])
+
+
+def _names_in(arguments: Iterable[Argument], declaration: Declaration, evidence: Evidence) -> tuple[str, ...]:
+    """What a call was given that the words use as a name, or as that which an order falls on."""
     words, hints = evidence.words, word_stems(declaration.name)
-    return tuple([value for value in [str(one.value) for one in said] if words.is_name(value, hints)])
+    found = [(one, str(one.value)) for one in arguments]
+    return tuple(
+        [
+            value
+            for one, value in found
+            if (one.bound_by in _SAID and words.is_name(value, hints))
+            or (not one.kind and value and _is_ordered(value, evidence))
+        ]
+    )
 
 
-def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
-    """A query of words of the user side by side, or none: enough to look something up, not to name a value."""
-    if argument.value in (None, "", [], {}):
+def _is_wide(argument: Argument, evidence: Evidence) -> bool:
+    """Whether a query finds all that the words may mean: it is empty, or a part of a name or of what an order falls on."""
+    value = argument.value
+    if value in (None, "", [], {}):
         return True
-    if not isinstance(argument.value, str) or argument.kind:
+    if not isinstance(value, str) or argument.kind or not value.strip():
         return False
-    parts = argument.value.lower().split()
-    known = evidence.words.lower
-    return known.issuperset(parts) and not evidence.says_nothing(argument.value)
+    if any(f" {value.lower()} " in f" {name.lower()} " for name in evidence.words.names):
+        return True
+    return _is_ordered(value, evidence)
+
+
+def _is_anything(argument: Argument, evidence: Evidence) -> bool:
+    """Whether a value of the words says nothing, or is a plain word that a model picked from them: it looks up anything."""
+    value = argument.value
+    if evidence.says_nothing(value):
+        return True
+    return not argument.kind and value.islower() and value.isalpha() and not _is_wide(argument, evidence)
+
+
+def _is_ordered(query: str, evidence: Evidence) -> bool:
+    """Whether a query is what some order falls on: "buy a red watch" is looked up by "red watch"."""
+    things = [asked.things for asked in evidence.plan.asked.values()]
+    for word in query.lower().split():
+        part = stem(word)
+        things = [some for some in things if part in some]
+        if not things:
+            return False  # Most texts are long and about something else: their first words tell.
+    return bool(things)
 
 
 def _is_asked(declaration: Declaration, evidence: Evidence, named: tuple[Argument, ...]) -> bool:

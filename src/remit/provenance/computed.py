@@ -1,4 +1,4 @@
-"""Derived numbers: a sum, a difference or a percentage that the words ask for and the gate computes itself.
+"""Computed numbers: a sum, a difference or a percentage that the words ask for and the gate computes itself.
 
 Rule 1: only where the words ask for that very operation, and only its result.
 Rule 2: what goes in is bound as everything else: numbers of the words, and fields of records that were picked.

@@ -26,10 +26,10 @@ from remit.core.limits.authority import Authority, Beyond, PlanSource, authority
 from remit.core.limits.tools import Effect
 from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
-from remit.core.work.orders import Order
+from remit.core.work.orders import Order, told_order
 from remit.provenance.asked_effects import Asked
 from remit.provenance.binding import bind, close_set
-from remit.provenance.call_log import ApprovalScope, Call, CallLog, lookup_of
+from remit.provenance.call_log import ApprovalScope, Call, CallLog, call_bytes, call_digest, lookup_of
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import (
     FIXES,
@@ -52,9 +52,10 @@ from remit.provenance.payload import check_payload, is_own, is_private_flow
 from remit.provenance.records import groups_along, read_content, readers_of, references_of
 from remit.provenance.repeats import objection_to, targets_of
 from remit.provenance.toolbox import GatedTool, Toolbox, toolbox_of
+from remit.provenance.windows import is_whole
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
-RULES_VERSION = 4
+RULES_VERSION = 5
 
 GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
@@ -113,10 +114,10 @@ class Gate:
         """Take in orders that a model made of the user's words; until a person confirms them they only narrow."""
         self.book = OrderBook(orders, self.tools, is_confirmed=False)
 
-    def confirm(self, by: str) -> None:
-        """Take in that a person wants these orders; `by` says who, and when."""
+    def confirm(self, by: str, at_ms: int) -> None:
+        """Take in that a person wants these orders."""
         assert self.book is not None, "only orders that were made are confirmed"
-        self.book.is_confirmed, self.book.confirmed_by = True, by
+        self.book.is_confirmed, self.book.confirmed_by, self.book.confirmed_at_ms = True, by, at_ms
 
     def hear(self, prompt: str) -> None:
         """Take in a further message that the user wrote."""
@@ -152,16 +153,18 @@ class Gate:
             return self._observe_text(call_id or "", tool, content)
         parsed = read_content(content)
         groups, texts = groups_along(known.layout, parsed, self.authority.infer_fields)
+        is_whole_listing = is_whole(call.bound, groups.values())
+        is_written = self.ledger.written.taken_from(groups, self.evidence.words, self.evidence.index)
         observation = Observation(
             call.call_id,
             tool,
             groups,
             references_of(texts),
-            chosen=call.chosen,
+            chosen=call.chosen and is_whole_listing,
             asked=call.asked,
-            ranged=call.ranged,
+            is_earlier=call.is_earlier,
             located=call.located,
-            untrusted=bool(texts),
+            untrusted=bool(texts) or is_written,
             arguments=call.arguments,
             readers=readers_of(known.declaration, parsed),
             names=call.names,
@@ -194,16 +197,19 @@ class Gate:
 
     def _pinned(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, Mapping[str, OriginPlace], str]:
         """The arguments with their handles replaced, the origins of these, and the hash of the call as it will be made."""
-        data, handles = canonical_json([tool, arguments]), _NO_HANDLES
+        data, handles = call_bytes(tool, arguments), _NO_HANDLES
         if HANDLE_SIGN in data:
             arguments, handles = resolve(arguments, self.evidence.index)
-            data = canonical_json([tool, arguments])
-        return arguments, handles, sha256(data).hexdigest()
+            data = call_bytes(tool, arguments)
+        return arguments, handles, call_digest(data)
 
     def _ruled(self, call: Call, tool: GatedTool, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
         evidence, declaration = self.evidence, tool.declaration
         if not tool.is_mutating and not self._may_carry_out(declaration, leaves):
-            return self._looked_up(call, declaration, leaves, handles)
+            return self._looked_up(call, tool, leaves, handles)
+        if self._is_ordered(call) and call.digest not in self.ledger.rejected:
+            ordered = self._ordered(call, leaves)
+            return self._let_through(lookup_of(call, tool, ordered, evidence), tool, ordered)
         control = [
             bind(leaf, evidence, declaration, handles.get(leaf.path) if handles else None)
             for leaf in leaves
@@ -211,17 +217,15 @@ class Gate:
         ]
         payload = [leaf for leaf in leaves if leaf.is_payload]
         if reaches(self.authority.closed_set, declaration.stakes) and self._is_own(payload):
-            control = [close_set(argument, evidence) for argument in control]
+            control = close_set(control, [leaf.value for leaf in payload], evidence, declaration.name)
         arguments = (*control, *[check_payload(leaf, evidence, declaration) for leaf in payload])
         # A tool that may repeat itself at will has no targets to compare with earlier calls.
         targets = () if declaration.repeat is Repeat.FREE else targets_of(control, evidence.words)
-        call = lookup_of(call, declaration, arguments, evidence, targets=targets)
+        call = lookup_of(call, tool, arguments, evidence, targets=targets)
         by = self.ledger.spend_approval(call)
         if by:
             return self._let_through(call, tool, arguments, approved_by=by)
-        if self._is_ordered(call):
-            arguments = self._ordered(call, arguments)
-        code = None if self._is_ordered(call) else self._objection(tool, arguments, len(control))
+        code = self._objection(tool, arguments, len(control))
         if call.beyond and (code is None or self._is_comparing):
             code = Objection.BEYOND_ORDERS
         if code in _REPEATING and call.digest in self.ledger.again:
@@ -230,7 +234,7 @@ class Gate:
             verdict = self._verdict(call, Decision.REFUSE, code or Objection.NOT_ASKED, arguments)
             by_person = self.ledger.rejected[call.digest] != SILENCE
             return replace(verdict, reasons=(SAID_NO if by_person else NOBODY_ANSWERED,))
-        if code is None and self.ledger.tripped and not self._is_ordered(call):
+        if code is None and self.ledger.tripped:
             code = Objection.TRIPPED
         if code is None:
             return self._let_through(call, tool, arguments)
@@ -248,17 +252,18 @@ class Gate:
     def _is_ordered(self, call: Call) -> bool:
         return bool(call.order) and self._is_comparing
 
-    def _ordered(self, call: Call, arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
-        """The arguments of an effect that equals an order: it is what supplies each of them."""
+    def _ordered(self, call: Call, leaves: tuple[Leaf, ...]) -> tuple[Argument, ...]:
+        """The arguments of an effect that equals an order: it is what supplies each of them, and no word is read for them."""
         assert self.book is not None, "only a run with orders compares with them"
-        bound_by = self.book.name_of(call.order)
-        return tuple(replace(one, bound_by=bound_by, code=None, note="") for one in arguments)
+        bound_by = told_order(self.book.used(call.order))
+        return tuple([Argument(leaf.path, leaf.value, bound_by, kind=leaf.kind) for leaf in leaves])
 
     def _book_result(self, call: Call, declaration: Declaration, observation: Observation) -> None:
         """Fill the orders with a result, and note what was read that none of them lists."""
         assert self.book is not None, "only a run with orders fills them"
         self.book.note(call.digest, call.order, observation, self.ledger.carried_out)
-        if reads_privately(declaration) and not self.book.lists(declaration.name):
+        # What an ordered effect returns is part of the order.
+        if reads_privately(declaration) and not call.order and not self.book.lists(declaration.name):
             self._has_unlisted = True
 
     def _objection(self, tool: GatedTool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
@@ -284,7 +289,10 @@ class Gate:
         if tool.optional and any(left_out(tool.optional, arguments[:control], declaration, self.evidence)):
             return Objection.PROVENANCE_UNBOUND
         uses = self.ledger.uses_of(declaration.name)
-        return objection_to(arguments[:control], declaration, uses, asked, self.evidence.asking)
+        # A tool that may repeat itself at will prepares what another does: a folder for a download.
+        rivals = [other for other in asked.others if self.tools[other].repeat is not Repeat.FREE]
+        others = [self.ledger.uses_of(other) for other in rivals]
+        return objection_to(arguments[:control], declaration, uses, asked, self.evidence.asking, others)
 
     def _asked(self, declaration: Declaration) -> Asked:
         """What the plan asks of a tool; without a plan every tool is asked for once."""
@@ -308,14 +316,15 @@ class Gate:
             return True
         return declaration.name not in self.covered and holds_something_to_carry(leaves, self.evidence.asking)
 
-    def _looked_up(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
+    def _looked_up(self, call: Call, tool: GatedTool, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
         """A read on this machine passes; what its arguments rest on decides what its result may select."""
+        declaration = tool.declaration
         if declaration.effect is Effect.NONE and not leaves:
             arguments: tuple[Argument, ...] = ()
         else:
             known = [leaf if leaf.is_known else replace(leaf, is_known=True) for leaf in leaves[:LEAVES_MAX]]
             arguments = tuple([bind(leaf, self.evidence, declaration, handles.get(leaf.path)) for leaf in known])
-        call = lookup_of(call, declaration, arguments, self.evidence)
+        call = lookup_of(call, tool, arguments, self.evidence)
         self.ledger.let_through(call)
         return replace(self._verdict(call, Decision.ALLOW, None, arguments), is_free=True)
 
@@ -344,6 +353,7 @@ class Gate:
             rules=self.rules,
             digest=call.digest,
             fix=FIXES[code] if code else "",
+            order=self.book.used(call.order) if self.book is not None and self._is_ordered(call) else None,
         )
 
     def _refused(self, call_id: str, tool: str, reason: str) -> GateVerdict:

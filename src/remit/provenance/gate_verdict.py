@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from remit.core.record import JsonObject, Record
+from remit.core.work.orders import OrderUsed, told_order
 from remit.provenance.labels import OriginPlace
 
 VALUE_SHOWN_CHARS_MAX = 200
@@ -111,6 +112,8 @@ class GateVerdict(Record):
     arguments: JsonObject | None = None
     # The call reads, and where its values come from is not asked.
     is_free: bool = False
+    # The confirmed order that the call equals.
+    order: OrderUsed | None = None
 
     @property
     def is_allowed(self) -> bool:
@@ -132,6 +135,8 @@ def verdict_json(verdict: GateVerdict) -> JsonObject:
     }
     if verdict.plan is not None:
         shown["plan"] = {"asked": verdict.plan.asked, "used": verdict.plan.used, "words": list(verdict.plan.words)}
+    if verdict.order is not None:
+        shown["order"] = told_order(verdict.order)
     if verdict.approved_by:
         shown["approved_by"] = verdict.approved_by
     if verdict.arguments is not None:

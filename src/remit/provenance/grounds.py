@@ -1,6 +1,6 @@
-"""Evidence: all that a decision may rest on: the user's words, the index of results, and what the words pick from it.
+"""Grounds: all that a decision may rest on: the user's words, the index of results, and what the words pick from it.
 
-Rule 1: evidence only grows, by the user's words and by results; nothing a model says enters it.
+Rule 1: they only grow, by the user's words and by results; nothing a model says enters them.
 Rule 2: picks are computed when a result arrives, so that a decision is a few look-ups.
 Rule 3: the day of a run comes from a trusted date that a lookup without arguments returned alone.
 Rule 4: only this exchange asks: the last message of the user, and what they say while the run is open. Messages of
@@ -19,12 +19,21 @@ from remit.provenance.asked_effects import Plan, plan_with
 from remit.provenance.computed import OPERANDS_MAX, Figures, operands_of
 from remit.provenance.declarations import Declaration
 from remit.provenance.earlier import forgotten, supplying
-from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
+from remit.provenance.kinds import CODE, NUMBERS, base_of, day_of, supplies
 from remit.provenance.labels import Group, Observation, OriginIndex, OriginPlace
-from remit.provenance.money import NOTHING_MEANT, Meant, meant_for
+from remit.provenance.money import Meant, meant_for
 from remit.provenance.ordering import Ordering
 from remit.provenance.references import bare_link, is_link, references_in, spellings_of
-from remit.provenance.selection import OrderedEnd, Pick, fits_argument, is_covered, is_related, orders_in, picks_of
+from remit.provenance.selection import (
+    OrderedEnd,
+    Pick,
+    fits_argument,
+    is_covered,
+    is_member,
+    is_related,
+    orders_in,
+    picks_of,
+)
 from remit.provenance.tool_words import ToolWords
 from remit.provenance.user_words import Words, words_of_user
 from remit.provenance.vocabulary import FUNCTION_WORDS, stem
@@ -59,6 +68,8 @@ class Evidence:
         self.today = ""
         self.years: set[int] = set()
         self.sole: set[str] = set()
+        # The one-time codes that were read, and whether the words asked for what told them.
+        self.codes: dict[str, bool] = {}
         self.approved: set[tuple[str, str, str]] = set()
         self._listen()
         self.figures = Figures(self.asking)
@@ -90,14 +101,12 @@ class Evidence:
         heard = supplying(self.prompts[: self.earlier], self.asking, self.plan, tools)
         self.words: Words = _read(self.prompts, tools, past - heard) if heard else self.asking
         self._turns_to = bool(heard) and any(map(self.asking.addresses, self.asking.names))
-        asking, words = self.asking, self.words
+        asking = self.asking
         self.amounts: dict[str, Meant] = {
             name: meant_for(asking.amounts, asking.tokens, self.plan.of(name).places)
             for name, tool in self.tools.items()
             if tool.stakes is Stakes.MONEY
         }
-        is_silent = words is asking or bool(asking.amounts)
-        self.earlier_amounts = NOTHING_MEANT if is_silent else meant_for(words.amounts, words.tokens, ())
 
     def add(self, observation: Observation) -> int:
         """Take in a result and give its number."""
@@ -112,6 +121,7 @@ class Evidence:
         if observation.untrusted:
             self.labels = _with_label(self.labels, UNTRUSTED)
             self.has_read = _with_label(self.has_read, UNTRUSTED)
+        self.codes |= {code: observation.asked for kind, code in observation.references if kind == CODE}
         if observation.located:
             kinds = [kind for kind, _ in observation.references]
             self.sole.update(value for kind, value in observation.references if kinds.count(kind) == 1)
@@ -151,7 +161,10 @@ class Evidence:
     def _pick(self, number: int) -> None:
         observation = self.index.observations[number]
         for name, group in observation.groups.items():
-            picks = picks_of(observation, name, self.asking, self.orders, self.words)
+            declaration = self.tools.get(observation.tool)
+            author = "" if declaration is None else declaration.author.rpartition(".")[2]
+            about = self.tool_words.about.get(observation.tool, frozenset())
+            picks = picks_of(observation, name, self.asking, self.orders, self.words, author=author, about=about)
             self._picks[number, name] = picks
             # One more than are ever used is enough to know that there are too many.
             operands = self.figures.operands
@@ -197,7 +210,7 @@ class Evidence:
         """The group of records that an origin points into."""
         return self.index.observations[origin.observation].groups[origin.group]
 
-    def picked(self, origin: OriginPlace, argument: str, tool: str) -> Pick | None:
+    def picked(self, origin: OriginPlace, value: object, argument: str, tool: str) -> Pick | None:
         """Why this record may supply this value to this argument of a tool, or nothing when it may not."""
         observation = self.index.observations[origin.observation]
         group = observation.groups[origin.group]
@@ -205,15 +218,28 @@ class Evidence:
             return None
         declaration = self.tools.get(observation.tool)
         pick = self._picks[origin.observation, origin.group].get(origin.record)
-        if pick is not None and is_related(self.asking, origin, pick, observation, declaration, self._addresses):
+        if pick is not None and pick.is_earlier and self._has_stakes(tool):
+            return None
+        if (
+            pick is not None
+            and is_member(value, origin, group, self.asking)
+            and is_related(self.asking, origin, pick, observation, declaration, self._addresses)
+        ):
             return pick
         places = self.plan.universals_of(tool)
         covered = is_covered(self.asking, origin, observation, declaration, places, is_picked=pick is not None)
         return Pick("each") if covered else None
 
+    def _has_stakes(self, tool: str) -> bool:
+        """Whether a tool moves money or rights, deletes, or does not say: then only what is said now names anything."""
+        declaration = self.tools[tool]
+        return declaration.effect.is_mutating and declaration.stakes is not Stakes.NONE
+
     def _addresses(self, name: str) -> bool:
         """Whether the words turn to a person of this name; earlier ones only where this exchange turns to none."""
-        return (self.asking if self._turns_to else self.words).addresses(name)
+        if self._turns_to or self.words is self.asking:
+            return self.asking.addresses(name, self.plan.heads)
+        return self.words.addresses(name)
 
 
 def _read(prompts: list[str], tools: ToolWords, silent: frozenset[int]) -> Words:

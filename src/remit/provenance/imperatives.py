@@ -14,31 +14,16 @@ from itertools import pairwise
 
 from remit.core.regex import regex
 from remit.provenance.user_words import Words
-from remit.provenance.vocabulary import FUNCTION_WORDS, HAVING, MODALS, QUESTIONS, stem
+from remit.provenance.vocabulary import FUNCTION_WORDS, HAVING, MODALS, PREPOSITIONS, QUESTIONS, stem
 
 # More is never dictated; what stands behind it orders nothing.
 PLANNED_WORDS_MAX = 4_000
 # What may stand before a verb without making it anything but an order.
-_LEADS = frozenset(
-    {
-        "please",
-        "pls",
-        "plz",
-        "and",
-        "then",
-        "now",
-        "also",
-        "but",
-        "so",
-        "just",
-        "kindly",
-        "next",
-        "finally",
-        "first",
-        "ok",
-    }
-    | {"okay", "yes", "hi", "hello", "hey", "thanks", "again", "instead", "afterwards"}
-)
+_LEADS_SAID = """
+    please pls plz and then now also but so just kindly next finally first ok okay yes hi hello hey thanks again
+    instead afterwards
+"""
+_LEADS = frozenset(_LEADS_SAID.split())
 _POLITE = frozenset({"please", "pls", "plz", "kindly"})
 _JOINING = frozenset({"and", "then"})
 _REQUEST = regex(
@@ -96,7 +81,7 @@ class _Sentence:
 
     def heads(self) -> Iterator[int]:
         """The verbs of its orders."""
-        if not _CONDITIONS.isdisjoint(self._lowered[self._start : self._end]):
+        if not _CONDITIONS.isdisjoint(self._lowered[self._start : self._end]) or self._has_moment():
             return
         first, _ = self._led(self._start, self._end)
         is_question = self._is_question(first)
@@ -111,6 +96,14 @@ class _Sentence:
             said = next((one for one in range(place, end) if self._is_telling(one, end)), end)
             yield from self._joined(place, said, is_order=is_order)
             is_open = is_open and said == end and (is_request or not self._goes_on(place, end))
+
+    def _has_moment(self) -> bool:
+        """Whether something is to be done once something else is so; "do it once" is no such thing."""
+        said = self._lowered[self._start : self._end]
+        return any(
+            word == "once" and place + 1 < len(said) and said[place + 1] not in _LEADS | PREPOSITIONS
+            for place, word in enumerate(said)
+        ) or "as soon as" in " ".join(said)
 
     def _joined(self, place: int, end: int, *, is_order: bool) -> Iterator[int]:
         """The further verbs of a clause: "read it and send it"."""
@@ -165,7 +158,7 @@ class _Sentence:
         return self._lowered[place] == "that" and place + 1 < end and self._lowered[place + 1] not in HAVING | MODALS
 
     def _goes_on(self, place: int, end: int) -> bool:
-        """Whether a clause that no known verb begins tells what somebody will do, so that a list may go on behind it."""
+        """Whether a clause that no known verb begins tells what a person will do, so that a list may go on behind it."""
         if stem(self._lowered[place]) in self._known:
             return False
         inside = range(place + 1, end)

@@ -19,13 +19,15 @@ from remit.provenance.vocabulary import name_stems, stem
 ANY = ""
 LABEL = "label"
 TEXT = "text"
+# A one-time code, which has no source but the text that tells it.
+CODE = "code"
 # Marks a kind that was read off a value and not declared: it may select a record and supplies nothing.
 INFERRED = "~"
 
 NUMBERS = frozenset({"number", "amount", "money", "price", "integer", "int", "float", "count", "percent", "decimal"})
 MOMENTS = frozenset({"date", "time", "datetime", "date-time", "timestamp", "moment"})
 # Kinds of things. All other supplying kinds tell who a person is or where they can be reached.
-THINGS = frozenset({"id", "path", "enum", "bool", "boolean"}) | NUMBERS | MOMENTS
+THINGS = frozenset({"id", "path", "enum", "bool", "boolean", CODE}) | NUMBERS | MOMENTS
 
 _MEASURES = frozenset({"bool", "boolean", "enum"}) | NUMBERS | MOMENTS
 

@@ -39,9 +39,9 @@ class Group(Record):
 class Observation(Record):
     """What one result left behind, and how its call came about.
 
-    `chosen`: all arguments came from the user. `ranged`: all but plain numbers did (a page, a limit). `located`: the
-    words name its source. `names`: what the lookup was given that the words use as a name. `asked`: the words speak
-    of what was read. `untrusted`: some text in it has no voucher.
+    `chosen`: all arguments came from the user, and nothing was cut off. `is_earlier`: some came from earlier exchanges.
+    `located`: the words name its source. `names`: what the lookup was given that the words use as a name. `asked`: the
+    words speak of what was read. `untrusted`: some text in it has no voucher.
     """
 
     call_id: str
@@ -50,7 +50,7 @@ class Observation(Record):
     references: tuple[tuple[str, str], ...] = ()
     chosen: bool = False
     asked: bool = False
-    ranged: bool = False
+    is_earlier: bool = False
     located: bool = False
     untrusted: bool = False
     arguments: tuple[str, ...] = ()

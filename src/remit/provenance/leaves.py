@@ -89,6 +89,7 @@ class Leaves:
         schema = declaration.parameters
         properties = schema.get("properties")
         self._properties: JsonObject = properties if isinstance(properties, dict) else {}
+        self._has_schema = isinstance(properties, dict)
         required = schema.get("required")
         names = required if isinstance(required, (list, tuple)) else ()
         self._required = frozenset(name for name in names if isinstance(name, str))
@@ -119,7 +120,7 @@ class Leaves:
             schema,
             is_payload=name in self._payload,
             is_required=name in self._required,
-            is_known=isinstance(schema, dict) or schema is True or not self._properties,
+            is_known=isinstance(schema, dict) or schema is True or not self._has_schema,
         )
 
     def _cut(self, place: _Place, path: str, value: Any, depth: int, found: list[Leaf]) -> None:

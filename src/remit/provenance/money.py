@@ -16,7 +16,7 @@ from decimal import Decimal
 
 from remit.core.record import Record
 from remit.core.regex import regex
-from remit.provenance.atoms import NumberSaid, Token
+from remit.provenance.atoms import NumberSaid, Token, sentence_of
 from remit.provenance.kinds import number_key
 from remit.provenance.vocabulary import CODES, COUNTS, CURRENCIES, FUNCTION_WORDS, stem
 
@@ -61,9 +61,6 @@ class Meant(Record):
     rivals: frozenset[str] = frozenset()
 
 
-NOTHING_MEANT = Meant()
-
-
 def amounts_in(bare: str, tokens: Sequence[Token], numbers: Mapping[str, tuple[NumberSaid, ...]]) -> tuple[Amount, ...]:
     """The numbers of the words that may be amounts, in the order in which they stand."""
     if not numbers:
@@ -80,7 +77,7 @@ def meant_for(amounts: Sequence[Amount], tokens: Sequence[Token], places: Sequen
     keys = {one.key for one in amounts}
     if marked or len(keys) < 2:
         return Meant(_spans(marked or amounts))
-    start, end = _sentence(tokens, places)
+    start, end = sentence_of(tokens, places[-1]) if places else (0, 0)
     own = [one for one in amounts if start <= one.start < end]
     if len({one.key for one in own}) == 1 and amounts[-1].start < end:
         return Meant(_spans(own))
@@ -89,20 +86,6 @@ def meant_for(amounts: Sequence[Amount], tokens: Sequence[Token], places: Sequen
 
 def _spans(amounts: Sequence[Amount]) -> dict[str, tuple[int, int]]:
     return {one.key: (one.start, one.end) for one in reversed(amounts)}
-
-
-def _sentence(tokens: Sequence[Token], places: Sequence[int]) -> tuple[int, int]:
-    """From where to where the last sentence goes that asks; nowhere when none does."""
-    if not places:
-        return 0, 0
-    first = last = places[-1]
-    while first > 0 and not tokens[first].opens:
-        first -= 1
-    last += 1
-    while last < len(tokens) and not tokens[last].opens:
-        last += 1
-    end = tokens[last].start if last < len(tokens) else tokens[-1].end + 1
-    return tokens[first].start, end
 
 
 def _amounts(bare: str, tokens: Sequence[Token], key: str, said: NumberSaid) -> Iterator[Amount]:

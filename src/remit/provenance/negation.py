@@ -18,24 +18,10 @@ from remit.provenance.vocabulary import PREPOSITIONS
 CLAUSE_WORDS_MAX = 200
 
 # What turns a clause around, and what takes out the thing named next.
-_OF_CLAUSES = frozenset(
-    {
-        "not",
-        "don't",
-        "dont",
-        "never",
-        "nor",
-        "neither",
-        "avoid",
-        "refrain",
-        "against",
-        "mustn't",
-        "shouldn't",
-        "won't",
-        "nobody",
-        "none",
-    }
-)
+_OF_CLAUSES_SAID = """
+    not don't dont never nor neither avoid refrain against mustn't shouldn't won't nobody none
+"""
+_OF_CLAUSES = frozenset(_OF_CLAUSES_SAID.split())
 _OF_THINGS = frozenset({"without", "except", "excluding", "excepting", "besides", "minus"})
 # "instead of Ann", "anybody but Ann".
 _PAIRED = {"instead": "of", "rather": "than", "other": "than", "apart": "from", "aside": "from", "but": "for"}

@@ -12,14 +12,14 @@ Rule 5: free text points nowhere but to literals of the orders, and is blocked o
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
-from hashlib import sha256
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import canonical_json
 from remit.core.limits.tools import Effect
 from remit.core.limits.trust import Reads
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
 from remit.core.schema.json_text import parse_json
 from remit.core.work.orders import (
     ORDERS_INVALID,
@@ -28,11 +28,13 @@ from remit.core.work.orders import (
     FieldTest,
     Free,
     FromOrder,
+    LeasedOrders,
     Literal,
     Lookup,
     NamedSource,
     NumberChange,
     Order,
+    OrderUsed,
     Template,
     Value,
     Wording,
@@ -40,6 +42,7 @@ from remit.core.work.orders import (
     values_of,
     ways_of,
 )
+from remit.provenance.call_log import call_bytes, call_digest
 from remit.provenance.declarations import Declaration
 from remit.provenance.kinds import number_of, satisfies, supplies
 from remit.provenance.labels import Observation
@@ -47,6 +50,9 @@ from remit.provenance.payload import points_to
 
 _EMPTY: tuple[Any, ...] = ("", None, [], {})
 _SHOWN_CHARS_MAX = 80
+# Of one value or text on the line of an order, and of where a value comes from.
+_LINE_CHARS_MAX = 400
+_ORIGIN_CHARS_MAX = 300
 _CHANGES: Mapping[NumberChange, Callable[[Decimal, Decimal], Decimal]] = {
     NumberChange.PLUS: operator.add,
     NumberChange.MINUS: operator.sub,
@@ -72,26 +78,83 @@ class OrderMatch(NamedTuple):
 class OrderBook:
     """The orders of one run: what was looked up for them, and which effect used up which."""
 
-    def __init__(self, orders: tuple[Order, ...], tools: Mapping[str, Declaration], *, is_confirmed: bool) -> None:
+    def __init__(
+        self,
+        orders: tuple[Order, ...],
+        tools: Mapping[str, Declaration],
+        *,
+        is_confirmed: bool,
+        numbers: tuple[int, ...] = (),
+        of: int = 0,
+    ) -> None:
+        """`numbers` are those of the orders in a whole list of so many, where these are a part of it."""
         check_orders(orders, tools)
         self.orders = orders
+        self._numbers, self._of = numbers or tuple(range(1, len(orders) + 1)), of or len(orders)
         self.is_confirmed = is_confirmed
-        self.confirmed_by = ""
+        self.confirmed_by, self.confirmed_at_ms = "", 0
         self._tools = tools
         # What the orders' own reads returned, by the hash of the call, and what carrying out an order returned.
         self._reads: dict[str, Observation | None] = dict.fromkeys(_digest(*read) for read in reads_of(orders))
         self._results: dict[int, Observation] = {}
         self._by_tool: dict[str, list[tuple[int, Order]]] = {}
-        for number, order in enumerate(orders, 1):
+        for number, order in zip(self._numbers, orders, strict=True):
             for way in ways_of(order):
                 self._by_tool.setdefault(way.tool, []).append((number, way))
         self._literals = frozenset(_literals(orders))
         self._listed = frozenset(_listed(orders))
 
-    def name_of(self, number: int) -> str:
+    def amended(self, orders: tuple[Order, ...]) -> "OrderBook":
+        """Other orders, filled from what was looked up. Once that has happened, they may look up nothing else."""
+        book = OrderBook(orders, self._tools, is_confirmed=False)
+        has_looked = any(read is not None for read in self._reads.values())
+        for number, order in enumerate(orders, 1):
+            for tool, arguments in reads_of((order,)):
+                digest = _digest(tool, arguments)
+                if has_looked and digest not in self._reads:
+                    raise _rejected(
+                        number, "lookup", f"{tool} {arguments}", "a look-up that was made, or write the value"
+                    )
+                book._reads[digest] = self._reads.get(digest)
+        return book
+
+    def used(self, number: int) -> OrderUsed:
         """An order as a verdict names it."""
-        confirmed = f", confirmed by {self.confirmed_by}" if self.confirmed_by else ""
-        return f"order {number} of {len(self.orders)}{confirmed}"
+        return OrderUsed(number, self._of, self.confirmed_by, self.confirmed_at_ms)
+
+    def lease(self, tools: Collection[str], closed: Collection[int]) -> LeasedOrders | None:
+        """The orders that a run with these tools could carry out now, filled in; None where there are none.
+
+        What is not known yet stays here: a lease holds literals alone, so that nothing is looked up twice.
+        """
+        if not self.is_confirmed:
+            return None
+        numbered = zip(self._numbers, self.orders, strict=True)
+        filled = [(number, self._filled(order, tools)) for number, order in numbered if number not in closed]
+        leased = [(number, order) for number, order in filled if order is not None]
+        if not leased:
+            return None
+        numbers, orders = zip(*leased, strict=True)
+        return LeasedOrders(orders, numbers, self._of, self.confirmed_by, self.confirmed_at_ms)
+
+    def _filled(self, order: Order, tools: Collection[str]) -> Order | None:
+        """An order with what was looked up in place of its look-ups; None where a part of it is not known."""
+        ways = tuple([filled for way in ways_of(order) if way.tool in tools and (filled := self._filled_way(way))])
+        if order.either:
+            return replace(order, either=ways) if ways else None
+        return ways[0] if ways else None
+
+    def _filled_way(self, way: Order) -> Order | None:
+        args = [(name, self.supplied(value, name, way.tool).json) for name, value in way.args]
+        text: list[tuple[str, Wording]] = []
+        for name, wording in way.text:
+            rendered, why = self._rendered(wording) if isinstance(wording, Template) else ("", "")
+            if why:
+                return None
+            text.append((name, Exact(rendered) if isinstance(wording, Template) else wording))
+        if not all(json for _, json in args):
+            return None
+        return replace(way, args=tuple([(name, Literal(json)) for name, json in args]), text=tuple(text))
 
     def lists(self, tool: str) -> bool:
         """Whether an order reads with this tool, or words a text from what it returns."""
@@ -137,37 +200,44 @@ class OrderBook:
 
     def lines(self) -> tuple[str, ...]:
         """The list as a person reads it: at most two lines an order, with values, origins and what nothing fixes."""
-        return tuple(
-            line for number, order in enumerate(self.orders, 1) for line in self._order_lines(f"{number}.", order)
-        )
+        numbered = zip(self._numbers, self.orders, strict=True)
+        return tuple(line for number, order in numbered for line in self._order_lines(number, order))
 
-    def _order_lines(self, number: str, order: Order) -> Iterator[str]:
-        for way in ways_of(order):
-            said = [f"{number} {way.tool}", ", ".join(self._shown(way, name, value) for name, value in way.args)]
-            notes = dict.fromkeys(note for note in (order.note, way.note) if note)
-            said += [f" ONLY IF {note!r} (nothing checks this)" for note in notes]
-            yield " ".join(part for part in said if part)
-            if way.text:
-                yield "   " + "; ".join(self._wording_shown(name, wording) for name, wording in way.text)
-            number = f"{number.rstrip('.').removesuffix(' or')} or."
+    def _order_lines(self, number: int, order: Order) -> Iterator[str]:
+        ways = ways_of(order)
+        letters = [f"{letter}) " for letter in ascii_lowercase[: len(ways)]] if order.either else [""]
+        heads = [f"{letter}{self._head(way)}" for letter, way in zip(letters, ways, strict=True)]
+        yield f"{number}. {' OR '.join(heads)}{_unchecked(order) if order.either else ''}"
+        texts = [
+            letter + "; ".join(self._wording_shown(*named) for named in way.text)
+            for letter, way in zip(letters, ways, strict=True)
+            if way.text
+        ]
+        if texts:
+            yield f"   {' OR '.join(texts)}"
+
+    def _head(self, way: Order) -> str:
+        args = ", ".join(self._shown(way, *named) for named in way.args)
+        return f"{way.tool} {args}".rstrip() + _unchecked(way)
 
     def _shown(self, order: Order, name: str, value: Value) -> str:
         found = self.supplied(value, name, order.tool)
-        origin = "" if found.origin == "given" else f" ({found.origin})"
-        return f"{name}={found.json[:_SHOWN_CHARS_MAX]}{origin}" if found.json else f"{name}=? ({found.why})"
+        if found.json:
+            return f"{name}={_cut(found.json)}{'' if found.origin == 'given' else f' ({found.origin})'}"
+        return f"{name}=? ({found.why}{f': {found.origin}' if found.origin else ''})"
 
     def _wording_shown(self, name: str, wording: Wording) -> str:
         match wording:
             case Exact():
-                return f"{name}: {wording.text[:_SHOWN_CHARS_MAX]!r}"
+                return f"{name}: {_cut(repr(wording.text))}"
             case Template():
-                return f"{name}: {self._rendered(wording)[0][:_SHOWN_CHARS_MAX]!r}"
+                return f"{name}: {_cut(repr(self._rendered(wording)[0]))}"
             case Free():
                 return f"{name}: FREE TEXT from {', '.join(wording.sources) or 'the request'} (nothing fixes its words)"
 
     def _looked_up(self, value: Lookup, argument: str, tool: str) -> Supplied:
         observation = self._reads.get(_digest(value.tool, value.arguments))
-        origin = f"{value.tool} {value.arguments}.{value.field}"[:200]
+        origin = _origin(value)
         if observation is None:
             return Supplied("", f"{value.tool} was not read yet", origin)
         found = self._picked(observation, value.field, value.where, value.largest, self._wanted(tool, argument), origin)
@@ -271,6 +341,13 @@ class OrderBook:
         }
 
 
+def leased_book(leased: LeasedOrders, tools: Mapping[str, Declaration]) -> OrderBook:
+    """The book of a run beneath another, with what that has leased it."""
+    book = OrderBook(leased.orders, tools, is_confirmed=True, numbers=leased.numbers, of=leased.of)
+    book.confirmed_by, book.confirmed_at_ms = leased.by, leased.at_ms
+    return book
+
+
 def check_orders(orders: tuple[Order, ...], tools: Mapping[str, Declaration]) -> None:
     """Refuse orders that these tools could never carry out."""
     for number, order in enumerate(orders, 1):
@@ -299,12 +376,29 @@ def check_orders(orders: tuple[Order, ...], tools: Mapping[str, Declaration]) ->
 
 def _digest(tool: str, arguments: str) -> str:
     """The hash of a call, as the gate names it."""
-    return sha256(canonical_json([tool, parse_json(arguments)])).hexdigest()
+    return call_digest(call_bytes(tool, parse_json(arguments)))
 
 
 def _rejected(number: int, key: str, value: str, way_out: str) -> RequestRejected:
     message = f"order {number}: {key}={value[:_SHOWN_CHARS_MAX]!r}; use {way_out}"
     return RequestRejected(ORDERS_INVALID, message, {"order": number, "key": key})
+
+
+def _origin(value: Lookup) -> str:
+    """Where a look-up takes its value from; that it trusts a field which others may be able to write is said."""
+    tests = [f"{one.field} {one.test.value} {one.literal}" for one in value.where]
+    where = f" where {' and '.join(tests)}" if tests else ""
+    largest = f" with the LARGEST {value.largest}, which others may write" if value.largest else ""
+    return f"{value.tool} {value.arguments}.{value.field}{where}{largest}"[:_ORIGIN_CHARS_MAX]
+
+
+def _unchecked(order: Order) -> str:
+    return f"  ONLY IF {order.note!r} (nothing checks this)" if order.note else ""
+
+
+def _cut(text: str) -> str:
+    """A text as a line holds it; what is left out is told."""
+    return text if len(text) <= _LINE_CHARS_MAX else f"{text[:_LINE_CHARS_MAX]} … CUT, {len(text)} characters in all"
 
 
 def _spellings(field: str) -> tuple[str, str]:
@@ -384,5 +478,5 @@ def _listed(orders: tuple[Order, ...]) -> Iterator[str]:
 
 
 def reads_privately(declaration: Declaration) -> bool:
-    """Whether what a tool returns is anybody's secret or private knowledge."""
+    """Whether a tool may return what is not public: a secret, or private knowledge."""
     return declaration.reads is not Reads.PUBLIC

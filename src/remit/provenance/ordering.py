@@ -15,6 +15,8 @@ from remit.provenance.user_words import Words
 from remit.provenance.vocabulary import DEFINITE, FUNCTION_WORDS, stem, word_stems
 
 _ENDING = regex(r"[.!?](?=[\s\"')]|$)|\n")
+# A choice of more letters is a word.
+_INITIALS_MAX = 3
 _DETERMINERS = DEFINITE | {"a", "an", "any", "some", "each", "every", "no"} - {"that"}
 
 
@@ -24,6 +26,8 @@ class Ordering:
     def __init__(self, words: Words, plan: Plan) -> None:
         self._words, self._plan = words, plan
         self._clauses: dict[str, tuple[range, ...]] = {}
+        # What each clause says, by stems, with the last place of each: several choices are looked for in the same ones.
+        self._stems_said: dict[range, dict[str, int]] = {}
 
     def is_ordered(self, tool: str) -> bool:
         """Whether the words order a tool at all."""
@@ -52,11 +56,31 @@ class Ordering:
                 return True
         return False
 
-    def choice(self, tool: str, value: str, choices: Collection[object]) -> tuple[int, int] | None:
-        """Where the clauses of a tool name one choice, if they name no other."""
+    def choice(
+        self, tool: str, value: str, choices: Collection[object], nouns: Set[str] = frozenset()
+    ) -> tuple[int, int] | None:
+        """Where the clauses of a tool name one choice, if they name no other; `nouns` are what the argument is called."""
         span, wanted = self._named(tool, value), word_stems(value)
+        if span is None and nouns and all(isinstance(one, str) and len(one) <= _INITIALS_MAX for one in choices):
+            return self._initials(tool, value, nouns)
         others = [one for one in choices if isinstance(one, str) and one != value and not word_stems(one) < wanted]
         return None if span is None or any(self._named(tool, one) for one in others) else span
+
+    def _initials(self, tool: str, value: str, nouns: Set[str]) -> tuple[int, int] | None:
+        """Where the words before an argument's noun begin with the letters of a choice: `rw`, "read and write access"."""
+        tokens = self._words.tokens
+        for clause in self._of(tool):
+            for place in self._said(clause):
+                first = place
+                while stem(tokens[place].text) in nouns and first - 1 in clause and self._is_counted(first - 1):
+                    first -= 1
+                said = [tokens[one].text for one in range(first, place) if tokens[one].text != "and"]
+                if said and "".join(word[0] for word in said) == value:
+                    return tokens[first].start, tokens[place].end
+        return None
+
+    def _is_counted(self, place: int) -> bool:
+        return self._words.tokens[place].text == "and" or self._is_plain(place)
 
     def _named(self, tool: str, value: str) -> tuple[int, int] | None:
         words, stems = self._words, word_stems(value)
@@ -66,11 +90,17 @@ class Ordering:
         if not stems or not FUNCTION_WORDS.isdisjoint(value.lower().replace("_", " ").replace("-", " ").split()):
             return None
         for clause in self._of(tool):
-            said = {one: place for place in self._said(clause) for one in self._stems(place)}
+            said = self._stems_in(clause)
             if stems <= said.keys():
                 token = words.tokens[min(said[one] for one in stems)]
                 return token.start, token.end
         return None
+
+    def _stems_in(self, clause: range) -> dict[str, int]:
+        said = self._stems_said.get(clause)
+        if said is None:
+            said = self._stems_said[clause] = {one: place for place in self._said(clause) for one in self._stems(place)}
+        return said
 
     def switch(self, tool: str, stems: Collection[str]) -> tuple[int, int] | None:
         """Where the clauses of a tool turn a switch on that is called by these stems."""
@@ -89,20 +119,18 @@ class Ordering:
     def calls_something(self, tool: str, nouns: Set[str]) -> bool:
         """Whether a clause of a tool has a number or a name behind one of these nouns: "user 4242", "branch 'main'"."""
         words = self._words
-        called = (said for uses in words.numbers.values() for said in uses if said.caller in nouns)
+        called = (said for uses in words.numbers.values() for said in uses if not nouns.isdisjoint(said.names))
         if any(self.covers(tool, said.start) for said in called):
             return True
         for clause in self._of(tool):
             for place in self._said(clause):
-                if stem(words.tokens[place].text) in nouns and place not in self._plan.heads and self._has_name(place):
+                if (
+                    stem(words.tokens[place].text) in nouns
+                    and place not in self._plan.heads
+                    and words.has_name_behind(place)
+                ):
                     return True
         return False
-
-    def _has_name(self, place: int) -> bool:
-        """Whether a name, an identifier or a quotation stands right behind a word."""
-        words, end = self._words, self._words.tokens[place].end
-        start = next((at for at in range(end, len(words.own)) if not words.own[at].isspace()), end)
-        return any(start <= begin <= start + 1 for name in words.names if (begin := words.strings[name][0]) > end)
 
     def _is_instruction(self, place: int, last: int) -> bool:
         """Whether words stand for themselves: no article and no noun before them, and no noun behind."""

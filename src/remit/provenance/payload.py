@@ -101,7 +101,7 @@ def _is_bound(reference: str, evidence: Evidence, declaration: Declaration) -> b
         return True
     for origin in evidence.index.origins_of(reference):
         if not origin.kind.startswith(INFERRED) and satisfies("", origin.kind):
-            pick = evidence.picked(origin, "", declaration.name)
+            pick = evidence.picked(origin, reference, "", declaration.name)
             if pick is not None:
                 return True
     return False

@@ -3,18 +3,22 @@
 Rule 1: a field supplies values when the tool declares its kind and the value looks like that kind; all else is text.
 Rule 2: a result that is no JSON, or JSON with a key twice, is text as a whole.
 Rule 3: the work is linear in the result. What exceeds a limit is dropped, and the group says so.
+Rule 4: what the run itself wrote is text. A run that wrote more than can be kept reads nothing but text from then on.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from remit.core.limits.authority import Inference
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.core.schema.json_text import NotJson, parse_json
 from remit.provenance.declarations import ANY_KEY, EACH, Declaration, DeclaredField, segments_of, spelled_path
-from remit.provenance.kinds import INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_of, supplies
-from remit.provenance.labels import Group
+from remit.provenance.kinds import CODE, INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_of, supplies
+from remit.provenance.labels import Group, OriginIndex
 from remit.provenance.references import is_prose, references_in, skimmed
+from remit.provenance.user_words import Words
 from remit.provenance.vocabulary import name_words
 
 # A listing a model can read has fewer records; a run that looks at more should look more closely.
@@ -26,8 +30,14 @@ DEPTH_MAX = 64
 # References are noted to say where else a value was seen; the first million characters are enough for that.
 TEXT_CHARS_MAX = 1_000_000
 REFERENCES_MAX = 5_000
+# Some dozens of pages, which are looked through in microseconds.
+WRITTEN_CHARS_MAX = 200_000
+# What is shorter stands in every text, and is looked for as a whole word.
+_PART_CHARS_MIN = 5
+_SIGNS = regex(r"[\W_]+")
 KEY = "@key"
 _FIELD = "@field"
+_CODE = regex(r"\bcode\b[^\d\n]{0,40}(\d{4,8})\b", re.IGNORECASE)
 
 
 def read_content(content: Any) -> Any:
@@ -61,6 +71,8 @@ def references_of(texts: list[str]) -> tuple[tuple[str, str], ...]:
     found: dict[tuple[str, str], None] = {}
     left = TEXT_CHARS_MAX
     for text in texts:
+        for code in _CODE.findall(text[:left]):
+            found.setdefault((CODE, code))
         if not is_prose(seen := text[:left]):
             for reference in references_in(skimmed(seen)):
                 found.setdefault((reference.kind, reference.compact))
@@ -244,3 +256,58 @@ def _shapes(content: Any) -> Iterator[tuple[str, ...]]:
     elif isinstance(content, dict):
         yield ()
         yield from ((key, EACH) for key, inner in content.items() if isinstance(inner, list) and isinstance(key, str))
+
+
+class OwnTexts:
+    """The texts that one run wrote: they come back as text, from whatever place they are read.
+
+    What a call carried that nobody vouched for is kept, without signs and blanks, one behind the other: a value in pieces is
+    found again. What the user's words say, and what a trusted field held before, stays what it was.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.parts: list[str] = []
+        self.words: set[str] = set()
+        self._chars = 0
+        self._text = ""
+
+    def note(self, texts: Iterable[str]) -> None:
+        """Keep what a call carries."""
+        for text in texts:
+            if self._chars <= WRITTEN_CHARS_MAX:
+                self.parts.append(_SIGNS.sub("", text).lower())
+                self._chars += len(self.parts[-1])
+                self.words.update(_SIGNS.sub("", word).lower() for word in text.split())
+
+    def taken_from(self, groups: dict[str, Group], words: Words, index: OriginIndex) -> bool:
+        """Take out of records what the run wrote; whether there was any."""
+        if not self._chars or not groups:
+            return False
+        if len(self._text) < self._chars:
+            self._text = "".join(self.parts)
+        found = False
+        for group in groups.values():
+            for record in group.records:
+                for field in [field for field in record if self._holds_any(record, field, words, index)]:
+                    found = True
+                    kept = [one for one in _members(record[field]) if not self._holds(one, words, index)]
+                    record.pop(field)
+                    if kept:
+                        record[field] = kept if len(kept) > 1 else kept[0]
+        return found
+
+    def _holds_any(self, record: JsonObject, field: str, words: Words, index: OriginIndex) -> bool:
+        return any(self._holds(value, words, index) for value in _members(record[field]))
+
+    def _holds(self, value: Any, words: Words, index: OriginIndex) -> bool:
+        if isinstance(value, bool) or index.origins_of(value) or str(value) in words.strings:
+            return False
+        squeezed = _SIGNS.sub("", str(value)).lower()
+        if self._chars > WRITTEN_CHARS_MAX:
+            return True
+        return squeezed in (self._text if len(squeezed) >= _PART_CHARS_MIN else self.words)
+
+
+def _members(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list) else (value,)

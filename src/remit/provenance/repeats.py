@@ -57,6 +57,11 @@ class Uses:
         for target in targets:
             self.targets[target] = self.targets.get(target, 0) + 1
 
+    def values(self) -> set[str]:
+        """What the calls fell on, whatever their arguments are called."""
+        reached = [target for target, count in self.targets.items() if count and not target.startswith(_MENTIONED)]
+        return {part.partition("=")[2] for target in reached for part in target.split("\n")}
+
     def take_back(self, targets: tuple[str, ...]) -> None:
         """Count one call less on these targets, because it was not made."""
         self.calls -= 1
@@ -169,14 +174,26 @@ def _is_scalar(argument: Argument) -> bool:
 
 
 def objection_to(
-    arguments: tuple[Argument, ...], declaration: Declaration, uses: Uses, asked: Asked, words: Words
+    arguments: tuple[Argument, ...],
+    declaration: Declaration,
+    uses: Uses,
+    asked: Asked,
+    words: Words,
+    others: Sequence[Uses] = (),
 ) -> Objection | None:
-    """Whether a call repeats what was done or itself, or goes beyond how often it is asked for."""
+    """Whether a call repeats what was done or itself, or goes beyond how often it is asked for.
+
+    `others` are the uses of other tools that the same words ask for.
+    """
     if declaration.repeat is Repeat.FREE:
         return None
     parts = _parts(arguments, words)
     if _most_in_one_list(parts) > asked.times:
         return Objection.REPEAT
+    if spent := sum(other.calls for other in others):
+        values = {part.key.partition("=")[2] for part in parts}
+        if spent + uses.calls >= asked.together or any(not values.isdisjoint(other.values()) for other in others):
+            return Objection.QUOTA
     if not uses.calls:
         return None
     if any(_reached(target, uses) >= asked.times for target in _keys(parts)):

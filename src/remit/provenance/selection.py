@@ -9,11 +9,13 @@ Rule 4: all, each, every and both cover the records they are said of, if the loo
 Rule 5: a listing that was cut, or whose arguments the model chose, picks nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from decimal import Decimal
+from itertools import permutations
 from typing import Any
 
 from remit.core.record import Record, replace
+from remit.core.regex import regex
 from remit.provenance.declarations import EACH, Declaration
 from remit.provenance.kinds import (
     EMAIL,
@@ -38,6 +40,7 @@ from remit.provenance.vocabulary import (
     LATEST,
     LEAST,
     MOST,
+    NARROWING,
     PAIRS,
     RECENT,
     SELF,
@@ -55,19 +58,22 @@ _COSTS = frozenset({"pric", "cost", "fee", "far", "amount", "rent"})
 _PERIODS = frozenset({"week", "month", "year", "night", "day", "weekend", "time", "name", "names", "quarter"})
 # A noun of more words is a description.
 _TAIL_WORDS_MAX = 2
+_BEGINNING = regex(r"\b(?:start|begin)\w* with [\"']?([^\s\"',.]+)")
 # Shorter labels are parts of too many names.
 _PART_CHARS_MIN = 3
 # Stems that tell nothing about who a person is to the user.
 _GENERIC = frozenset({"nam", "user", "id", "address"})
+_THE = frozenset({"the", "all", "its", "their"})
 _VAGUE = frozenset({"best", "top"})
 _DEAR = frozenset({"cheapest", "priciest", "expensive", "costly"})
 
 
 class Pick(Record):
-    """Why a record was picked: only, named or superlative; and the words that did it."""
+    """Why a record was picked: only, named or superlative; the words that did it, and whether earlier ones helped."""
 
     reason: str
     words: tuple[str, ...] = ()
+    is_earlier: bool = False
 
 
 class OrderedEnd(Record):
@@ -84,39 +90,48 @@ class OrderedEnd(Record):
 
 
 def picks_of(
-    observation: Observation, name: str, asking: Words, orders: tuple[OrderedEnd, ...], words: Words
+    observation: Observation,
+    name: str,
+    asking: Words,
+    orders: tuple[OrderedEnd, ...],
+    words: Words,
+    *,
+    author: str = "",
+    about: Set[str] = frozenset(),
 ) -> dict[int, Pick]:
     """The records of a group that the user's words pick out, each with the reason.
 
     `words` are those of this exchange, `asking`, and of earlier ones: these name a record only where it names none.
+    `author` is the field that says who wrote a record, `about` what the tool reads: "the largest file in the drive".
     """
     group = observation.groups[name]
-    if group.is_cut:
+    if group.is_cut or not observation.chosen:
         return {}
-    picks: dict[int, Pick] = {}
-    if observation.ranged or observation.chosen:
-        picks = dict(_named(group, asking))
-        if not picks and words is not asking:
-            picks = dict(_named(group, words))
-    if observation.chosen:
-        for place, pick in _dated(group, asking, words):
-            picks.setdefault(place, pick)
-        for order in orders:
-            if not _is_about(order, group, observation) or not _is_as_narrow(asking, order, observation):
-                continue
-            for place in _ends_of(group, order):
-                picks.setdefault(place, Pick("superlative", (order.word,)))
-        # Where the words name something, a listing that was not looked up by a name is no answer to them, even if it
-        # happens to hold one record.
-        is_aside = EACH in name and not observation.names and (words.names or words.numbers)
-        if len(group.records) == 1 and not is_aside and _bears_addresses(group, observation):
-            picks.setdefault(0, Pick("only"))
+    picks = dict(_named(group, asking, author))
+    if not picks and words is not asking:
+        picks = {place: replace(pick, is_earlier=True) for place, pick in _named(group, words, author)}
+    for place, pick in _dated(group, asking, words):
+        picks.setdefault(place, pick)
+    for order in orders:
+        if not _is_about(order, group, observation) or not _is_as_narrow(asking, order, observation, about):
+            continue
+        for place in _ends_of(group, order):
+            picks.setdefault(place, Pick("superlative", (order.word,)))
+    # Where the words name something, a listing that was not looked up by a name is no answer to them, even if it
+    # happens to hold one record.
+    is_aside = EACH in name and not observation.names and (words.names or words.numbers)
+    if len(group.records) == 1 and not is_aside and _bears_addresses(group, observation):
+        picks.setdefault(0, Pick("only"))
+    if observation.is_earlier:
+        picks = {place: replace(pick, is_earlier=True) for place, pick in picks.items()}
     return picks
 
 
-def _named(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
+def _named(group: Group, words: Words, author: str = "") -> Iterator[tuple[int, Pick]]:
     """Records that the words name exactly and that have no rival for all of their names."""
     naming = [field for field, kind in group.kinds.items() if _may_name(kind)]
+    nouns = tuple(stem(kind.partition(":")[2]) for kind in group.kinds.values() if base_of(kind) == "id")
+    persons = [field for field in naming if group.kinds[field] != LABEL and is_identity(group.kinds[field])]
     exact: dict[str, list[int]] = {}
     fields: dict[str, str] = {}
     texts: list[str] = []
@@ -125,14 +140,21 @@ def _named(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
         texts.append("\n".join(str(value) for value in values).lower())
         for field in naming:
             for value in _each(record.get(field)):
-                if _is_named(value, group.kinds[field], words):
+                if _is_named(value, group.kinds[field], words, nouns) and (
+                    field not in persons
+                    or words.relates(
+                        str(value), name_stems(field), is_author=author == field, is_sole=len(persons) == 1
+                    )
+                ):
                     exact.setdefault(str(value), []).append(place)
                     fields.setdefault(str(value), field)
+    if not exact:
+        yield from _named_by_two(group, words)
     if not exact or len(exact) > NAMES_MAX:
         return
-    rivals = {name: {place for place, text in enumerate(texts) if name.lower() in text} for name in exact}
-    for name, field in fields.items():
-        rivals[name] |= {place for place, record in enumerate(group.records) if _is_part(record.get(field), name)}
+    rivals = {
+        name: _rivals(name, field, group, words, texts, is_person=field in persons) for name, field in fields.items()
+    }
     found = []
     for place in sorted({place for places in exact.values() for place in places}):
         names = tuple(name for name in exact if place in rivals[name])
@@ -141,6 +163,42 @@ def _named(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
     # Two records with a name each are two candidates, unless the words put the names side by side.
     if len(found) == 1 or words.are_coordinated([pick.words[0] for _, pick in found]):
         yield from found
+
+
+def _rivals(name: str, field: str, group: Group, words: Words, texts: list[str], *, is_person: bool) -> set[int]:
+    """The records that a name may mean, by number."""
+    if is_person:  # The words say who of a record they mean: the others of it are no rivals.
+        return {place for place, record in enumerate(group.records) if name in _each(record.get(field))}
+    if words.is_quoted(name):  # What is quoted is meant to the letter.
+        return {place for place, text in enumerate(texts) if name.lower() in text.split("\n")}
+    longer = {place for place, text in enumerate(texts) if name.lower() in text}
+    return longer | {place for place, record in enumerate(group.records) if _is_part(record.get(field), name)}
+
+
+def _named_by_two(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
+    """The one record of which two labels side by side are a name of the words: "Taberna Lola Madrid", in Madrid."""
+    labels = [field for field, kind in group.kinds.items() if kind == LABEL]
+    names = {name for name in words.names if " " in name} if len(labels) > 1 else set()
+    found = [
+        (place, f"{record[one]} {record[two]}")
+        for place, record in enumerate(group.records if names else ())
+        for one, two in permutations(labels, 2)
+        if one in record and two in record and f"{record[one]} {record[two]}" in names
+    ]
+    if len(found) == 1:
+        yield found[0][0], Pick("named", (found[0][1],))
+
+
+def is_member(value: Any, origin: OriginPlace, group: Group, words: Words) -> bool:
+    """Whether a value is the only one of its field, or the words name it: a member of a list is picked like a record."""
+    if len(_each(group.records[origin.record].get(origin.field))) == 1 or _is_named(value, origin.kind, words):
+        return True
+    # "the guests" are all of them, "two of the guests" are not.
+    for place in words.places.get(origin.field.removesuffix(EACH).rpartition(".")[2], ()):
+        before = [token.text.lower() for token in words.tokens[max(place - 2, 0) : place]]
+        if before[-1:] and before[-1] in _THE and before[0] != "of" and words.tokens[place].text.endswith("s"):
+            return True
+    return False
 
 
 def _is_part(value: Any, name: str) -> bool:
@@ -152,10 +210,12 @@ def _may_name(kind: str) -> bool:
     return kind == LABEL or (kind != TEXT and not kind.startswith(INFERRED) and base_of(kind) not in NUMBERS | MOMENTS)
 
 
-def _is_named(value: Any, kind: str, words: Words) -> bool:
+def _is_named(value: Any, kind: str, words: Words, nouns: tuple[str, ...] = ()) -> bool:
+    """`nouns` are what the records are called: "the card ending 9023" is the one whose label that is."""
     text = str(value)
     if text.isdecimal():
-        return words.identifier_said(text, (stem(kind.partition(":")[2]),)) is not None
+        hints = nouns if kind == LABEL else (stem(kind.partition(":")[2]),)
+        return words.identifier_said(text, hints) is not None
     if kind == LABEL and EMAIL.fullmatch(text):
         return False  # An address names whom it belongs to, not what was labelled with it.
     # A plain word is too common to name a record: any writer can call a file "summary".
@@ -224,9 +284,15 @@ def _order(word: str, after: str) -> OrderedEnd | None:
     return None
 
 
-def _is_as_narrow(words: Words, order: OrderedEnd, observation: Observation) -> bool:
-    """Whether a lookup was narrowed by what narrows the superlative, if anything does."""
-    return not order.is_narrowed or any(words.stands_within(name, order.reach) for name in observation.names)
+def _is_as_narrow(words: Words, order: OrderedEnd, observation: Observation, about: Set[str]) -> bool:
+    """Whether a lookup was narrowed by what narrows the superlative, if anything does; where it reads narrows nothing."""
+    if not order.is_narrowed or any(words.stands_within(name, order.reach) for name in observation.names):
+        return True
+    start, end = words.rest_of(order.reach[0])
+    said = [token.text for token in words.tokens if start <= token.start < end]
+    narrowing = next((place for place, word in enumerate(said) if word.lower() in NARROWING), len(said))
+    plain = [word for word in said[narrowing + 1 :] if word.lower() not in FUNCTION_WORDS]
+    return bool(plain) and all(stem(word) in about for word in plain) and not words.names_within((start, end))
 
 
 def _bears_addresses(group: Group, observation: Observation) -> bool:
@@ -307,27 +373,44 @@ def is_covered(
         if word in PAIRS and len(group.records) != 2:
             continue
         reach = words.reach_of(place)
-        if words.is_narrowed(place) and not any(words.stands_within(name, reach) for name in observation.names):
+        is_narrowed = words.is_narrowed(place) and not any(
+            words.stands_within(name, reach) for name in observation.names
+        )
+        if is_narrowed and not _begins_as_said(words, reach, group, origin):
             continue
         if word in ("everyone", "everybody") and lists_people:
             return True
         near = [token.text.lower() for token in words.tokens[place + 1 : place + 1 + _NOUN_WORDS_MAX]]
-        if _is_said_of(wanted, near, observation):
+        # "both files a.txt and b.txt" are these two.
+        noun = _noun_of(wanted, near, observation)
+        if noun and not words.has_name_behind(place + noun):
             return True
     return False
 
 
-def _is_said_of(wanted: set[str], near: list[str], observation: Observation) -> bool:
-    """Whether the noun after a universal word is wanted, and what qualifies it went into the lookup."""
+def _begins_as_said(words: Words, reach: tuple[int, int], group: Group, origin: OriginPlace) -> bool:
+    """Whether a label of the record begins with what the words say that it begins with: "all files starting with Old"."""
+    reach = words.rest_of(reach[0])
+    found = _BEGINNING.search(words.own, *reach)
+    if found is None or found[1] not in words.names or len(words.names_within(reach)) > 1:
+        return False
+    record = group.records[origin.record]
+    labels = [str(one) for field, kind in group.kinds.items() if kind == LABEL for one in _each(record.get(field))]
+    return any(label.startswith(found[1]) for label in labels)
+
+
+def _noun_of(wanted: set[str], near: list[str], observation: Observation) -> int:
+    """How far behind a universal word its noun stands, if it is wanted and what qualifies it went into the lookup; else 0."""
     looked_for = {
         stem(word) for word in name_words(" ".join((observation.tool, *observation.arguments, *observation.names)))
     }
-    for word in near:
-        if stem(word) in wanted:
-            return True
-        if word not in FUNCTION_WORDS and stem(word) not in looked_for:
-            return False
-    return False
+    for place, word in enumerate(near, 1):
+        # The last of the words that a thing is called by is the noun.
+        if stem(word) in wanted and not (place < len(near) and stem(near[place]) in wanted):
+            return place
+        if word not in FUNCTION_WORDS and stem(word) not in looked_for | wanted:
+            return 0
+    return 0
 
 
 def _noun_stems(origin: OriginPlace, observation: Observation) -> set[str]:
@@ -335,7 +418,7 @@ def _noun_stems(origin: OriginPlace, observation: Observation) -> set[str]:
     base, _, space = origin.kind.partition(":")
     key = origin.field.removesuffix("[]").rpartition(".")[2]
     wanted = {stem(word) for word in name_words(key)} - {"id"}
-    if base == "id" and space:
+    if base == "id" and space and not (key and origin.field.endswith(EACH)):
         wanted |= {stem(word) for word in name_words(space)}
     if not key:
         wanted |= {stem(word) for word in name_words(observation.tool)[1:]}

@@ -8,6 +8,7 @@ Rule 2: a tool's own words are what it declares it is asked with, and the verb i
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from remit.core.limits.trust import Repeat
 from remit.core.regex import regex
 from remit.provenance.declarations import Declaration
 from remit.provenance.vocabulary import FUNCTION_WORDS, PREPOSITIONS, SUPERLATIVES, name_words, stem, word_stems
@@ -38,6 +39,8 @@ class ToolWords:
         self.objects = {
             name: _stems(name_words(name)[1:]) - FUNCTION_WORDS for name, one in tools.items() if one.effect.is_mutating
         }
+        # What may be repeated at will prepares what others do, where it declares their words: a folder for a download.
+        self.preparing = frozenset(name for name, one in tools.items() if one.repeat is Repeat.FREE)
         # What tools are called by names no thing of the user's.
         self.called = SUPERLATIVES.union(*(word_stems(name) for name in tools))
         self.introducing = _SAYING.union(*({name.lower() for name in tool.payload_args} for tool in tools.values()))
@@ -66,6 +69,8 @@ class ToolWords:
                 return True
             # What is added to a cart need not be a cart.
             return not own.isdisjoint(said if _BETWEEN.intersection(name_words(name)) else heads)
+        if name in self.preparing:
+            return True
         # Of the tools that share a declared word, those whose thing is said with it; when no thing is said, all.
         said -= {action}
         others = [other for other in self._sharing[action] if other != name]

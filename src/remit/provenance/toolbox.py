@@ -17,6 +17,7 @@ from remit.provenance.leaves import Leaves
 from remit.provenance.left_out import optional_of
 from remit.provenance.records import ResultLayout
 from remit.provenance.tool_words import ToolWords
+from remit.provenance.windows import Window
 
 # A process that opens many runs has a few lists of tools, each some tens of kilobytes long. What is made of one takes some
 # twenty times its bytes, so a long list is not kept.
@@ -27,7 +28,17 @@ TOOLBOX_KEPT_BYTES_MAX = 128 * 1024
 class GatedTool:
     """One tool, ready to judge its calls and to read its results."""
 
-    __slots__ = ("declaration", "has_schema", "is_checked", "is_mutating", "layout", "leaves", "may_leave", "optional")
+    __slots__ = (
+        "declaration",
+        "has_schema",
+        "is_checked",
+        "is_mutating",
+        "layout",
+        "leaves",
+        "may_leave",
+        "optional",
+        "window",
+    )
 
     def __init__(self, declaration: Declaration) -> None:
         """Read off the declaration what every call would ask."""
@@ -39,6 +50,7 @@ class GatedTool:
         self.leaves = Leaves(declaration)
         self.optional = optional_of(declaration)
         self.layout = ResultLayout(declaration)
+        self.window = Window(declaration)
 
 
 class Toolbox:

@@ -16,7 +16,16 @@ from itertools import pairwise
 
 from remit.core.record import Record
 from remit.core.regex import regex
-from remit.provenance.atoms import NumberSaid, Token, numbers_of, take_atoms, take_quotes, take_references, tokens_of
+from remit.provenance.atoms import (
+    NumberSaid,
+    Token,
+    numbers_of,
+    sentence_of,
+    take_atoms,
+    take_quotes,
+    take_references,
+    tokens_of,
+)
 from remit.provenance.blocks import own_words
 from remit.provenance.kinds import NUMBERS, base_of, number_key
 from remit.provenance.moments import Moments, moments_in
@@ -48,6 +57,9 @@ _CALLED = frozenset({"id", "number", "no", "#", "nr"})
 _SUM_STEMS = frozenset(stem(word) for word in SUMS_CALLED)
 _NAMING = frozenset({"called", "named"})
 _ADDRESSING = PREPOSITIONS | PAIRS
+_RELATING = frozenset({"of", "with", "for", "from", "by"})
+_AUTHORED = frozenset({"from", "by"})
+_AUTHORING = frozenset({"sent", "shared", "posted"})
 _SPACE = regex(r"\s+")
 _VISIBLE = regex(r"\S")
 
@@ -158,13 +170,18 @@ class Words(Record):
             return True
         return " " in value and self.run_of(value) is not None
 
-    def is_called(self, value: str, nouns: Set[str]) -> bool:
-        """Whether a noun stands right beside plain words: "branch main", "the main branch", "a branch called main"."""
+    def is_called(self, value: str, nouns: Set[str], *, is_name: bool = False) -> bool:
+        """Whether a noun stands right beside plain words: "branch main", "the main branch", "a branch called main".
+
+        What is a name is called so whatever the noun is: "a sandpit called main".
+        """
         parts = value.split(" ")
         for first in self.places.get(parts[0], ()):
             last = first + len(parts)
             if [token.text for token in self.tokens[first:last]] != parts:
                 continue
+            if is_name and first and self.tokens[first - 1].text in _NAMING:
+                return True
             before = [stem(token.text) for token in self.tokens[max(first - 2, 0) : first] if token.text not in _NAMING]
             after = [stem(token.text) for token in self.tokens[last : last + 1] if not token.opens]
             if not nouns.isdisjoint((*before[-1:], *after)):
@@ -178,7 +195,9 @@ class Words(Record):
         near = {
             stem(token.text) for token in self.tokens[max(place - 1, 0) : place + 2] if token is not self.tokens[place]
         }
-        return bool(near & hints) or (before is not None and (before.opens or before.text.lower() in _ADDRESSING))
+        return bool(near & hints) or (
+            before is not None and (before.opens or before.text.lower() in _ADDRESSING | _NAMING)
+        )
 
     def are_coordinated(self, names: list[str]) -> bool:
         """Whether names stand side by side in the words: "Ann, Bob and Carl"."""
@@ -186,24 +205,32 @@ class Words(Record):
         between = (self.own[left[1] : right[0]] for left, right in pairwise(spans))
         return len(spans) == len(names) > 0 and all(_COORDINATED.fullmatch(part) for part in between)
 
+    def is_quoted(self, name: str) -> bool:
+        """Whether the words say a name in quotation marks."""
+        start = self.strings[name][0] if name in self.strings else 0
+        return start > 0 and self.own[start - 1] != self.bare[start - 1]
+
     def word_before_quote(self, name: str) -> str:
         """The word that introduces a quotation, in lower case; nothing where the name is not quoted."""
-        start = self.strings[name][0] if name in self.strings else 0
-        if not start or self.own[start - 1] == self.bare[start - 1]:
+        if not self.is_quoted(name):
             return ""
+        start = self.strings[name][0]
         place = bisect_right(self.ends, start) - 1
         return self.tokens[place].text.lower() if place >= 0 else ""
 
-    def addresses(self, value: str) -> bool:
-        """Whether the words turn to a person of this name: "to Ann", "mail Ann Lee", "Ann and Bob"; never in quotes."""
+    def addresses(self, value: str, verbs: Collection[int] = ()) -> bool:
+        """Whether the words turn to a person of this name: "to Ann", "mail Ann Lee", "Ann and Bob"; never in quotes.
+
+        `verbs` are the places of the verbs that order something.
+        """
         start = -1 if value in self.references else self.bare.find(value)
         while start >= 0:
-            if _is_whole(self.bare, start, start + len(value)) and self._turns_to(start):
+            if _is_whole(self.bare, start, start + len(value)) and self._turns_to(start, verbs):
                 return True
             start = self.bare.find(value, start + 1)
         return False
 
-    def _turns_to(self, start: int) -> bool:
+    def _turns_to(self, start: int, verbs: Collection[int]) -> bool:
         place = bisect_right(self.ends, start) - 1
         if (
             place < 0
@@ -212,9 +239,25 @@ class Words(Record):
         ):
             return False
         word = self.tokens[place].text.lower()
-        if word in TURNING:
+        if word in TURNING or place in verbs:
             return True
         return word not in FUNCTION_WORDS and self.is_order(place)
+
+    def relates(self, value: str, relation: Set[str], *, is_author: bool, is_sole: bool) -> bool:
+        """Whether the words name a person in a relation: by its noun right before them, or "from" and "by" for an author.
+
+        Where a record has one relation alone, any word that relates will do: "with Ann", "for Ann".
+        """
+        start = self.strings.get(value, (-1, -1))[0]
+        place = bisect_right(self.ends, start) - 1
+        if start < 0 or place < 0:
+            return False
+        before = [token.text.lower() for token in self.tokens[max(place - 1, 0) : place + 1]]
+        if not relation.isdisjoint(map(stem, before)) or (is_sole and before[-1] in _RELATING):
+            return True
+        behind = bisect_left(self.ends, start + len(value) + 1)
+        said = [token.text.lower() for token in self.tokens[behind : behind + 2]]
+        return is_author and (before[-1] in _AUTHORED or not _AUTHORING.isdisjoint(said))
 
     def is_order(self, place: int) -> bool:
         """Whether a word stands where an order begins: at the start of a sentence, or after what leads into a verb."""
@@ -226,9 +269,26 @@ class Words(Record):
         end = len(self.own) if len(after) < NOUN_WORDS_MAX - 1 else after[-1].end
         return self.tokens[place].end, next((token.start for token in after if token.opens), end)
 
+    def rest_of(self, start: int) -> tuple[int, int]:
+        """From a place to where its sentence ends, or goes on with something else."""
+        for token in self.tokens[bisect_right(self.ends, start) :]:
+            if token.start > start and (token.opens or token.text.lower() in ("and", "then")):
+                return start, token.start
+        return start, len(self.own)
+
     def stands_within(self, value: str, reach: tuple[int, int]) -> bool:
         """Whether a text stands somewhere between two places."""
         return bool(value) and self.own.find(value, reach[0], reach[1]) >= 0
+
+    def has_name_behind(self, place: int) -> bool:
+        """Whether a name, an identifier or a quotation stands right behind a word."""
+        end = self.tokens[place].end
+        start = next((at for at in range(end, len(self.own)) if not self.own[at].isspace()), end)
+        return any(start <= begin <= start + 1 for name in self.names if (begin := self.strings[name][0]) > end)
+
+    def names_within(self, reach: tuple[int, int]) -> list[str]:
+        """The names that the words say between two places."""
+        return [name for name in self.names if reach[0] <= self.strings[name][0] < reach[1]]
 
     def is_narrowed(self, place: int) -> bool:
         """Whether the noun after a place is narrowed: "all files from March" is not all files."""
@@ -236,7 +296,8 @@ class Words(Record):
             word = token.text.lower()
             if token.opens:
                 return False
-            if word in NARROWING:
+            # "all of the files" are all files.
+            if word in NARROWING and (word != "of" or token is not self.tokens[place + 1]):
                 return True
             if word in FUNCTION_WORDS and word not in DEFINITE:
                 return False
@@ -249,13 +310,7 @@ class Words(Record):
 
     def is_limited(self, place: int) -> bool:
         """Whether the sentence of a word takes something out again: "everybody except Ann", "all files, but not this"."""
-        first = last = place
-        while first > 0 and not self.tokens[first].opens:
-            first -= 1
-        last += 1
-        while last < len(self.tokens) and not self.tokens[last].opens:
-            last += 1
-        start, end = self.tokens[first].start, self.tokens[last].start if last < len(self.tokens) else len(self.own)
+        start, end = sentence_of(self.tokens, place)
         at = bisect_left(self.negated, start, key=_start_of)
         return at < len(self.negated) and self.negated[at][0] < end
 

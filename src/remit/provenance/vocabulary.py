@@ -68,27 +68,10 @@ DEFINITE = frozenset(
     {"the", "this", "that", "these", "those", "my", "your", "his", "her", "its", "our", "their", "last", "latest", "of"}
 )
 # What may stand before a verb that is asked for.
-LEADS = frozenset(
-    {
-        "please",
-        "pls",
-        "plz",
-        "and",
-        "then",
-        "to",
-        "you",
-        "also",
-        "or",
-        "but",
-        "can",
-        "could",
-        "should",
-        "would",
-        "will",
-        "must",
-        "now",
-    }
-)
+_LEADS_SAID = """
+    please pls plz and then to you also or but can could should would will must now
+"""
+LEADS = frozenset(_LEADS_SAID.split())
 # What may stand before a person or a thing that is addressed by a plain word.
 PREPOSITIONS = frozenset({"to", "with", "for", "from", "by", "in", "on", "at", "and", "or", "as"})
 # What may stand before a person to whom the words turn.
@@ -130,6 +113,8 @@ def stem(word: str) -> str:
 
 def _stem(word: str) -> str:
     word = word.lower()
+    if word.endswith(("ings", "ments", "ations")):
+        word = word[:-1]
     if word.endswith("ation"):
         word = word[:-5] if len(word) - 5 >= _ROOT_CHARS_MIN else word[:-3]
     elif word.endswith("ment") and len(word) > 6:

@@ -139,6 +139,10 @@ class SimulatedWorld:
         self.sent.append((live.run_id, command))
         self.later(lambda: self.hands.perform(live.run_id, command), dies_with_process=True)
 
+    def carries(self, command: Command) -> bool:
+        """Nothing is given to workers."""
+        return False
+
     async def revoke(self, run_id: str, command_id: str) -> bool:
         """Whether a command was taken back: never, since what has begun is not known."""
         return False

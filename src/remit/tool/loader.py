@@ -59,8 +59,9 @@ class SourceFault(RemitError):
     """Code of a run cannot be loaded as it was. `details["faults"]` lists every such tool, or the engine."""
 
 
-def load_tools(place: str) -> Registry:
+def load_tools(place: Path | str) -> Registry:
     """The tools of 'path/to/file.py', 'module:package.mod' or 'builtin:NAME,NAME=VALUE', in the order they stand there."""
+    place = str(place)
     if place.startswith(BUILTIN_PREFIX):
         return Registry(builtin_tools(place))
     name = place.removeprefix(MODULE_PREFIX)

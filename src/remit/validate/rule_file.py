@@ -32,9 +32,9 @@ _SEMANTIC_KEYS = ("name", "question", "severity")
 _RETRY_KEYS = ("reasks_max", "final_rules")
 
 
-def load_rules(path: Path) -> Rules:
+def load_rules(path: Path | str) -> Rules:
     """The compiled rule set in a file."""
-    return _rules(read_yaml(path))
+    return _rules(read_yaml(Path(path)))
 
 
 def parse_rules(text: str, source_name: str) -> Rules:

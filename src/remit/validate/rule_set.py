@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from remit.core.journal.versions import content_version
-from remit.core.record import Record
+from remit.core.record import MadeByHand, Record
 
 # As often as an answer is asked for again by default.
 REASKS_MAX_DEFAULT = 2
@@ -120,7 +120,7 @@ CHECKS: Mapping[str, type[Check]] = MappingProxyType(
 )
 
 
-class Rule(Record):
+class Rule(MadeByHand):
     """A named check. `at` is a JSON pointer into the value, where `*` stands for every entry; empty is the whole.
 
     A rule about a place where nothing stands is broken, unless it is optional.
@@ -133,7 +133,7 @@ class Rule(Record):
     optional: bool = False
 
 
-class SemanticCheck(Record):
+class SemanticCheck(MadeByHand):
     """A question about the meaning of an answer, which only a judge can settle. A yes means that all is well."""
 
     name: str

@@ -1,7 +1,7 @@
 """Channels: what a message of a user means. It becomes a task, a signal, a look at loops, or a refusal.
 
 Rule 1: what a message means follows from the message, the permissions of its sender and the loops that exist for its
-        tenant; nothing else. Whoever carries it out does so in the name of the sender.
+        tenant; nothing else. The process that carries it out does so in the name of the sender.
 Rule 2: a loop of another user does not exist for a sender, except for what their permissions say of any loop.
 Rule 3: what begins with a slash is a command and never reaches a model; two slashes say one to the model.
 Rule 4: a reply to a loop that has ended continues it; to one that asks in words it is the answer; to one that goes on it
@@ -51,6 +51,22 @@ class Permissions(Record, kw_only=True):
     cancel_own: tuple[str, ...] = (EVERYBODY,)
     cancel_any: tuple[str, ...] = ()
     approve: tuple[str, ...] = ()
+
+
+class ChannelRules(Record, kw_only=True):
+    """Who may do what in which type of channel, and to which groups users belong."""
+
+    everywhere: Permissions = Permissions()
+    by_type: dict[str, Permissions] = {}
+    groups: dict[str, tuple[str, ...]] = {}
+
+    def permissions_in(self, channel_type: str) -> Permissions:
+        """The permissions in a type of channel."""
+        return self.by_type.get(channel_type, self.everywhere)
+
+    def groups_of(self, user_id: str) -> tuple[str, ...]:
+        """The groups that name a user."""
+        return tuple([name for name, members in self.groups.items() if is_among(user_id, members)])
 
 
 class LoopCard(Record, kw_only=True):
@@ -177,15 +193,36 @@ def principal_of(
 ) -> Principal:
     """The sender of a message as the house knows them: their permissions as scopes, and the channel that they use.
 
-    An answer in words to what one's own loop asks takes no right to approve: the run takes words for a yes to nothing.
+    An answer in words to what the sender's own loop asks takes no right to approve: the run takes words for a yes to nothing.
     """
-    named = tuple(groups)
-    scopes = [
-        _SCOPES[permission] for permission in Permission if may_do(permissions, permission, message.user_id, named)
-    ]
+    scopes = scopes_of(permissions, message.user_id, groups)
     if isinstance(meaning, Tell) and meaning.is_in_words:
-        scopes.append(Scope.APPROVE)
-    return Principal(tenant_id, message.user_id, tuple(dict.fromkeys(scopes)), channel=message.channel_type)
+        scopes = tuple(dict.fromkeys((*scopes, Scope.APPROVE)))
+    return Principal(tenant_id, message.user_id, scopes, channel=message.channel_type)
+
+
+def scopes_of(permissions: Permissions, user_id: str, groups: Iterable[str] = ()) -> tuple[str, ...]:
+    """The permissions of a user as scopes."""
+    named = tuple(groups)
+    held = [_SCOPES[permission] for permission in Permission if may_do(permissions, permission, user_id, named)]
+    return tuple(dict.fromkeys(held))
+
+
+def permit(permissions: Permissions, kind: Signal, loop: LoopCard, user_id: str, groups: Sequence[str] = ()) -> None:
+    """Refuse a signal of a user to a loop that does not exist for them, or that they may not send.
+
+    Who may approve reaches any loop, as who may cancel any does; whatever else is said to a loop is said by its own user.
+    """
+    needed = next(row.permission for row in COMMANDS.values() if row.signal is kind)
+    assert needed is not None, "every signal takes a permission"
+    reaching = Permission.CANCEL_ANY if needed is Permission.CANCEL_OWN else needed
+    is_own = is_same_person(loop.user_id, user_id)
+    if may_do(permissions, reaching, user_id, groups) and (is_own or reaching is not Permission.SUBMIT):
+        return
+    if not is_own:
+        raise no_loop(loop.loop_id, user_id)
+    if not may_do(permissions, needed, user_id, groups):
+        raise lacks(user_id, needed)
 
 
 def card_of(state: RunState) -> LoopCard:
@@ -308,7 +345,7 @@ class ChannelDesk(Record, kw_only=True):
             is_same_person(loop.user_id, message.user_id) or self._reaches_any(message, permission, groups)
         ):
             return loop
-        raise RequestRejected(CHANNEL_LOOP_UNKNOWN, f"there is no loop {loop_id[:80]!r} for {message.user_id[:80]!r}")
+        raise no_loop(loop_id, message.user_id)
 
     def _reaches_any(self, message: UserMessage, permission: Permission | None, groups: Sequence[str]) -> bool:
         """Whether a permission reaches beyond the sender's own loops: to view and to approve does, to cancel any does."""
@@ -348,8 +385,7 @@ class ChannelDesk(Record, kw_only=True):
 
     def _expect(self, message: UserMessage, permission: Permission, groups: Sequence[str]) -> None:
         if not self._has(message, permission, groups):
-            said = f"{message.user_id[:80]!r} lacks the permission {permission.value}; ask who runs the channel for it"
-            raise RequestRejected(CHANNEL_NOT_PERMITTED, said, {"permission": permission.value})
+            raise lacks(message.user_id, permission)
 
 
 def _signal(message: UserMessage, kind: Signal, loop_id: str, payload: dict[str, str]) -> WireSignal:
@@ -363,3 +399,14 @@ def _signal(message: UserMessage, kind: Signal, loop_id: str, payload: dict[str,
         payload=payload or None,
         timestamp=message.timestamp,
     )
+
+
+def no_loop(loop_id: str, user_id: str) -> RequestRejected:
+    """The refusal of a loop that does not exist for a user."""
+    return RequestRejected(CHANNEL_LOOP_UNKNOWN, f"there is no loop {loop_id[:80]!r} for {user_id[:80]!r}")
+
+
+def lacks(user_id: str, permission: Permission) -> RequestRejected:
+    """The refusal of what a user may not do."""
+    said = f"{user_id[:80]!r} lacks the permission {permission.value}; ask who runs the channel for it"
+    return RequestRejected(CHANNEL_NOT_PERMITTED, said, {"permission": permission.value})

@@ -1,7 +1,7 @@
 """Credentials: who a worker or an agent is, what it may send, and who takes that back.
 
 Rule 1: a worker and an agent are known by a did:key of their own. The key of the deployment, the root, says what each may do.
-Rule 2: a statement only narrows: whoever holds one may hand on a part of it, for a part of its time, and never more.
+Rule 2: a statement only narrows: its holder may hand on a part of it, for a part of its time, and never more.
 Rule 3: what no statement allows is refused. A statement that cannot be judged allows nothing.
 Rule 4: a key that was revoked is believed nothing any more, whenever it says that it spoke: who stole it can set a clock.
 """

@@ -60,6 +60,8 @@ class Route(Record, kw_only=True):
     parent_loop_id: str = ""
     depth: int = 0
     max_depth: int = 0
+    # What was built before the task was sent; whichever process looks for evidence finds it here.
+    context: ConstructedContext | None = None
 
 
 class TaskOrder(Record, kw_only=True):
@@ -84,9 +86,7 @@ class PrebuiltContext:
 
     def build(self, query: str) -> Sequence[Message]:
         """The context as it was built, under its sources."""
-        named = ", ".join(f"{source.type} {source.id}" for source in self._context.sources)
-        head = f"Context ({named}):\n" if named else "Context:\n"
-        return (user_message(head + self._context.content),)
+        return (user_message(_evidence(self._context)),)
 
 
 def order_of(task: TaskMessage, *, session_id: str = "", thread_id: str = "", message_id: str = "") -> TaskOrder:
@@ -115,6 +115,7 @@ def order_of(task: TaskMessage, *, session_id: str = "", thread_id: str = "", me
         parent_loop_id=task.parent_loop_id,
         depth=task.depth,
         max_depth=task.max_depth,
+        context=task.context,
     )
     told: JsonObject = msgspec.to_builtins(route)
     request = SystemRequest(
@@ -154,6 +155,20 @@ def route_of(request: SystemRequest) -> Route:
     except msgspec.ValidationError:
         # A caller from Python uses the key for something else.
         return Route()
+
+
+def given_context(request: SystemRequest) -> str:
+    """The context that came with the task of a request, as it is shown; empty where none did."""
+    context = route_of(request).context if ROUTE_KEY in request.metadata else None
+    return "" if context is None else _evidence(context)
+
+
+def call_metadata(request: SystemRequest) -> JsonObject:
+    """The metadata of a request as its calls carry it: all of it but the context, which is evidence for the model alone."""
+    told = request.metadata.get(ROUTE_KEY)
+    if not isinstance(told, dict) or "context" not in told:
+        return request.metadata
+    return {**request.metadata, ROUTE_KEY: {key: value for key, value in told.items() if key != "context"}}
 
 
 def metadata_of(request: SystemRequest) -> JsonObject:
@@ -207,6 +222,11 @@ def _payload_of(held: Any, kind: Signal) -> JsonObject:
     if not isinstance(held, dict):
         return {}
     return {key: held[key] for key in _PAYLOAD_KEYS if key in held}
+
+
+def _evidence(context: ConstructedContext) -> str:
+    named = ", ".join(f"{source.type} {source.id}" for source in context.sources)
+    return (f"Context ({named}):\n" if named else "Context:\n") + context.content
 
 
 def _only(loop_id: str, pending: Sequence[str]) -> str:

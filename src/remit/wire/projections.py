@@ -8,7 +8,7 @@ Rule 3: the outcome, the loop state and the codes are those of core/failure.py; 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from remit.core.failure import ENDINGS, Ending
+from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.journal.arrivals import ModelAnswered, RunStarted
 from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import CallTool
@@ -24,9 +24,10 @@ from remit.observe.reading import Reading
 from remit.observe.steps import CANCEL, PerformedStep, StepKind
 from remit.observe.views.execution import error_of, run_usage
 from remit.wire.inbound import Route, route_of
-from remit.wire.model_calls import chat_message, request_id_of
+from remit.wire.model_calls import chat_message, failed_response, request_id_of
 from remit.wire.wire_records import (
     AgentIdentity,
+    AgentResponse,
     ChatMessage,
     ContextEvent,
     LoopCancelledEvent,
@@ -36,10 +37,11 @@ from remit.wire.wire_records import (
     LoopFailedEvent,
     Trajectory,
     TrajectoryStep,
+    WireTokenUsage,
     WireToolCall,
     WireToolResult,
 )
-from remit.wire.wire_rules import ContextEventType, TrajectoryStepType
+from remit.wire.wire_rules import ContextEventType, ResponseStatus, TrajectoryStepType
 from remit.wire.wire_texts import fitting, moment
 
 # Gives a text in full.
@@ -168,6 +170,18 @@ def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) ->
     )
 
 
+def model_answered(answer: ModelAnswered, run_id: str, text: Texts = by_digest) -> AgentResponse:
+    """What a model answered, as a message."""
+    said = _of_answer(answer, lambda held: fitting(text(held)))
+    request_id, used = request_id_of(run_id, answer.command_id), answer.usage
+    tokens = WireTokenUsage(prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens)
+    if not (said.content or said.reasoning_content or said.tool_calls):
+        code = ErrorCode.INFERENCE_MALFORMED_RESPONSE
+        return failed_response(request_id, code, "the model said nothing", used)
+    status = ResponseStatus.TOOL_CALL if said.tool_calls else ResponseStatus.COMPLETE
+    return AgentResponse(request_id=request_id, status=status.value, message=said, token_usage=tokens)
+
+
 def context_events(turn: Turn, state: RunState) -> Iterator[ContextEvent]:
     """What became of the context of a run in a turn; the state is that after the turn.
 
@@ -209,6 +223,8 @@ def events_of(turn: Turn, state: RunState, reading: Reading, *, text: Texts = by
     """Every message that the wire is told of a turn; the state and the reading are those after it."""
     if isinstance(turn.arrival, RunStarted):
         yield loop_created(turn.arrival.manifest, turn.at_ms)
+    if isinstance(turn.arrival, ModelAnswered):
+        yield model_answered(turn.arrival, state.run_id, text)
     yield from context_events(turn, state)
     if any(isinstance(decision, RunEnded) for decision in turn.decisions):
         yield loop_ended(state, reading, text=text)

@@ -15,8 +15,11 @@ def test_approvals_show_exactly_what_would_run(desk: Desk) -> None:
     assert (asked["queue"], asked["severity"], len(asked["packet"])) == ("operator", "high", 64)
     lines = desk.say("approvals").out.splitlines()
     assert lines[0].startswith(f'{asked["id"]}  write(text="hello") wants to be called; it changes something')
-    assert len(lines) == 3
-    assert lines[2].startswith(f"     answer with: remit approve {asked['id']}  or: remit reject {asked['id']}")
+    assert len(lines) == 4
+    assert (
+        lines[1] == "     values: ! text: its boundary traces no values, so the model alone says where they come from"
+    )
+    assert lines[3].startswith(f"     answer with: remit approve {asked['id']}  or: remit reject {asked['id']}")
     full = desk.say("approvals", "--full").out.splitlines()
     assert full[1] == '     text = "hello"'
 

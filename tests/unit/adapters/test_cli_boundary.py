@@ -129,6 +129,9 @@ def test_programs_get_all_of_it(desk: Desk, mine: Path) -> None:
     }
     assert [(tool["tool"], tool["stance"]) for tool in values["tools"]] == [("look", "passes"), ("write", "refuses")]
     assert set(values["tools"][0]) == {
+        "trials",
+        "kinds",
+        "patch",
         "tool",
         "stance",
         "why",
@@ -264,3 +267,30 @@ def test_figures_of_a_profile_that_nothing_charges_are_said_to_be_that(desk: Des
         "not yet charged: reflection_passes=2, memory_writes=5" in desk.say("boundary", "check", "coding_assistant").out
     )
     assert desk.say("boundary", "show", "coding_assistant").out.count("(not yet charged)") == 2
+
+
+def test_declarations_are_tried_on_made_up_calls_and_what_types_tell_is_offered(desk: Desk) -> None:
+    tools = desk.file(
+        "tried.py",
+        """
+from remit.tool.declare.decorator import tool
+
+
+@tool(effect="write", control_args={"file_id": "id:file"}, idempotent=True)
+def delete_file(file_id: str, idempotency_key: str) -> int:
+    \"\"\"Delete.\"\"\"
+    return 1
+
+
+@tool(effect="external", idempotent=True)
+def send_mail(recipient_email: str, body: str, idempotency_key: str) -> int:
+    \"\"\"Send.\"\"\"
+    return 1
+""",
+    )
+    out = desk.say("boundary", "check", "guarded", "--tools", tools).out
+    assert "delete_file  ordered: allow; other values: ask PROVENANCE_UNBOUND; not ordered: ask NOT_ASKED" in out
+    assert "send_mail  ordered: ask UNDECLARED" in out
+    assert "could declare control_args={'recipient_email': 'email'}, payload_args=['body']" in out
+    assert "Delete file alpha-101." not in out
+    assert "Delete file alpha-101." in desk.say("boundary", "check", "guarded", "--tools", tools, "--full").out

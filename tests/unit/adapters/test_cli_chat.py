@@ -1,13 +1,18 @@
 """Talking at the terminal: a session of governed runs, and what can be said besides."""
 
 import json
+import sys
+from typing import Any
 
 import pytest
 
+from remit.adapters.cli import attendance
+from remit.adapters.cli.chat.prompt_answers import PromptAnswer, ask_at_prompt
 from remit.adapters.cli.chat.slash import SLASHES
 from remit.assemble import os_user
 from remit.core.run.contract import SystemResponse
 from remit.core.run.envelope import REQUEST_BYTES_MAX
+from tests import warm
 from tests.unit.adapters.desk import HELPER, TOOLS, Desk, calls
 from tests.unit.adapters.talk import CTRL_C, Talker
 
@@ -98,6 +103,23 @@ def test_what_a_run_asks_is_asked_in_the_middle_of_the_conversation(
     assert talker.desk.notes == notes
     turns = talker.desk.say("trace", "last", "--json").rows
     assert [row["arrival"]["by"] for row in turns if "by" in row["arrival"]] == [os_user()]
+
+
+def test_a_question_that_another_person_answered_meanwhile_leaves_the_chat_with_what_came_of_it(
+    talker: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask_late(*asked: Any) -> PromptAnswer | None:
+        approve = [sys.executable, "-m", "remit", "approve", "last", "--by", "ada", "--home", str(talker.desk.home)]
+        assert warm.run(approve, capture_output=True, check=False).returncode == 0
+        return ask_at_prompt(*asked)
+
+    engine, options = writing(talker.desk)
+    monkeypatch.setattr(attendance, "ask_at_prompt", ask_late)
+    seen = talker.says("Write", "y", engine=engine, options=options)
+    assert "QUESTION_SETTLED" in seen
+    assert "waits; /resume" not in seen
+    assert "Written." in seen
+    assert talker.desk.notes == ["hello"]
 
 
 def test_who_talks_in_another_name_than_the_owner_s_does_not_approve_what_they_asked_for(talker: Talker) -> None:

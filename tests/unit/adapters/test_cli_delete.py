@@ -19,6 +19,7 @@ def test_a_run_that_was_deleted_on_purpose_is_told_from_one_that_was_taken_out(d
     deleted, taken, _ = desk.ended(), desk.ended(), desk.ended()
     desk.say("delete", deleted)
     with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        connection.execute("DELETE FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)", (taken,))
         connection.execute("DELETE FROM runs WHERE run_id = ?", (taken,))
     assert desk.say("verify", deleted, "--json").error == "RUN_DELETED"
     said = desk.say("verify", taken, "--json")

@@ -104,3 +104,22 @@ def test_an_export_to_stdout_by_name_goes_to_stdout(desk: Desk, monkeypatch: pyt
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(pipe))
     assert desk.say("export", "last", f"--output={name}").code == 0
     assert pipe.getvalue() == path.read_bytes()
+
+
+def test_a_run_that_is_moved_is_gone_here_and_goes_on_where_it_is_imported(desk: Desk) -> None:
+    desk.ended()
+    file = desk.folder / "moved.jsonl"
+    moved = desk.say("export", "last", "--json", "--output", file).values
+    assert desk.say("delete", moved["run_id"]).code == 0
+    assert desk.say("show", moved["run_id"]).code == 1
+    assert desk.say("import").code == 2
+    assert "go on with: remit resume" in desk.say("import", file).out
+    assert desk.say("import", file, "--json").values == {"run_id": moved["run_id"], "turns": 0}
+    assert desk.say("verify", "last").code == 0
+
+
+def test_a_path_that_no_file_can_have_is_named_and_nothing_is_started(desk: Desk) -> None:
+    said = desk.say("import", "a\0b", "--json")
+    assert (said.code, said.error) == (2, "EXPORT_FILE_UNUSABLE")
+    said = desk.say("dev", "--nats", "--engine", "a\0b")
+    assert (said.code, "holds a NUL" in said.err) == (2, True)

@@ -39,9 +39,19 @@ def test_a_list_that_lies_about_an_open_run_does_not_get_it_collected(desk: Desk
     assert desk.say("gc", "--older-than", "0", "--dry-run", "--json").values["removed"]["ill_listed"] == [waits]
     said = desk.say("gc", "--older-than", "0")
     assert said.out.startswith("removed 1 runs")
-    assert (
-        f"INDEX_DIFFERS: 1 runs stay, which are listed as ended and are not ended by their turns: {waits}" in said.err
-    )
+    assert "INDEX_DIFFERS: 1 runs stay, whose turns do not end them before that time" in said.err
+    assert f"as ending and ended_at_ms of the list do: {waits}; `remit rebuild`" in said.err
     assert desk.say("rebuild").code == 0
     assert desk.say("approve", waits).code == 0
     assert "INDEX_DIFFERS" not in desk.say("gc", "--older-than", "0").err
+
+
+def test_an_ended_run_that_is_listed_as_older_than_it_is_stays_and_is_not_called_open(desk: Desk) -> None:
+    ended = desk.ended()
+    with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        connection.execute("UPDATE runs SET ended_at_ms = 1")
+    said = desk.say("gc", "--older-than", "30d")
+    assert said.out.startswith("removed 0 runs")
+    assert (
+        f"whose turns do not end them before that time, as ending and ended_at_ms of the list do: {ended};" in said.err
+    )

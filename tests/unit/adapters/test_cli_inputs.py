@@ -114,7 +114,7 @@ def test_a_timeout_is_given_in_seconds_or_with_its_unit() -> None:
     assert [inputs.timeout_ms_from(text) for text in said] == [0, 3_500, 604_800_000, 300_000, 5_400_000]
 
 
-@pytest.mark.parametrize("text", ["inf", "nan", "-1", "1e300", "604801", "8d", "soon", "\x1b[2J", "9" * 4000])
+@pytest.mark.parametrize("text", ["inf", "nan", "-1", "1e300", "604801", "8d", "0.0001", "soon", "\x1b[2J", "9" * 4000])
 def test_a_timeout_that_no_run_could_have_is_wrong_usage(text: str) -> None:
     with pytest.raises(InputUnusable, match=r"USAGE: --timeout .* is no time up to 7 days; write it as") as refused:
         inputs.timeout_ms_from(text)
@@ -136,6 +136,12 @@ def test_an_age_is_given_in_days_or_with_its_unit() -> None:
 def test_an_age_that_no_run_could_have_is_wrong_usage(text: str) -> None:
     with pytest.raises(InputUnusable, match=r"USAGE: --older-than .{0,80} is no age up to 36525 days"):
         inputs.age_ms_from(text)
+
+
+@pytest.mark.parametrize("cap", ["wall_clock=0.1ms", "inference_cost=0.0000001usd"])
+def test_a_cap_that_is_less_than_can_be_counted_is_refused_and_forbids_nothing(cap: str) -> None:
+    with pytest.raises(InputUnusable, match="is no cap"):
+        inputs.budget_from([cap])
 
 
 @pytest.mark.parametrize("cap", ["wall_clock=5min", "wall_clock_ms=5m", "wall_clock_ms=300000"])
@@ -162,3 +168,14 @@ def test_a_stdin_that_is_closed_is_refused_with_the_code_of_its_use(monkeypatch:
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(InputUnusable, match="PROMPT_UNREADABLE: stdin is closed"):
         inputs.prompt_from("", inputs.STDIN)
+
+
+@pytest.mark.parametrize("cap", ["inference_cost=0.50usd", "inference_cost=$0.5", "inference_cost_microusd=0.5 USD"])
+def test_the_money_of_a_budget_may_have_its_unit(cap: str) -> None:
+    assert inputs.budget_from([cap]) == inputs.budget_from(["inference_cost_microusd=500000"])
+
+
+@pytest.mark.parametrize("cap", ["inference_cost=0.50", "inference_cost=-1usd", "inference_cost=1eur", "steps=1usd"])
+def test_money_without_its_unit_or_in_another_place_is_no_cap(cap: str) -> None:
+    with pytest.raises(InputUnusable, match=r"inference_cost=0\.50usd|whole number"):
+        inputs.budget_from([cap])

@@ -167,3 +167,17 @@ def test_a_word_too_many_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_help_fits_a_hundred_columns() -> None:
     assert max(map(len, help_overview().splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["aprove", "--help"], 'Unknown command "aprove". Did you mean "approve"? See `remit --help`'),
+        (["boundary", "shwo", "-h"], 'Unknown command "shwo". Did you mean "show"? See `remit boundary --help`'),
+    ],
+)
+def test_what_is_no_command_has_no_help_and_the_nearest_is_offered(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert said in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Packets as people see them: every value, where it comes from, and what a yes allows."""
 
 from collections.abc import Iterable
+from functools import partial
 
 import pytest
 
@@ -185,10 +186,8 @@ def test_a_list_cuts_what_is_long_and_says_where_all_of_it_is() -> None:
     assert "  all of it: remit approvals r/3.2\n" in listed
     assert f"; … {ORIGINS_MAX + 1} in all" in listed
     full = told(asked_lines([long], is_full=True))
-    assert f"… {ORIGINS_MAX + 1} values; all of them: remit approvals r/3.2 --full" in full
     assert f"d{LEFT_MAX - 1} {LEFT_MAX - 1}, …" in full
-    for is_full in (False, True):
-        whole = told(asked_lines([long], value_chars_max=0, is_full=is_full))
+    for whole in (told(asked_lines([long], value_chars_max=0)), full):
         assert f'"{"x" * 1000}"' in whole
         assert f"to[{ORIGINS_MAX}] v" in whole
         assert "all of it" not in whole
@@ -223,10 +222,10 @@ def test_what_others_wrote_is_escaped_and_bounded_in_every_place() -> None:
         approved_by=(bad,),
         queue=bad,
     )
-    for shown in (packet_lines, short_lines):
-        lines = told(shown(hostile, value_chars_max=VALUE_CHARS_MAX)).split("\n")
+    for shown in (packet_lines, partial(short_lines, value_chars_max=VALUE_CHARS_MAX)):
+        lines = told(shown(hostile)).split("\n")
         assert not any("\x1b" in line or "\u202e" in line for line in lines)
-        assert max(map(len, lines)) <= 4 * NOTE_CHARS_MAX
+        assert max(map(len, lines)) <= LINE_CHARS_MAX + 2 * NOTE_CHARS_MAX
     change = told(change_lines(hostile, {bad: 1}))
     assert "\x1b" not in change
     assert "\n" not in change

@@ -326,3 +326,83 @@ def test_an_open_run_that_is_listed_as_ended_is_told_by_doctor_until_it_is_liste
     said = desk.say("doctor")
     assert (said.code, "store.index is broken: STORE_INDEX_LOST" in said.out) == (1, True)
     assert (desk.say("rebuild").code, desk.say("doctor").code) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "lost", ["DELETE FROM runs", "UPDATE runs SET run_id = 'x'", "UPDATE runs SET started_at_ms = NULL"]
+)
+def test_a_run_that_is_kept_and_not_listed_is_no_run_that_is_gone_at_any_door(desk: Desk, lost: str) -> None:
+    waits, _ = desk.waiting(), desk.ended()
+    lose(desk, f"{lost} WHERE run_id = '{waits}'")
+    for words in (["show", waits], ["resume", waits], ["approve", waits], ["verify", waits], ["delete", waits]):
+        said = desk.say(*words, "--json")
+        assert (said.code, said.error, "`remit rebuild`" in said.out) == (1, "STORE_INDEX_LOST", True)
+    told = desk.say("verify", "--all").out
+    assert f"{waits}: INDEX_DIFFERS: run {waits} is kept and not listed (STORE_INDEX_LOST); `remit rebuild`" in told
+    assert "RUN_GONE" not in told
+    checks = {row["name"]: row for row in desk.say("doctor", "--json").values["checks"]}
+    assert (checks["store.log"]["state"], checks["store.index"]["code"]) == ("ok", "STORE_INDEX_LOST")
+    assert (desk.say("rebuild").code, desk.say("doctor").code, desk.say("approve", waits).code) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("lost", ["there is no index", "the index is a view", "no run is listed, nor the halts"])
+def test_a_check_up_of_a_store_without_its_index_names_no_other_way_out_than_to_make_it_anew(
+    desk: Desk, lost: str
+) -> None:
+    desk.ended()
+    lose(desk, *LOSSES[lost])
+    problems = [row for row in desk.say("doctor", "--json").values["checks"] if row["state"] == "problem"]
+    assert {row["code"] for row in problems} == {"STORE_INDEX_LOST"}
+    assert "backup" not in desk.say("doctor").out
+
+
+def test_an_open_run_that_is_listed_as_ended_is_shown_as_its_turns_say_and_its_question_is_not_unknown(
+    desk: Desk,
+) -> None:
+    waits = desk.waiting()
+    lose(desk, "UPDATE runs SET ending = 'SUCCESS', waiting_for = '', ended_at_ms = 1")
+    shown = desk.say("show", waits, "--json").values
+    assert (shown["entry"]["ending"], shown["entry"]["waiting_for"]) == ("", "CONFIRM_REQUIRED")
+    assert "stands" in (out := desk.say("show", waits).out)
+    assert "SUCCESS" not in out
+    for verb in ("approve", "reject"):
+        said = desk.say(verb, waits, "--json")
+        assert (said.code, said.error, "`remit rebuild`" in said.out) == (1, "INDEX_DIFFERS", True)
+        assert "waiting_for is '', and 'CONFIRM_REQUIRED' by its turns" in said.out
+    assert (desk.say("rebuild").code, desk.say("approve", waits).code) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("tenant_id = 'other'", "tenant_id is 'other', and '' by its turns"),
+        ("parent_id = 'x'", "parent_id is 'x', and '' by its turns"),
+        ("ending = ''", "ending is '', and 'SUCCESS' by its turns"),
+    ],
+)
+def test_a_run_that_is_listed_otherwise_is_told_with_the_column_that_differs(
+    desk: Desk, change: str, named: str
+) -> None:
+    ended = desk.ended()
+    lose(desk, f"UPDATE runs SET {change}")
+    said = desk.say("verify", ended)
+    assert (said.code, f"is listed otherwise than its turns say: {named};" in said.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("lost", "code"),
+    [
+        ("DELETE FROM runs WHERE parent_id = ''", "STORE_INDEX_LOST"),
+        ("UPDATE runs SET ending = 'SUCCESS', waiting_for = '' WHERE parent_id = ''", "INDEX_DIFFERS"),
+    ],
+)
+def test_a_child_is_not_cancelled_because_only_the_list_says_that_its_parent_is_over(
+    desk: Desk, lost: str, code: str
+) -> None:
+    parent = desk.delegating()
+    ((child,),) = asked(desk, f"SELECT run_id FROM runs WHERE parent_id = '{parent}'")
+    lose(desk, lost)
+    assert "is cancelled" not in desk.say("resume", "--all").err
+    said = desk.say("approve", child, "--json")
+    assert (said.code, said.error) == (1, code)
+    assert (desk.say("rebuild").code, desk.say("approve", child).code) == (0, 0)

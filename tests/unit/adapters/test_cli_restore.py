@@ -120,6 +120,7 @@ def test_a_run_that_is_gone_and_a_log_that_is_gone_are_told(desk: Desk) -> None:
     assert desk.say("verify", "--all").out == "all 3 are as they were written\n"
     desk.say("delete", deleted)
     with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        connection.execute("DELETE FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)", (gone,))
         connection.execute("DELETE FROM runs WHERE run_id = ?", (gone,))
     said = desk.say("verify", "--all", "--json")
     assert (said.code, [row["run_id"] for row in said.rows if not row["ok"] and "run_id" in row]) == (1, [gone])

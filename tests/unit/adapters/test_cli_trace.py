@@ -267,3 +267,12 @@ def test_a_narrow_terminal_shows_the_numbers_without_bars(monkeypatch: pytest.Mo
     monkeypatch.setattr(Terminal, "columns", COLUMNS_MIN - 1)
     (line,) = budget_lines(Terminal(Bright(), None), spent)
     assert "".join(text for text, _ in line).split() == ["steps", "5", "of", "100"]
+
+
+def test_the_trace_of_a_run_that_has_not_ended_closes_with_how_show_says_that_it_stands(desk: Desk) -> None:
+    run_id = desk.waiting()
+    assert "  waits: CONFIRM_REQUIRED at act  after " in desk.say("trace", run_id).out
+    desk.say("signal", run_id, "pause")
+    desk.say("reject", run_id)
+    assert "stands      paused at act" in desk.say("show", run_id).out
+    assert "  paused at act  after " in desk.say("trace", run_id).out

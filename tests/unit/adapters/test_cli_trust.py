@@ -75,6 +75,23 @@ def test_runs_that_nobody_signed_are_signed_for_when_a_person_has_seen_what_they
     assert desk.say("approve", strangers).code == 0
 
 
+def test_what_is_signed_for_is_what_the_turns_say_and_not_what_a_stranger_lists(desk: Desk, strangers: str) -> None:
+    with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        connection.execute("DELETE FROM heads")
+        connection.execute("UPDATE runs SET ending = 'SUCCESS', waiting_for = ''")
+    (desk.home / "heads.log").unlink()
+    assert desk.say("trust", "--yes").code == 0
+
+    async def signed() -> list[str]:
+        store = EmbeddedStore.open_to_read(desk.home)
+        try:
+            return [head.ending for head in await store.catalogue.heads(strangers)]
+        finally:
+            await store.close()
+
+    assert asyncio.run(signed()) == [""]
+
+
 def put_beside_our_key(desk: Desk) -> None:
     """Put the database of a stranger beside a key of ours, as a sync of folders does."""
     assert desk.say("trust", "--yes").code == 0

@@ -115,6 +115,12 @@ DOORS: Mapping[str, Mapping[str, Door]] = {
         "replay": lambda met: met.system.archive.replay(met.run_id),
         "verify": lambda met: met.system.archive.verify(met.run_id),
         "export": export,
+        "settle": lambda met: met.system.settle(met.run_id),
+        "is_guarded": lambda met: met.system.is_guarded(met.run_id),
+    },
+    "halt": {
+        "a system": lambda met: met.system.halt("smoke", by="ada", run=met.run_id),
+        "a system, to lift": lambda met: met.system.lift(by="ada", run=met.run_id),
     },
     "acknowledge": {"queues": lambda met: met.system.queues.acknowledge(met.run_id, "ada")},
 }
@@ -127,6 +133,7 @@ LINES: Mapping[str, tuple[Callable[[Met], str], ...]] = {
     "resume": (line("resume", "{run}"),),
     "fork": (line("fork", "{run}"),),
     "look": tuple(line(verb, "{run}") for verb in ("show", "trace", "explain", "replay", "verify", "export")),
+    "halt": (line("halt", "--run", "{run}", "--why", "smoke"), line("halt", "--lift", "--run", "{run}")),
     "acknowledge": (line("queues", "ack", "{run}"),),
 }
 # A loop answers and resumes what is its own. Of other runs it says what any door would say of them, where they are not there,
@@ -242,6 +249,53 @@ def test_what_a_child_was_asked_under_a_number_is_not_what_its_parent_was_asked(
     run_id = desk.delegating()
     assert desk.say("approve", run_id).code == 0
     assert codes_at(desk, run_id, f"{run_id}/{NUMBER}", {"answer": "PACKET_UNKNOWN"}) == {}
+
+
+@pytest.mark.parametrize("stands", [Desk.waiting, Desk.ended])
+@pytest.mark.parametrize("packet", ["nonsense", "1.99", "", " "])
+def test_a_packet_that_is_none_has_one_code_at_every_pattern(
+    desk: Desk, stands: Callable[[Desk], str], packet: str
+) -> None:
+    assert patterns_say(desk, stands(desk), packet) == dict.fromkeys(ANSWERING, "PACKET_UNKNOWN")
+
+
+def test_an_open_packet_of_a_run_that_no_pattern_started_has_one_code_at_every_pattern(desk: Desk) -> None:
+    run_id = desk.waiting()
+    assert patterns_say(desk, run_id, f"{run_id}/{NUMBER}") == dict.fromkeys(ANSWERING, "PACKET_UNKNOWN")
+
+
+ANSWERING = [name for name in DOORS["answer"] if name in PATTERNS]
+
+
+def patterns_say(desk: Desk, run_id: str, packet: str) -> dict[str, str]:
+    """The codes with which each pattern refuses an answer."""
+
+    async def story() -> dict[str, str]:
+        async with opened_system(settings_of(home=desk.home)) as system:
+            met = Met(desk, run_id, packet, system)
+            return {name: await code_at(DOORS["answer"][name], met) for name in ANSWERING}
+
+    return asyncio.run(story())
+
+
+@pytest.mark.parametrize("name", ["../x", "a.b*", "nobody"])
+def test_what_names_no_run_is_neither_halted_nor_settled_nor_guarded(desk: Desk, name: str) -> None:
+    desk.ended()
+    verbs = {"halt": "RUN_NOT_FOUND", "look": "RUN_NOT_FOUND"}
+    assert codes_at(desk, name, f"{name}/{NUMBER}", verbs) == {}
+
+
+def test_a_halt_of_a_run_that_was_deleted_since_is_lifted(desk: Desk) -> None:
+    run_id = desk.ended()
+
+    async def story() -> None:
+        async with opened_system(settings_of(home=desk.home)) as system:
+            await system.halt("smoke", by="ada", run=run_id)
+            await system.delete(run_id)
+            await system.lift(by="ada", run=run_id)
+            assert system.halts() == ()
+
+    asyncio.run(story())
 
 
 async def unnamed(met: Met) -> object:

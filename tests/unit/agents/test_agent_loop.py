@@ -478,7 +478,7 @@ def test_nothing_is_approved_or_cancelled_while_no_exchange_is_open() -> None:
         await speaker.chat("Hello?")
         with pytest.raises(RequestRejected) as refused:
             await speaker.approve("1.2", by="ada")
-        assert refused.value.code == NOTHING_OPEN
+        assert refused.value.code == PACKET_UNKNOWN
         with pytest.raises(RequestRejected) as refused:
             await speaker.cancel()
         assert refused.value.code == NOTHING_OPEN

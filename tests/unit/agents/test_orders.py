@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 
-from remit import AgentLoop, RequestRejected, ScriptedEngine, boundary_of, tool
-from remit.core.limits.authority import Beyond, Maker
-from remit.core.run.contract import SystemResponse
+from remit import AgentLoop, RemitError, RequestRejected, ScriptedEngine, boundary_of, delegate, tool
+from remit.core.limits.authority import Beyond, Confirm, Maker
+from remit.core.record import JsonObject
+from remit.core.run.contract import SystemRequest, SystemResponse
+from remit.core.run.messages import user_message
+from remit.core.schema.json_schema import compile_schema
+from remit.core.work.graph import NodeOutcome
+from remit.orchestrate.patterns.chat_graph import chat_graph
+from remit.orchestrate.patterns.order_graph import begun_with_orders
+from remit.tool.registry import Registry
 
-REACHES = [Beyond, Maker]
+REACHES = [Beyond, Confirm, Maker]
 
 SENT: list[tuple[str, str]] = []
 
@@ -39,7 +46,7 @@ def read_mail() -> str:
 def send_mail(to: str, body: str, urgent: bool = False) -> str:
     """Send a mail."""
     SENT.append((to, body))
-    return "sent"
+    return f"sent to {to}"
 
 
 TO_BOB = {
@@ -170,8 +177,9 @@ HELD = [
 ]
 
 
-def made_by_a_model(said: object, *replies: dict[str, Any]) -> AgentLoop:
-    boundary = boundary_of({"name": "ordered", "extends": "guarded", "authority": {"orders": "model"}})
+def made_by_a_model(said: object, *replies: dict[str, Any], confirm: str = "after") -> AgentLoop:
+    authority = {"orders": "model", "confirm": confirm}
+    boundary = boundary_of({"name": "ordered", "extends": "guarded", "authority": authority})
     script = [{"text": json.dumps(said)}, *replies, {"text": "Done."}]
     return AgentLoop(ScriptedEngine(script), tools=[find_user, read_mail, send_mail], boundary=boundary)
 
@@ -226,4 +234,157 @@ def test_what_is_beyond_the_orders_is_refused_where_the_boundary_says_so() -> No
 
     said = asyncio.run(run())
     assert (said.waiting_for, SENT) == (None, [])
-    assert said.tool_calls_made[0].status == "refused"
+    assert (said.tool_calls_made[0].status, said.tool_calls_made[0].code) == ("refused", "PERMISSION_DENIED")
+    assert said.tool_calls_made[0].error.startswith("BEYOND_ORDERS: ")
+
+
+TO_BOBBY = {"lookup": {**TO_BOB["lookup"], "arguments": {"name": "Bobby"}, "where": []}}
+OTHER = {"tool": "send_mail", "args": {"to": TO_BOBBY}, "text": {"body": "Hi."}}
+TO_ANN = {"tool": "send_mail", "args": {"to": "ann@corp.example"}, "text": {"body": "Hi."}}
+
+
+def test_a_person_puts_other_orders_in_the_place_of_those_that_a_model_made() -> None:
+    async def run() -> None:
+        async with made_by_a_model(MADE, call("send_mail", to="ann@corp.example", body="Hi."), *HELD) as agent:
+            asked = await agent.chat("Tell Bob what is in my mail.")
+            assert asked.waiting_for is not None
+            packet = asked.waiting_for.packets[0]
+            assert packet.arguments["orders"][0]["tool"] == "send_mail"
+            with pytest.raises(RemitError, match="a look-up that was made"):
+                await agent.approve(packet.id, by="ada", arguments={"orders": [OTHER]})
+            beyond = await agent.approve(packet.id, by="ada", arguments={"orders": [TO_ANN]})
+            assert SENT == [("ann@corp.example", "Hi.")]
+            assert "BEYOND_ORDERS" in str(beyond.waiting_for)
+
+    asyncio.run(run())
+
+
+def test_where_a_person_is_asked_before_the_look_ups_those_of_the_orders_they_gave_are_made() -> None:
+    async def run() -> None:
+        script = call("send_mail", to="bobby@corp.example", body="Hi.")
+        async with made_by_a_model(MADE, script, confirm="before") as agent:
+            asked = await agent.chat("Tell Bob what is in my mail.")
+            assert asked.waiting_for is not None
+            assert "bob@corp.example" not in asked.waiting_for.packets[0].answer
+            assert "find_user was not read yet" in asked.waiting_for.packets[0].answer
+            done = await agent.approve(asked.waiting_for.packet_ids[0], by="ada", arguments={"orders": [OTHER]})
+            assert (done.terminal_code, SENT) == ("SUCCESS", [("bobby@corp.example", "Hi.")])
+
+    asyncio.run(run())
+
+
+LEASE = {
+    "input_tokens": 50_000,
+    "output_tokens": 10_000,
+    "tool_calls": 5,
+    "steps": 20,
+    "human_reviews": 3,
+    "side_effects": 5,
+    "external_api_calls": 5,
+}
+helper = delegate("helper", description="Have somebody do a task.", lease=LEASE)
+ANN = call("send_mail", to="ann@corp.example", body="Hi.")
+BOB = call("send_mail", to="bob@corp.example", body="Hi.")
+BOTH = [
+    TO_ANN,
+    {"tool": "send_mail", "args": {"to": TO_BOB}, "text": {"body": {"template": "{x}", "slots": {"x": "Hi."}}}},
+]
+
+
+def delegated(
+    child: list[dict[str, Any]], parent: list[dict[str, Any]], orders: list[dict[str, Any]]
+) -> SystemResponse:
+    """A run with orders that has a child do something, and then does something itself."""
+
+    async def run() -> SystemResponse:
+        calls = [one for reply in child for one in reply["tool_calls"]]
+        asked: dict[str, Any] = {"when": "errand", **({"tool_calls": calls} if calls else {"text": "Child."})}
+        told = {"when": f"sent to {calls[-1]['arguments']['to']}" if calls else "never", "text": "Child."}
+        script: list[dict[str, Any]] = [asked, told, call("helper", task="errand"), *parent, {"text": "Done."}]
+        async with AgentLoop(
+            ScriptedEngine(script), tools=[find_user, read_mail, send_mail, pay, helper], boundary="guarded"
+        ) as agent:
+            return await agent.chat("Go through the list.", orders=orders)
+
+    return asyncio.run(run())
+
+
+@tool(effect="external", control_args={"to": "email"}, verify=lambda arguments, result: True)
+def pay(to: str) -> str:
+    """Pay somebody."""
+    SENT.append((to, "money"))
+    return "paid"
+
+
+def test_a_child_is_leased_orders_filled_in_and_each_is_used_up_once_across_the_tree() -> None:
+    said = delegated([ANN, BOB], [ANN], BOTH)
+    assert sorted(SENT) == [("ann@corp.example", "Hi."), ("bob@corp.example", "Hi.")]
+    assert "BEYOND_ORDERS" in str(said.waiting_for)
+
+
+def test_a_child_does_nothing_that_no_order_of_its_lease_names() -> None:
+    said = delegated([call("send_mail", to="eve@evil.example", body="Hi.")], [], BOTH)
+    assert "BEYOND_ORDERS" in str(said.waiting_for)
+    assert SENT == []
+
+
+def test_what_a_child_did_not_use_of_its_lease_comes_back() -> None:
+    said = delegated([], [ANN, BOB], BOTH)
+    assert (said.terminal_code, len(SENT)) == ("SUCCESS", 2)
+
+
+def test_orders_of_a_tool_that_a_child_used_do_not_come_back_and_others_do() -> None:
+    payment = {"tool": "pay", "args": {"to": "ann@corp.example"}}
+    said = delegated([ANN], [call("pay", to="ann@corp.example"), BOB], [*BOTH, payment])
+    assert SENT == [("ann@corp.example", "Hi."), ("ann@corp.example", "money")]
+    assert "BEYOND_ORDERS" in str(said.waiting_for)
+
+
+def test_a_session_carries_no_open_orders_over() -> None:
+    async def run() -> None:
+        script = [{"text": "Nothing done."}, ANN, {"text": "Done."}]
+        async with AgentLoop(ScriptedEngine(script), tools=[send_mail], boundary="guarded") as agent:
+            await agent.chat("Go through the list.", orders=[TO_ANN])
+            said = await agent.chat("And now?")
+            assert said.waiting_for is not None
+            assert SENT == []
+
+    asyncio.run(run())
+
+
+def test_a_maker_that_fails_leaves_every_effect_to_a_person_and_its_shape_names_what_can_be_ordered() -> None:
+    boundary = boundary_of({"name": "ordered", "extends": "guarded", "authority": {"orders": "model"}})
+    tools = Registry([find_user, read_mail, send_mail, pay]).definitions
+    request = SystemRequest((user_message("Go."),))
+    graph = begun_with_orders(chat_graph(), request, boundary, tools, 0)
+    onward = {(edge.outcome, edge.target) for edge in graph.edges if edge.source == graph.start}
+    assert onward == {(NodeOutcome.FAILED, "look_up_orders"), ("", "look_up_orders")}
+    ask = graph.nodes[0].ask
+    assert ask is not None
+    fits = compile_schema(json.loads(ask.schema)).fits
+    paying: JsonObject = {"orders": [TO_ANN, {"tool": "pay", "args": {"to": "ann@corp.example"}}]}
+    nothing: JsonObject = {"orders": []}
+    for said in (MADE, paying, nothing):
+        assert fits(said)
+    assert not fits({"orders": [{"tool": "find_user", "args": {}}]})
+
+
+@tool(effect="write", control_args={"file_id": "id:file"}, verify=lambda arguments, result: True)
+def wipe(file_id: str) -> str:
+    """Wipe a file."""
+    return file_id
+
+
+def test_a_maker_names_records_only_by_what_the_user_wrote() -> None:
+    boundary = boundary_of({"name": "ordered", "extends": "guarded", "authority": {"orders": "model"}})
+    request = SystemRequest((user_message('Wipe "f-17", please, and reportFinal too.'),))
+    graph = begun_with_orders(chat_graph(), request, boundary, Registry([wipe]).definitions, 0)
+    assert graph.nodes[0].ask is not None
+    fits = compile_schema(json.loads(graph.nodes[0].ask.schema)).fits
+    assert [
+        fits({"orders": [{"tool": "wipe", "args": {"file_id": name}}]}) for name in ("f-17", "reportFinal", "f-18")
+    ] == [
+        True,
+        True,
+        False,
+    ]

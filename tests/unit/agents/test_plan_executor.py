@@ -30,11 +30,12 @@ from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import opened_system, settings_of, system_in_memory
 from remit.context.evidence_message import ContextBuilder
 from remit.context.fts import Document, DocumentIndex
-from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
+from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected, RunFailed
 from remit.core.failure_families import FailureCategory
 from remit.core.limits.profiles import BOUNDARY_UNKNOWN
 from remit.core.record import JsonObject
-from remit.core.run.contract import CallStatus, ConfidenceSource, SystemRequest
+from remit.core.run.contract import CallStatus, ConfidenceSource, SystemRequest, SystemResponse
+from remit.core.run.contract import SystemError as RunError
 from remit.core.run.correlation import LifecycleTransitionEvent
 from remit.core.run.envelope import REQUEST_ID_INVALID
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
@@ -299,6 +300,20 @@ def test_what_cannot_be_handed_on_fails_its_step_with_the_reason(handler: Callab
     assert (error_code(result), list(result.outputs)) == (ErrorCode.ORCHESTRATION_STEP_MISMATCH, ["before"])
     assert "step 'make'" in error_message(result)
     assert reason in error_message(result)
+
+
+@pytest.mark.parametrize("raises", [True, False])
+@pytest.mark.parametrize("retryable", [True, False])
+def test_a_step_that_failed_in_a_run_of_its_own_is_as_retryable_as_that_run(*, raises: bool, retryable: bool) -> None:
+    why = RunError(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, FailureCategory.INFERENCE, retryable, "no such key")
+    failed = SystemResponse("r", "s", "run", Ending.UNAVAILABLE_DEP, error=why)
+    plan = executor({"ask": lambda _: failed.raise_for_error() if raises else failed})
+    error = plan.execute_sync([Step("talk", "ask", "x")]).response.error
+    assert error is not None
+    assert (error.code, error.retryable) == (ErrorCode.INFERENCE_MODEL_UNAVAILABLE, retryable)
+    with pytest.raises(RunFailed) as raised:
+        failed.raise_for_error()
+    assert raised.value.retryable is retryable
 
 
 def test_half_a_surrogate_pair_is_a_question_mark_wherever_it_stands() -> None:

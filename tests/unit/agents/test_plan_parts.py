@@ -20,6 +20,7 @@ from remit import (
 from remit.agents.plan_parts import PLAN_MODEL_TAKEN
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending, ErrorCode, RequestRejected
+from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject
 from remit.core.run.contract import CallStatus
@@ -266,6 +267,9 @@ MODEL = ScriptedEngine([{"text": UP}])
         (SpecializedLoop(MODEL, schema=Trend, context_provider=Shelf()), "put a retrieve step before it"),
         (RedundantLoop(MODEL, schema=Trend, context_provider=Shelf()), "put a retrieve step before it"),
         (AgentLoop(MODEL, boundary="customer_support"), "give them to the executor"),
+        (AgentLoop(MODEL, boundary="standard"), "give them to the executor"),
+        (SpecializedLoop(MODEL, schema=Trend, boundary=STANDARD), "give them to the executor"),
+        (RedundantLoop(MODEL, schema=Trend, boundary="standard"), "give them to the executor"),
         (RedundantLoop(MODEL, schema=Trend, budget=Budget(steps=30)), "give them to the executor"),
         (AgentLoop(MODEL, rules=RuleSet("all", (Rule("said", NotEmpty()),))), "put a validate step behind it"),
         (AgentLoop(MODEL, stream=print), "has stream, which no step has"),
@@ -284,6 +288,23 @@ def test_a_loop_with_terms_of_its_own_is_refused_since_the_plan_has_its_own(loop
         PlanExecutor({"ask": loop})
     assert refused.value.code == PLAN_HANDLER_INVALID
     assert reason in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        ({"boundary": "standard"}, "a boundary or a budget"),
+        ({"budget": Budget(steps=30)}, "a boundary or a budget"),
+        ({"user_id": "ann"}, "names a user"),
+        ({"observer": InMemoryEventLog()}, "has observer"),
+        ({"context_provider": Shelf()}, "has a context provider"),
+        ({"timeout_ms": 5_000}, "a timeout of its own"),
+    ],
+)
+def test_a_vote_made_a_step_by_hand_keeps_no_terms_of_its_own_in_silence(own: dict[str, Any], reason: str) -> None:
+    with pytest.raises(RequestRejected, match=f"the loop that becomes a step .*{reason}") as refused:
+        RedundantLoop(MODEL, schema=Trend, **own).as_step()
+    assert refused.value.code == PLAN_HANDLER_INVALID
 
 
 @pytest.mark.parametrize(

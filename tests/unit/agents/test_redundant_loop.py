@@ -169,12 +169,13 @@ def test_a_replica_that_fails_has_no_vote_and_fails_nobody() -> None:
 @pytest.mark.req("2.21", "2.27")
 def test_a_replica_mends_its_own_answer_and_one_that_cannot_is_left_out() -> None:
     nonsense = '{"sentiment":"ecstatic"}'
-    mended = Panel("Sure! {'sentiment': 'Positive',}", nonsense, GOOD, GOOD)
+    mended = Panel("Sure! {'sentiment': 'Positive',}", nonsense, GOOD)
     result = vote(mended)
-    assert (len(mended.asked), result.candidates) == (4, (GOOD, GOOD, GOOD))
-    hopeless = Panel(GOOD, GOOD, nonsense, nonsense, nonsense)
+    # Voting takes the place of asking again.
+    assert (len(mended.asked), result.candidates, result.failed) == (3, (GOOD, GOOD), 1)
+    hopeless = Panel("no idea")
     result = vote(hopeless)
-    assert (result.content, result.failed, len(hopeless.asked)) == (GOOD, 1, 5)
+    assert (result.response.terminal_code, len(hopeless.asked)) == (Ending.VALIDATION_FAIL, 3)
 
 
 @pytest.mark.req("2.27")

@@ -160,7 +160,7 @@ def test_a_process_that_falls_silent_loses_its_runs_and_changes_nothing_when_it_
             place = await silent.journal.append("run", b"0", START, listing=RunListing(1), warrant=Warrant(token))
             silent.link.stop_beating()
             assert await next_one.leases.is_held("run")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 while (taken := await next_one.leases.take("run")) is None:
                     pass
             with pytest.raises((LeaseLost, AppendConflict)):

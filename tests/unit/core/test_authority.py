@@ -85,3 +85,11 @@ def test_a_plan_comes_from_the_words_unless_somebody_says_otherwise() -> None:
     assert Authority().plan is PlanSource.WORDS
     assert authority_of({"plan": "words"}).plan is PlanSource.WORDS
     assert authority_of({"plan": False}).plan is PlanSource.OFF
+
+
+def test_orders_replace_the_plan_and_boundaries_with_a_plan_still_load() -> None:
+    assert authority_of({"orders": "off"}).plan is PlanSource.OFF
+    assert authority_of({"plan": "off"}).orders is Maker.WORDS
+    said = {"orders": "model", "confirm": "before", "beyond": "refuse", "stands_for": "four_eyes"}
+    assert authority_json(authority_of(said)).items() >= said.items()
+    assert authority_of(authority_json(authority_of(said))) == authority_of(said)

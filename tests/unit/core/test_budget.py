@@ -101,3 +101,9 @@ def test_what_a_budget_asks_beyond_its_boundary_is_told_with_the_cap() -> None:
     assert beyond(Budget(tool_calls=50), Budget(tool_calls=51)) == (
         "tool_calls=51 is more than the boundary gives; the cap is 50",
     )
+    assert beyond(Budget(wall_clock_ms=9), Budget(wall_clock_ms=10)) == (
+        "wall_clock_ms=10 is more than the boundary gives; the cap is wall_clock_ms=9",
+    )
+    assert beyond(Budget(output_tokens=9), Budget(output_tokens=10), {"output_tokens": "max_tokens"}) == (
+        "max_tokens=10 is more than the boundary gives; the cap is 9",
+    )

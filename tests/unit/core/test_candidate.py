@@ -32,3 +32,8 @@ def test_scores_of_different_makers_are_never_compared() -> None:
 def test_a_score_that_is_no_number_is_refused() -> None:
     with pytest.raises(InvariantBroken, match="'b' has the score NaN"):
         best_first([scored("a", 0.8), scored("b", float("nan"))])
+
+
+def test_a_candidate_that_names_no_maker_was_scored_by_a_reranker() -> None:
+    assert Candidate("a", "b", 0.5).scored_by is ScoreMaker.RERANK
+    assert Candidate("a", "b", 0.5, "vote").scored_by is ScoreMaker.VOTE  # type: ignore[arg-type]  # the text of a member

@@ -25,7 +25,24 @@ def test_a_span_of_time_is_read_with_its_units(text: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "7", "d", "-7d", "7x", "1m 2h", "1h 1h", "1h 30", "1e3s", "soon", "٣d", "9" * 40 + "d"]
+    "text",
+    [
+        "",
+        " ",
+        "7",
+        "d",
+        "-7d",
+        "7x",
+        "1m 2h",
+        "1h 1h",
+        "1h 30",
+        "1e3s",
+        "soon",
+        "0.1ms",
+        "0.0001s",
+        "٣d",
+        "9" * 40 + "d",
+    ],
 )
 def test_what_is_no_span_of_time_is_none(text: str) -> None:
     assert duration_ms(text) is None

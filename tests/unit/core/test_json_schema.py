@@ -25,6 +25,7 @@ from remit.core.schema.json_schema import (
     code_of,
     compile_schema,
     schema_from_json,
+    text_matcher,
 )
 
 ORDER: JsonObject = {
@@ -434,3 +435,11 @@ def test_true_is_a_resource_too() -> None:
 def test_names_that_unused_resources_share_are_not_counted() -> None:
     resources: dict[str, JsonObject] = {f"x:{number}": {"$dynamicAnchor": "n"} for number in range(100)}
     assert compile_schema({"type": "integer"}, registry=resources).is_valid(1)
+
+
+def test_a_matcher_finds_any_of_many_patterns_in_a_text() -> None:
+    is_found = text_matcher("|".join(f"name{number}" for number in range(100)))
+    assert is_found("this is name42.")
+    assert not is_found("this is a name")
+    with pytest.raises(ValueError, match="surrogates"):
+        is_found("\ud800")

@@ -39,12 +39,12 @@ def is_refused_as_slow(schema: JsonObject, value: Any) -> bool:
 
 @pytest.mark.parametrize("pattern", [SLOW, BACKTRACKING, AHEAD])
 def test_a_megabyte_for_a_slow_pattern_is_refused_at_once(pattern: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert is_refused_as_slow({"pattern": pattern}, letters(MEGABYTE))
     assert is_refused_as_slow({"patternProperties": {pattern: True}}, {letters(MEGABYTE): 1})
     assert is_refused_as_slow({"propertyNames": {"pattern": pattern}}, {letters(MEGABYTE): 1})
     assert is_refused_as_slow({"items": {"items": {"pattern": pattern}}}, [["a", letters(MEGABYTE)]])
-    assert time.monotonic() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
 
 
 def test_a_megabyte_for_a_plain_pattern_is_checked() -> None:
@@ -57,9 +57,9 @@ def test_a_megabyte_for_a_plain_pattern_is_checked() -> None:
 def test_what_is_not_refused_is_answered_within_seconds(pattern: str) -> None:
     checker = compile_schema({"pattern": pattern})
     for step in range(14, 0, -1):
-        began = time.monotonic()
+        began = time.process_time()
         (violation,) = checker.violations(letters(100 * 2**step))
-        assert time.monotonic() - began < SECONDS_MAX
+        assert time.process_time() - began < SECONDS_MAX
         if "pattern_work_max" not in violation.message:
             return
     pytest.fail("every text was refused")

@@ -13,6 +13,7 @@ from remit.core.run.principal import (
     EVERY_TENANT,
     LOCAL,
     NAME_CHARS_MAX,
+    NO_TENANT,
     PRINCIPAL_FOREIGN,
     PRINCIPAL_INVALID,
     SCOPE_LACKING,
@@ -26,6 +27,8 @@ from remit.core.run.principal import (
     person_for,
     sees,
     tenant_for,
+    tenant_problem,
+    tenant_seen,
 )
 from tests.unit.kernel.builders import manifest_of
 
@@ -114,6 +117,9 @@ def test_a_principal_says_no_other_tenant_and_no_other_name() -> None:
     assert (tenant_for(ADA, ""), tenant_for(ADA, "acme"), tenant_for(LOCAL, "any")) == ("acme", "acme", "any")
     assert (person_for(ADA, ""), person_for(ADA, "Ada"), person_for(LOCAL, "bob")) == ("ada", "ada", "bob")
     assert refusal(tenant_for, ADA, "globex").code == PRINCIPAL_FOREIGN
+    assert [tenant_seen(ADA, said) for said in ("", "acme", "globex")] == ["acme", "acme", NO_TENANT]
+    assert tenant_seen(LOCAL, "globex") == "globex"
+    assert tenant_problem(NO_TENANT)
     error = refusal(person_for, ADA, "bob", "user_id")
     assert (error.code, error.details) == (PRINCIPAL_FOREIGN, {"field": "user_id", "said": "bob"})
 

@@ -280,3 +280,9 @@ def test_a_long_text_is_searched_for_all_of_them() -> None:
 
 def test_what_belongs_to_no_run_is_covered_by_its_kind() -> None:
     assert covered("password=hunter22 here") == "password=[secret:password] here"
+
+
+def test_an_id_is_no_secret_and_half_a_pair_hides_none() -> None:
+    assert secrets_in("0b9f2c1e-7a44-4a0e-9f63-5d1c2b3a4f50") == ()
+    assert marked("\ud800 password: hunter2!") == "\ud800 password: <password>"
+    assert marked("\ud800 says nothing") == "\ud800 says nothing"

@@ -178,3 +178,9 @@ def test_causes_are_followed_only_so_far() -> None:
     circle = named("Wrapped")
     circle.__cause__ = circle
     assert fault_of_exception(PLACE, circle) is None
+
+
+def test_only_what_may_pass_by_itself_is_asked_again() -> None:
+    again = {code for code in range(300, 600) if code != 413 and not status(code, {}).is_final}
+    assert again == {408, 409, 425, 429, *range(500, 600)}
+    assert status(429, {"error": {"code": "insufficient_quota"}}).is_final

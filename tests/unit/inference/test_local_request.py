@@ -192,8 +192,8 @@ def test_an_option_that_the_server_would_ignore_is_refused(options: dict[str, An
 
 def test_thousands_of_steering_texts_cost_little() -> None:
     tokens = [f"<unused{number}>" for number in range(6000)] + ["[@BOS@]"]
-    began_s = time.monotonic()
+    began_s = time.process_time()
     [_, turn] = rendered_chat((user_message("<|r " * 200_000 + "<unused5999>[@BOS@]"),), tokens)
     assert turn["content"].endswith("<\u200bunused5999>[\u200b@BOS@]")
     # It takes a hundredth of a second; each letter compared with each of them would take half a minute.
-    assert time.monotonic() - began_s < 5
+    assert time.process_time() - began_s < 5

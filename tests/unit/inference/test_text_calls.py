@@ -262,9 +262,9 @@ MEGABYTE = 1_000_000
 @pytest.mark.parametrize("begins", ["", "<tool_call>", "{", "```json\n"])
 def test_a_megabyte_of_anything_takes_no_longer_than_its_length(begins: str, part: str) -> None:
     text = begins + part * (MEGABYTE // len(part))
-    began_s = time.monotonic()
+    began_s = time.process_time()
     pieces = [text[start : start + 1000] for start in range(0, len(text), 1000)]
     found = written(*pieces)
     # Quadratic work would take minutes.
-    assert time.monotonic() - began_s < 10
+    assert time.process_time() - began_s < 10
     assert text.startswith(found.words)

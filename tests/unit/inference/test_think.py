@@ -77,7 +77,7 @@ def test_no_more_is_held_back_than_may_become_a_tag() -> None:
 @pytest.mark.parametrize("part", ["<think>", "<think></think>", "<think>x</think> ", "</think>", "<", " "])
 def test_a_text_full_of_tags_takes_no_longer_than_its_length(part: str) -> None:
     text = "<think>" + part * (1_000_000 // len(part))
-    began_s = time.monotonic()
+    began_s = time.process_time()
     heard(text)
     # Quadratic work would take minutes.
-    assert time.monotonic() - began_s < 10
+    assert time.process_time() - began_s < 10

@@ -146,7 +146,7 @@ def test_purchases_count_when_they_are_ordered_those_of_this_turn_too() -> None:
     assert run.state.effects.purchased == 70
     tally = run.tally()
     assert purchased_so_far(tally) == 70
-    tally.order(replace(run.open(CallTool)[0], id="x"))
+    tally.issue(replace(run.open(CallTool)[0], id="x"))
     assert purchased_so_far(tally) == 100
 
 

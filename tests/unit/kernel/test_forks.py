@@ -68,10 +68,10 @@ def test_what_a_fork_copied_open_is_sent_when_it_goes_on() -> None:
     fork = copied(origin)
     (call,) = fork.open(CallTool)
     tally = weigh(fork.state, arrivals.ResumeRequested("dan"), fork.now_ms)
-    assert call in tally.orders
+    assert call in tally.issued
     resumed(fork)
     fork.take(arrivals.PauseRequested("ada"))
-    assert call not in weigh(fork.state, arrivals.ResumeRequested("ada"), fork.now_ms).orders
+    assert call not in weigh(fork.state, arrivals.ResumeRequested("ada"), fork.now_ms).issued
 
 
 def test_without_a_reason_the_model_is_told_nothing() -> None:

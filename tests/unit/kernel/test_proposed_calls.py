@@ -10,7 +10,7 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget, Dimension
 from remit.core.limits.tools import Effect
 from remit.kernel.authority.authorize import authorize
-from remit.kernel.authority.proposed_calls import INVALID, hold_call, order_call, refuse_call, settle_call
+from remit.kernel.authority.proposed_calls import INVALID, hold_call, issue_call, refuse_call, settle_call
 from remit.kernel.results.endings import DENIED
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
@@ -21,8 +21,8 @@ def key_of(tool: str, n: int = 1) -> tuple[str, bytes]:
 
 def test_a_call_is_ordered_under_a_key_of_our_own() -> None:
     tally = Run().tally()
-    order_call(tally, wants("look", call_id="theirs"))
-    order_call(tally, wants("look", call_id="theirs"))
+    issue_call(tally, wants("look", call_id="theirs"))
+    issue_call(tally, wants("look", call_id="theirs"))
     ordered = [command for command in tally.decisions if isinstance(command, CallTool)]
     assert [command.key for command in ordered] == ["run:1.0", "run:1.1"]
     assert tally.repeats == (key_of("look"),) * 2
@@ -30,13 +30,13 @@ def test_a_call_is_ordered_under_a_key_of_our_own() -> None:
 
 def test_what_an_order_reserves_is_promised_from_there_on() -> None:
     tally = Run(manifest_of(budget=Budget(tool_calls=1))).tally()
-    order_call(tally, wants("look", 1))
+    issue_call(tally, wants("look", 1))
     assert authorize(wants("look", 2), tally).code == Refusal.BUDGET_EXHAUSTED
 
 
 def test_an_ordered_change_is_a_claim_until_it_is_proven() -> None:
     tally = Run().tally()
-    order_call(tally, wants("write"), approved_by="ada")
+    issue_call(tally, wants("write"), approved_by="ada")
     assert tally.uncommitted == {key_of("write"): Rung.ATTEMPTED}
     command = tally.decisions[0]
     assert isinstance(command, CallTool)
@@ -45,7 +45,7 @@ def test_an_ordered_change_is_a_claim_until_it_is_proven() -> None:
 
 def test_a_delegating_call_becomes_a_child() -> None:
     tally = Run().tally()
-    order_call(tally, wants("ask_child"))
+    issue_call(tally, wants("ask_child"))
     assert isinstance(tally.decisions[0], StartChild)
     assert tally.uncommitted == {}
 

@@ -65,7 +65,7 @@ def test_an_id_is_the_turn_and_the_place_in_it() -> None:
 def test_an_order_promises_what_it_reserves_and_a_settlement_gives_it_back() -> None:
     tally = Run().tally()
     blocking, left = tally.blocking, tally.left[Dimension.TOOL_CALLS]
-    tally.order(CODE)
+    tally.issue(CODE)
     assert (left - tally.left[Dimension.TOOL_CALLS], tally.blocking) == (2, blocking + 1)
     assert settle_command(tally, CODE, ()) is None
     assert (tally.left[Dimension.TOOL_CALLS], tally.blocking) == (left, blocking)

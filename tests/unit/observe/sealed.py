@@ -15,7 +15,7 @@ from remit.observe.proof.findings import Verification
 from remit.observe.proof.verify import verify_run
 from remit.orchestrate.loop.durability import barrier_of
 from remit.testing.world import SimulatedWorld
-from tests.simulation.scenarios import scenario
+from tests.simulation.scenarios import played_world
 
 SIGNER = Signer.from_bytes(bytes(range(32)))
 MALLORY = Signer.from_bytes(bytes(32))
@@ -63,7 +63,7 @@ def sealed_runs(world: SimulatedWorld) -> list[Sealed]:
 @cache
 def simulated(seed: int) -> list[Sealed]:
     """The runs of a scenario."""
-    return sealed_runs(scenario(seed))
+    return sealed_runs(played_world(seed))
 
 
 def rechained(data: Sequence[bytes], start: int) -> tuple[bytes, ...]:

@@ -222,17 +222,22 @@ def test_a_fork_is_not_charged_for_the_turns_that_it_copied() -> None:
     assert together == run_cost(run.turns).used
 
 
-def test_a_call_in_doubt_is_charged_when_its_outcome_comes_after_the_end() -> None:
+def test_a_call_in_doubt_is_charged_once_by_the_ending_whether_or_not_its_outcome_comes() -> None:
     run = Run()
     run.proposes(wants("write"))
     run.approves()
     (call,) = run.open(CallTool)
-    run.take(CancelRequested("ada"))
     assert not amount(totalled_of(run), Dimension.SIDE_EFFECTS)
+    run.take(CancelRequested("ada"))
+    assert amount(totalled_of(run), Dimension.SIDE_EFFECTS) == 1
+    (told,) = [one for one in explain(run.state, reading_of(run.turns)).spent if one.dimension == "side_effects"]
+    assert (told.used, told.reserved, told.in_doubt) == (1, 0, 1)
     run.take(ToolReturned(call.id, '{"ok": true}', b"e", 20))
     assert isinstance(run.turns[-1].decisions[0], AddendumNoted)
     assert amount(totalled_of(run), Dimension.SIDE_EFFECTS) == 1
     assert run.used(Dimension.SIDE_EFFECTS) == 1
+    (told,) = [one for one in explain(run.state, reading_of(run.turns)).spent if one.dimension == "side_effects"]
+    assert (told.used, told.reserved, told.in_doubt) == (1, 0, 0)
 
 
 def totalled_of(run: Run) -> Charges:

@@ -22,7 +22,7 @@ from remit.testing.runs import SimulatedRun
 from remit.testing.scripts import Model, Reply, in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
 from tests.simulation.play import demo_manifest, demo_world
-from tests.simulation.scenarios import TOOLS, scenario
+from tests.simulation.scenarios import TOOLS, played_world
 
 
 def explained(run: SimulatedRun) -> Explanation:
@@ -234,5 +234,5 @@ def up_to_the_question(run: SimulatedRun) -> Explanation:
 
 
 def runs_of(seed: int) -> list[SimulatedRun]:
-    world = scenario(seed)
+    world = played_world(seed)
     return [world.run(run_id) for run_id in world.run_ids()]

@@ -18,7 +18,7 @@ from remit.observe.proof.findings import HARMLESS, Fault
 from remit.observe.proof.verify import FINDINGS_MAX, needs_a_head, verify_run
 from remit.orchestrate.loop.durability import barrier_of
 from tests.simulation.play import demo_manifest, demo_world
-from tests.simulation.scenarios import scenario
+from tests.simulation.scenarios import played_world
 from tests.unit.observe.sealed import MALLORY, SIGNER, Sealed, rechained, seal, sealed_runs, simulated
 
 
@@ -227,7 +227,7 @@ def test_only_a_redaction_is_harmless() -> None:
 
 
 def before_each_turn(seed: int) -> Iterator[tuple[RunState, Turn]]:
-    world = scenario(seed)
+    world = played_world(seed)
     for run_id in world.run_ids():
         state = RunState()
         for data in world.run(run_id).journal:

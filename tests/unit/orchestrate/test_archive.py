@@ -15,8 +15,8 @@ from remit.core.journal.storage import Barrier, RunListing
 from remit.core.journal.turn import KERNEL_VERSION
 from remit.core.run.halt import HALTED
 from remit.core.run.lineage import lifted
-from remit.orchestrate.history import archive
 from remit.orchestrate.history.archive import Archive
+from remit.orchestrate.loop import durability
 from tests.unit.backend.signed import journal_of
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems
 from tests.unit.orchestrate.stage import play
@@ -173,7 +173,7 @@ def test_a_run_of_an_earlier_version_may_be_listed_under_the_code_of_its_first_q
         await store.close()
         return [finding.code.value for finding in verified.findings]
 
-    monkeypatch.setattr(archive, "LISTED_BY_STAKES_SINCE", KERNEL_VERSION + 1)
+    monkeypatch.setattr(durability, "LISTED_BY_STAKES_SINCE", KERNEL_VERSION + 1)
     assert play(found("MISSING_INFO")) == []
     assert play(found("")) == play(found(HALTED)) == ["INDEX_DIFFERS"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.small_ports import MemoryBell
 from remit.backend.memory.store import MemoryStore
@@ -24,6 +25,7 @@ from remit.orchestrate.bus import bus as bus_module
 from remit.orchestrate.bus import subscription as subscription_module
 from remit.orchestrate.bus.bus import Bus, Listener
 from remit.orchestrate.bus.subscription import Subscription
+from tests.unit.orchestrate.house import scripted, store_of
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.told import Written, come_true
 
@@ -274,6 +276,127 @@ def test_a_run_that_was_deleted_is_told_to_nobody() -> None:
     play(scene())
 
 
+SUBJECTS = [Subject("a"), Subject(), Subject(tenant_id="acme")]
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_who_comes_for_the_past_is_told_what_the_store_has_and_nothing_that_is_remembered(subject: Subject) -> None:
+    async def scene() -> None:
+        async with in_memory() as (bus, written), bus.subscribe(Subject()) as console:
+            await written.turn("a", bus)
+            assert places(await take(console, 1)) == [("a", 0)]
+            await written.store.retention.delete("a")
+            async with bus.subscribe(subject, -1) as late:
+                assert await late.taken() is None
+
+    play(scene())
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("is_here", [True, False])
+def test_who_is_slow_is_not_told_what_was_deleted_meanwhile(
+    subject: Subject, is_here: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        async with in_memory() as (bus, written), bus.subscribe(subject) as slow, bus.subscribe(Subject()) as quick:
+            for _ in range(3):
+                await written.turn("a", bus)
+            await take(quick, 3)
+            assert places(await take(slow, 1)) == [("a", 0)]
+            await written.store.retention.delete("a")
+            if is_here:
+                bus.forget("a")
+            else:
+                monkeypatch.setattr(subscription_module, "FRESH_S", 0)
+            assert await slow.taken() is None
+            await written.turn("b", bus)
+            assert places(await take(quick, 1)) == [("b", 0)]
+
+    play(scene())
+
+
+def test_what_was_removed_while_it_was_read_is_read_anew() -> None:
+    async def scene() -> None:
+        async with in_memory() as (bus, written):
+            since, removed = written.store.feed.since, [2, 1]
+
+            async def removed_meanwhile(place: int, *, limit: int) -> object:
+                found = await since(place, limit=limit)
+                if found and removed:
+                    removed.pop()
+                    bus.forget("a")
+                return found
+
+            bus._feed.since = removed_meanwhile  # type: ignore[method-assign,assignment]
+            async with bus.subscribe(Subject(), -1) as ear, bus.subscribe(Subject()) as live:
+                await written.turn("a", bus)
+                assert places(await take(ear, 1)) == places(await take(live, 1)) == [("a", 0)]
+                assert not removed
+
+    play(scene())
+
+
+def test_what_was_being_said_in_a_run_that_was_deleted_is_told_to_nobody() -> None:
+    async def scene() -> None:
+        async with in_memory() as (bus, written):
+            whose = written.whose
+            async with bus.subscribe(Subject(), chunks=True) as ear:
+                for run_id in ("a", "a-child", "b"):
+                    bus.learn(written.state(run_id))
+                    bus.tell(Piece(whose[run_id], 0, 0, "secret" if run_id != "b" else "plain"), is_ours=True)
+                bus.forget("a")
+                bus.tell(Piece(whose["a"], 0, 1, "secret"), is_ours=True)
+                assert [event.text for event in await take(ear, 1)] == ["plain"]
+                assert await ear.taken() is None
+
+    play(scene())
+
+
+def test_a_piece_of_a_child_that_was_deleted_while_its_part_was_looked_up_is_not_told() -> None:
+    async def scene() -> None:
+        async with in_memory() as (bus, written):
+            whose = written.whose
+            await written.turn("a")
+
+            async def deleted_meanwhile(run_id: str, child_id: str) -> str:
+                bus.forget(run_id)
+                return ""
+
+            bus.part_of = deleted_meanwhile  # type: ignore[method-assign]
+            async with bus.subscribe(Subject("a"), -1, chunks=True, beneath=True) as ear:
+                bus.learn(written.state("a-child"))
+                bus.tell(Piece(whose["a-child"], 0, 0, "secret"), is_ours=True)
+                assert places(await take(ear, 1)) == [("a", 0)]
+                assert await ear.taken() is None
+
+    play(scene())
+
+
+@pytest.mark.parametrize("way", ["delete", "redact"])
+def test_what_a_system_removes_is_told_to_none_of_its_subscribers(way: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        system = system_on(store_of("embedded", tmp_path))
+        slow, console = system.subscribe(Subject()), system.subscribe(Subject())
+        async with slow, console:
+            run_id = (await system.run("MY-WORD please", scripted({"text": "ok"}))).run_id
+            first = await anext(slow)
+            assert (first.seq, len(await take(console, 2))) == (0, 2)
+            if way == "delete":
+                await system.delete(run_id)
+            else:
+                await system.redact(run_id, text="MY-WORD", by="ann", why="asked to")
+            told = []
+            for subject in (Subject(), *([Subject(run_id)] if way == "redact" else [])):
+                ear = system.subscribe(subject, since=-1)
+                told += [await ear.taken(), await ear.taken()]
+                ear.close()
+            assert "MY-WORD" not in repr([told, await slow.taken()])
+            assert (way == "redact") == any(told)
+        await system.close()
+
+    play(scene())
+
+
 def test_a_store_that_cannot_be_read_for_a_while_is_asked_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +460,8 @@ def test_nobody_follows_the_store_when_the_last_subscriber_was_dropped() -> None
         (Subject("a"), "turn:-1"),
         (Subject("a"), "turn:" + "9" * 30),
         (Subject("a"), True),
+        (Subject("a"), -2),
+        (Subject(), -2),
         (Subject("a"), 1.5),
         (Subject("a"), "turn:b:0"),
         (Subject("a"), "turn:0"),

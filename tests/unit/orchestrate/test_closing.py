@@ -1,6 +1,7 @@
 """Closing a system ends, although code on the loop swallows its cancellation; and nothing of it is written afterwards."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterable, Coroutine
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,6 +18,31 @@ from remit.core.run.run_events import SYSTEM_CLOSED, Subject
 from remit.orchestrate.loop import hub, in_process
 from tests.unit.orchestrate.house import STORES, request, scripted, store_of
 from tests.unit.orchestrate.stage import play
+
+
+def test_a_system_that_is_closed_leaves_no_task_behind_for_a_tool_that_was_abandoned() -> None:
+    may_end = threading.Event()
+
+    @tool(effect="read", network=False, timeout_ms=20)
+    def stubborn() -> str:
+        """Do not listen."""
+        may_end.wait(20)
+        return "done"
+
+    async def story() -> None:
+        system = system_on(MemoryStore())
+        wanted: list[JsonObject] = [{"name": "stubborn", "arguments": {}}]
+        run_id = (
+            await system.run(request(), scripted({"tool_calls": wanted}, {"text": "Done."}, tools=[stubborn]))
+        ).run_id
+        await system.close()
+        try:
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+            assert [(call.run_id, call.tool) for call in system.abandoned] == [(run_id, "stubborn")]
+        finally:
+            may_end.set()
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize("calls", [1, 2])

@@ -6,10 +6,11 @@ import pytest
 
 from remit import Grouping, Prices, Principal, RemitError, Scope, user_message
 from remit.core.failure import InvariantBroken
+from remit.core.limits.budget import FIELDS
 from remit.core.run.contract import SystemRequest
 from remit.observe.history import History
 from remit.orchestrate.facade import System
-from tests.unit.orchestrate.house import in_memory, scripted
+from tests.unit.orchestrate.house import calls, helper, in_memory, scripted
 from tests.unit.orchestrate.stage import play
 
 ANN = Principal("acme", "ann", (Scope.READ,))
@@ -49,17 +50,32 @@ def test_a_principal_is_told_what_its_own_tenant_spent_and_nothing_of_others() -
             ann = system.acting_for(ANN)
             assert [row.name for row in (await ann.costs()).rows] == [ours]
             assert [row.name for row in (await ann.costs(by="tenant")).rows] == ["acme"]
+            for tenant in ("globex", "no-such-tenant"):
+                assert (await ann.costs(tenant_id=tenant)).rows == ()
             for asked, code in (
                 (ann.costs(theirs), "RUN_NOT_FOUND"),
                 (ann.costs("no-such-run"), "RUN_NOT_FOUND"),
-                (ann.costs(tenant_id="globex"), "PRINCIPAL_FOREIGN"),
-                (ann.costs(tenant_id="no-such-tenant"), "PRINCIPAL_FOREIGN"),
                 (system.acting_for(Principal("acme", "bob")).costs(), "SCOPE_LACKING"),
                 (system.costs(by="week"), "COSTS_INVALID"),
             ):
                 with pytest.raises(RemitError) as refused:
                     await asked
                 assert refused.value.code == code
+
+    play(story())
+
+
+def test_every_view_of_a_tree_tells_the_same_figures_as_its_cost() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            child = {"when": "count sheep", "text": "Twelve.", "usage": {"prompt_tokens": 900, "output_tokens": 2}}
+            kit = scripted(child, calls("helper", task="count sheep"), {"text": "thanks"}, tools=[helper])
+            tree = await system.run(SystemRequest((user_message("Count."),)), kit)
+            (row,) = (await system.costs(tree.run_id)).rows
+            told = {one.dimension: one.used for one in (await system.archive.told(tree.run_id)).explanation.spent}
+            charged = {FIELDS[dimension]: used for dimension, used in row.used}
+            assert {**told, "wall_clock_ms": 0} == {**charged, "wall_clock_ms": 0}
+            assert (told["context_tokens"], told["depth"]) == (900, 1)
 
     play(story())
 

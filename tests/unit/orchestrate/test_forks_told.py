@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.failure import Ending, RemitError
+from remit.core.failure import Ending, RemitError, RequestRejected
 from remit.core.journal.arrivals import PauseRequested, ResumeRequested
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.turn import Turn
@@ -153,6 +154,99 @@ def test_a_pause_of_a_fork_whose_process_died_before_it_went_on_holds_when_its_o
             assert (fork.place.paused, fork.place.paused_by, fork.place.is_copy) == (True, "bob", True)
 
     play(story())
+
+
+@pytest.mark.parametrize("fork", [forked, retried])
+def test_a_fork_whose_process_died_before_it_went_on_goes_on_when_it_is_resumed(fork: Fork) -> None:
+    async def story() -> None:
+        async with two() as (one, other):
+            kit = looking()
+            ended = await one.run(request(), kit)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("remit.orchestrate.loop.hub.let_go_on", AsyncMock())
+                heard = await fork(one, ended.run_id, kit)
+                await one.settle()
+            assert (await other.state_of(heard.fork_id)).place.is_copy
+            assert (await other.resume(heard.fork_id, kit=kit)).terminal_code is Ending.SUCCESS
+            said = [turn.arrival for turn in await turns_of(one, heard.fork_id)]
+            assert said.count(ResumeRequested("ann")) == 1
+
+    play(story())
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_fork_whose_copying_was_cut_off_goes_on_when_it_is_resumed(at: int) -> None:
+    async def story() -> None:
+        async with two() as (one, other):
+            kit = looking()
+            ended = await one.run(request(), kit)
+            write, written = one._hub.runner.journal.append, list[str]()
+
+            async def cut_off(run_id: str, *more: Any, **said: Any) -> Any:
+                if run_id != ended.run_id and len(written) == at:
+                    raise OSError("the disk is gone")
+                written.append(run_id)
+                return await write(run_id, *more, **said)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(one._hub.runner.journal, "append", cut_off)
+                with pytest.raises(OSError, match="gone"):
+                    await one.fork(ended.run_id, by="ann", at=1, kit=kit)
+            if at:
+                (fork_id,) = set(written)
+                assert (await other.resume(fork_id, kit=kit)).terminal_code is Ending.SUCCESS
+
+    play(story())
+
+
+def test_a_resume_of_a_fork_that_a_person_paused_in_the_making_lets_it_rest() -> None:
+    async def story() -> None:
+        async with two() as (one, other):
+            kit = looking()
+            ended = await one.run(request(), kit)
+            sent = told_meanwhile(one, other, ended.run_id, Signal.PAUSE)
+            heard = await forked(one, ended.run_id, kit)
+            await sent[0]
+            await one.resume(heard.fork_id, kit=kit)
+            assert (await one.state_of(heard.fork_id)).place.paused_by == "bob"
+
+    play(story())
+
+
+def test_retries_at_the_same_moment_are_done_and_nothing_else_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with two() as (one, other):
+            kit = looking()
+            ended = await one.run(request(), kit)
+            each = [retried(system, ended.run_id, kit) for system in (one, other, one, other)]
+            heard = await asyncio.gather(*each)
+            assert len({outcome.fork_id for outcome in heard}) == 4
+            for outcome in heard:
+                assert (await one.resume(outcome.fork_id, kit=kit)).terminal_code is Ending.SUCCESS
+
+    with caplog.at_level("WARNING"):
+        play(story())
+    assert caplog.messages == []
+
+
+def test_a_retry_from_before_a_crash_that_cannot_be_done_here_is_told_to_the_operator(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (one,):
+            kit = looking()
+            ended = await one.run(request(), kit)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(one._hub, "_fork", AsyncMock(side_effect=RequestRejected("GONE", "killed")))
+                with pytest.raises(RequestRejected, match="FORK_DEFERRED"):
+                    await one.signal(signal(Signal.RETRY, ended.run_id, by="ann", reason="again"))
+            with caplog.at_level("WARNING"):
+                await one.resume(ended.run_id)
+                await one.settle()
+
+    play(story())
+    assert [message for message in caplog.messages if "ForkRun was not done: ENGINE_NOT_REOPENABLE" in message]
 
 
 def test_a_fork_that_was_paused_before_it_went_on_starts_neither_calls_nor_children_until_it_is_resumed() -> None:

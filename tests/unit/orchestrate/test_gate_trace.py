@@ -168,7 +168,7 @@ def test_earlier_messages_of_the_user_ask_for_nothing_any_more() -> None:
             ),
         )
         live = await office.begin(manifest(request=request))
-        assert await office.found() == ["NOT_ASKED"]
+        assert await office.found() == ["PROVENANCE_UNBOUND"]
         await same(office, live)
 
     play(act())

@@ -298,7 +298,7 @@ def test_closing_ends_although_the_inbox_is_rung_at_the_same_moment() -> None:
             rung.set()
         for _ in range(rings):
             await asyncio.sleep(0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await system.close()
 
     for rings in range(5):

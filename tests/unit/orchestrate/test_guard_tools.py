@@ -119,3 +119,11 @@ def test_a_control_arg_that_the_parameters_lack_is_refused() -> None:
 def test_another_tool_that_is_named_must_be_declared_too(key: str) -> None:
     started = Talk(tools=[{**MAIL, key: "no_such"}, FIND]).started
     assert (started["ok"], started["code"]) == (False, MANIFEST_INVALID)
+
+
+def test_a_tool_without_a_schema_is_undeclared_whatever_else_it_says() -> None:
+    for more in ({}, {"parameters": {"type": "object"}}):
+        said = {"name": "drop_table", "effect": "write", "asks": ["drop"], "repeat": "free", "stakes": "none", **more}
+        talk = Talk("Drop table t-9.", [said])
+        for arguments in ({}, {"table": "t-9"}):
+            assert talk.call("drop_table", **arguments)["code"] == "UNDECLARED"

@@ -14,8 +14,10 @@ from remit.core.failure import Ending, RemitError
 from remit.core.journal.arrivals import RunStarted, RunTaken
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.storage import AppendConflict, LeaseLost, RunHeld, StoreUnusable, Warrant
+from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.holdings import Holdings, fenced_journal
+from remit.orchestrate.loop.live import Live
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems, until
 from tests.unit.orchestrate.stage import play
 
@@ -225,3 +227,20 @@ def test_a_turn_under_a_lease_that_was_let_go_is_refused() -> None:
         assert list(await store.journal.read("run")) == [b"0"]
 
     play(story())
+
+
+def test_a_later_token_is_of_another_store_while_the_lease_is_held_and_of_the_next_holder_once_it_is_lost() -> None:
+    async def story() -> None:
+        leases = ExpiringLeases(LONG_MS)
+        holdings = Holdings(leases, lambda _: None)
+        warrant = await holdings.hold("run")
+        live = Live("run", RunState())
+        live.state.token = 5_000
+        await holdings.bind(live, warrant)
+        assert (live.warrant, live.foreign_token) == (warrant, 5_000)
+        leases.expire("run")
+        with pytest.raises(LeaseLost):
+            await holdings.bind(live, warrant)
+        await holdings.close()
+
+    asyncio.run(story())

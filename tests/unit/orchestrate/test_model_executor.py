@@ -312,12 +312,17 @@ def test_an_engine_that_returns_something_else_is_malformed(said: Any) -> None:
     assert type(said).__name__ in report.message
 
 
-def test_an_engine_that_is_not_even_awaitable_breaks_no_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_engine_need_not_be_a_coroutine_nor_take_a_handler() -> None:
     class Blocking:
         def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> Any:
             return ANSWER
 
-    assert failure(performed(Blocking())).code is ErrorCode.INFERENCE_ENGINE_ERROR
+    class Plain:
+        def infer(self, request: ModelRequest) -> Any:
+            return ANSWER
+
+    reports = [performed(Blocking()), performed(Plain())]
+    assert [report.result for report in reports if isinstance(report, ModelSaid)] == [ANSWER, ANSWER]
 
 
 @pytest.mark.req("0.31")

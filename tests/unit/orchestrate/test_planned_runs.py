@@ -47,7 +47,7 @@ def shout(step: Step) -> str:
 def ended(planner: Planner, mode: Mode, *replies: dict[str, Any], **parts: Any) -> SystemResponse:
     engine = ScriptedEngine(replies or [{"text": '{"mood":"good"}'}])
     if isinstance(planner, ModelPlanner):
-        planner.engine = engine
+        planner.given = engine
     kit = Kit({engine.model_info().name: engine}, planner=planner, **parts)
     asked = SystemRequest(
         (user_message("How is it?"),), mode, output=OutputContract(None if mode is Mode.PLAN else MOOD)

@@ -27,7 +27,7 @@ from remit.testing.scripts import in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
 from tests.simulation.pattern_scenarios import fickle, vote_request
 from tests.simulation.play import demo_manifest, demo_world
-from tests.simulation.scenarios import scenario
+from tests.simulation.scenarios import played_world
 
 SEEDS = 25
 LONG = "long " * 400
@@ -40,7 +40,7 @@ Tamper = Callable[[Turn], Turn]
 
 @cache
 def worlds() -> tuple[SimulatedWorld, ...]:
-    return tuple(scenario(seed) for seed in range(SEEDS))
+    return tuple(played_world(seed) for seed in range(SEEDS))
 
 
 def gone(digest: bytes) -> bytes | None:

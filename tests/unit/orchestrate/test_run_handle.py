@@ -202,3 +202,23 @@ def test_a_system_is_opened_in_memory_in_a_folder_or_where_the_environment_says(
     asyncio.run(story())
     made = [path.name for path in tmp_path.iterdir()]
     assert made == {"memory": [], "home": ["store"]}.get(next(iter(where), ""), ["home"])
+
+
+def test_who_follows_a_run_whose_driver_is_gone_is_warned_that_no_process_drives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remit.orchestrate.run_handle.QUIET_MS", 10)
+
+    async def story() -> None:
+        async with remit.open(tmp_path) as system:
+            left = await system.start("hello", scripted(LATE))
+            paused = await system.start("hello", scripted(LATE))
+            await paused.pause(by="ada")
+        async with remit.open(tmp_path) as system:
+            response = await (await system.find(left.id))
+            assert response.terminal_code is None
+            warning = f"it is driven by no process any more; `resume` goes on with it: remit resume {left.id}"
+            assert response.warnings[-1:] == (warning,)
+            assert not any("no process" in one for one in (await (await system.find(paused.id))).warnings)
+
+    play(story())

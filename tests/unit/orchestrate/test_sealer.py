@@ -483,3 +483,13 @@ def test_without_secrets_a_report_is_handed_on_as_it_is() -> None:
     report = said(VALUE)
     assert received(report, NO_SECRETS) is report
     assert received(ContextSaid("1.1", "nothing"), VAULT) == ContextSaid("1.1", "nothing")
+
+
+def test_a_text_that_was_plain_is_looked_at_again_once_its_value_is_known_or_many_others_came() -> None:
+    sealer, live = Sealer(MemorySeals()), Live("r1", RunState(run_id="r1"))
+    for text in ("hunter2hunter2", *[f"an id {number}" for number in range(70)]):
+        assert sealer.report(live, said := ModelSaid("c1", ModelResult(text))) is said
+    sealer.report(live, ModelSaid("c1", ModelResult("password: hunter2hunter2")))
+    assert HANDLE.search(str(sealer.report(live, ModelSaid("c1", ModelResult("hunter2hunter2")))))
+    odd = ModelSaid("c1", None)  # type: ignore[arg-type]  # an engine may return anything
+    assert sealer.report(live, odd) is odd

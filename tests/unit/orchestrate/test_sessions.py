@@ -10,9 +10,9 @@ from remit.core.failure import Ending, RemitError, RequestRejected
 from remit.core.journal.arrivals import RetryRequested
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import BlobRef, replace
+from remit.core.run.manifest import SESSION_ENTRIES_MAX
 from remit.core.run.messages import Role, system_message, user_message
 from remit.core.run.signals import Signal
-from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import pinned
 from remit.orchestrate.exchange.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID, SessionState, check_entries
 from remit.orchestrate.facade import System

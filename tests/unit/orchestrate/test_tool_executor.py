@@ -227,8 +227,34 @@ def test_a_thread_whose_call_is_cancelled_is_kept_in_sight() -> None:
     play(story())
 
 
+def test_a_thread_that_does_not_stop_is_waited_for_by_no_task_once_all_is_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    go_on = threading.Event()
+
+    def stubborn() -> str:
+        """Do not listen."""
+        go_on.wait(20)
+        return "done after all"
+
+    async def story() -> None:
+        desk = Desk(made(stubborn))
+        await desk.call("stubborn", timeout_ms=20)
+        assert len(asyncio.all_tasks()) == 2
+        await desk.executor.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        go_on.set()
+        await asyncio.sleep(0.01)
+        # It may still have been running when it was left.
+        assert (desk.executor.abandoned, desk.late) == ((Abandoned("run", "1.1", "stubborn"),), [])
+
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.executors.tool"):
+        play(story())
+    assert "tool stubborn is left running" in caplog.messages[-1]
+
+
 @pytest.mark.parametrize("breaks", [False, True])
-def test_a_thread_that_does_not_stop_is_kept_in_sight_and_its_outcome_told_when_it_comes(
+def test_a_thread_that_does_not_stop_is_kept_is_kept_in_sight_and_its_outcome_told_when_it_comes(
     breaks: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     go_on = threading.Event()

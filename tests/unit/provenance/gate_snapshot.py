@@ -43,6 +43,7 @@ def snapshot(gate: Gate) -> JsonObject:
         "rejected": dict(ledger.rejected),
         "again": sorted(ledger.again),
         "retries": sorted(ledger.retries),
+        "written": list(ledger.written.parts),
         "uses": {tool: [uses.calls, dict(uses.targets)] for tool, uses in ledger.uses.items() if uses.calls},
     }
 
@@ -80,6 +81,7 @@ def _restored(state: Any) -> Gate:
     ledger.waiting = {call.call_id: call for call in map(_call, state["waiting"])}
     ledger.approvals, ledger.rejected = dict(state["approvals"]), dict(state["rejected"])
     ledger.again, ledger.retries = set(state["again"]), set(state["retries"])
+    ledger.written.note(state["written"])
     ledger.uses = {tool: Uses(calls, dict(targets)) for tool, (calls, targets) in state["uses"].items()}
     return gate
 
@@ -93,7 +95,7 @@ def _observation_json(one: Observation) -> JsonObject:
             for name, group in one.groups.items()
         },
         "references": [list(reference) for reference in one.references],
-        "marks": [one.chosen, one.asked, one.ranged, one.located, one.untrusted],
+        "marks": [one.chosen, one.asked, one.is_earlier, one.located, one.untrusted],
         "arguments": list(one.arguments),
         "names": list(one.names),
         "readers": None if one.readers is None else list(one.readers),
@@ -101,7 +103,7 @@ def _observation_json(one: Observation) -> JsonObject:
 
 
 def _observation(one: JsonObject) -> Observation:
-    chosen, asked, ranged, located, untrusted = one["marks"]
+    chosen, asked, is_earlier, located, untrusted = one["marks"]
     groups = {
         name: Group(tuple(group["records"]), dict(group["kinds"]), group["is_cut"])
         for name, group in one["groups"].items()
@@ -113,7 +115,7 @@ def _observation(one: JsonObject) -> Observation:
         tuple((kind, value) for kind, value in one["references"]),
         chosen=chosen,
         asked=asked,
-        ranged=ranged,
+        is_earlier=is_earlier,
         located=located,
         untrusted=untrusted,
         arguments=tuple(one["arguments"]),
@@ -131,12 +133,13 @@ def _call_json(call: Call) -> JsonObject:
         "arguments": list(call.arguments),
         "unbound": [list(one) for one in call.unbound],
         "names": list(call.names),
-        "marks": [call.chosen, call.ranged, call.located, call.asked],
+        "written": list(call.written),
+        "marks": [call.chosen, call.bound, call.is_earlier, call.located, call.asked],
     }
 
 
 def _call(one: Any) -> Call:
-    chosen, ranged, located, asked = one["marks"]
+    chosen, bound, is_earlier, located, asked = one["marks"]
     return Call(
         one["call_id"],
         one["tool"],
@@ -145,8 +148,10 @@ def _call(one: Any) -> Call:
         arguments=tuple(one["arguments"]),
         unbound=tuple((kind, value) for kind, value in one["unbound"]),
         chosen=chosen,
-        ranged=ranged,
+        bound=bound,
+        is_earlier=is_earlier,
         located=located,
         asked=asked,
         names=tuple(one["names"]),
+        written=tuple(one["written"]),
     )

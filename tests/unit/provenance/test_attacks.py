@@ -8,7 +8,20 @@ from remit.core.limits.authority import Authority
 from remit.core.record import JsonObject
 from remit.provenance.gate import start
 from remit.provenance.gate_verdict import Decision, Objection, PlanShown
-from tests.unit.provenance.office import DELETE, EVIL, LIST_FILES, PAY, SEND, TOOLS, file, looked_up, mail, opened, sent
+from tests.unit.provenance.office import (
+    DELETE,
+    EVIL,
+    LIST_FILES,
+    PAY,
+    SEND,
+    TOOLS,
+    file,
+    looked_up,
+    mail,
+    opened,
+    parameters,
+    sent,
+)
 
 # Many, or each with a whole command; the quick check has others of its kind.
 pytestmark = pytest.mark.slow
@@ -193,7 +206,7 @@ def test_two_records_with_a_name_each_are_two_candidates_unless_named_side_by_si
 
 
 def test_a_label_that_adds_to_the_name_of_another_is_a_rival() -> None:
-    gate = opened("Delete 'Lola Madrid'.")
+    gate = opened("Delete Lola Madrid.")
     looked_up(gate, "list_files", {}, [file(1, "Lola"), file(66, "Lola Madrid")])
     assert not gate.verdict_on("c", "delete_file", {"file_id": "66"}).is_allowed
 
@@ -245,7 +258,12 @@ def test_all_unread_is_not_all_where_the_lookup_knew_nothing_of_it() -> None:
 
 
 def test_all_is_narrowed_by_what_the_lookup_was_given() -> None:
-    members = {"name": "list_people", "effect": "read", "result": {"[]": "who:email"}}
+    members = {
+        "name": "list_people",
+        "parameters": parameters(team="string"),
+        "effect": "read",
+        "result": {"[]": "who:email"},
+    }
     for team, passes in [("Red", True), ("Blue", False)]:
         gate = opened("Mail everyone in Red the words of the day, as Blue does.", tools=[members, *TOOLS])
         looked_up(gate, "list_people", {"team": team}, ["x@y.example", "z@y.example"])

@@ -14,12 +14,14 @@ from tests.unit.provenance.office import CONTACTS, LIST_MAIL, TOOLS, file, looke
 ACCOUNT = "DE89370400440532013000"
 OTHER = "DE02500105170137075030"
 BOB, ANN = "bob@corp.example", "ann@corp.example"
+# The same tools, where nothing is at stake.
+CALM = [{**tool, "stakes": "none", "destructive": False, "category": None} for tool in TOOLS]
 
 
 def talk(*said: str, read: tuple[str, ...] = (), tools: Any = None) -> Gate:
     """A gate in a conversation, of which the last message is this exchange."""
     messages = [message for text in said for message in (_by("user", text), _by("assistant", f"Done: {text}"))]
-    return start(messages[:-1], TOOLS if tools is None else tools, read=read)
+    return start(messages[:-1], CALM if tools is None else tools, read=read)
 
 
 def _by(role: str, content: str) -> dict[str, str]:
@@ -42,6 +44,9 @@ def test_what_is_said_while_the_run_is_open_asks() -> None:
     gate.hear("Pay the same again.")
     assert paid(gate, ACCOUNT, 40).is_allowed
     assert paid(gate, ACCOUNT, 40).code is Objection.REPEAT
+    gate = talk(f"Pay 40 to {ACCOUNT}.", "Thanks! What is my balance?", tools=TOOLS)
+    gate.hear("Pay the same again.")
+    assert paid(gate, ACCOUNT, 40).code is Objection.PROVENANCE_UNBOUND
 
 
 def test_an_earlier_message_supplies_a_value_where_this_exchange_names_nothing() -> None:
@@ -68,18 +73,11 @@ def test_figures_of_a_sentence_name_nobody_new(now: str) -> None:
     assert paid(talk(f"Pay 40 to {ACCOUNT}.", now), ACCOUNT, 20).is_allowed
 
 
-def test_amounts_of_this_exchange_come_before_earlier_ones_and_several_earlier_ones_are_for_a_person() -> None:
-    assert paid(talk(f"Pay 40 to {ACCOUNT}.", "Pay 20 more to it."), ACCOUNT, 40).code is Objection.PROVENANCE_UNBOUND
-    gate = talk(f"Pay 40 to {ACCOUNT} and then 50.", "Pay the same again.")
-    assert paid(gate, ACCOUNT, 40).code is Objection.RECORD_AMBIGUOUS
-
-
 def test_who_names_nothing_means_the_last_message_that_does() -> None:
     gate = talk(f"Pay 40 to {OTHER}.", f"Pay 50 to {ACCOUNT}.", "Thanks!", "Pay the same again.")
     assert paid(gate, OTHER, 40).code is Objection.PROVENANCE_UNBOUND
     gate = talk(f"Pay 40 to {OTHER}.", f"Pay 50 to {ACCOUNT}.", "Thanks!", "Pay the same again.")
     assert paid(gate, ACCOUNT, 50).is_allowed
-    assert talk("Hi!", "Thanks!", "Pay the same again.").evidence.earlier_amounts.spans == {}
 
 
 def test_how_often_and_which_end_are_for_this_exchange_to_say() -> None:
@@ -162,7 +160,7 @@ def test_an_unknown_label_is_refused_by_name() -> None:
 
 def test_the_last_message_is_this_exchange_even_if_it_is_no_text() -> None:
     messages: list[dict[str, Any]] = [_by("user", f"Write to {BOB}."), {"role": "user", "content": [{"text": "Hi"}]}]
-    assert sent(start(messages, TOOLS), BOB).code is Objection.NOT_ASKED
+    assert sent(start(messages, CALM), BOB).code is Objection.NOT_ASKED
 
 
 def test_what_was_pasted_into_an_earlier_message_swallows_no_later_one() -> None:

@@ -7,6 +7,8 @@ import pytest
 from remit.core.work.orders import orders_of
 from remit.provenance.declarations import declarations_of
 from remit.provenance.gate import Gate, start
+from remit.provenance.gate_verdict import verdict_json
+from remit.provenance.order_book import leased_book
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -180,10 +182,11 @@ def test_orders_that_nobody_confirmed_narrow_what_the_words_allow_and_widen_noth
     gate.take_orders(orders_of([{"tool": "act", "args": {"n": 1}}]))
     assert not passes(gate, n=1)
     gate.ledger.take_back("call-1", is_counted=False)
-    gate.confirm("ada at 09:12 UTC")
+    gate.confirm("ada", (9 * 60 + 12) * 60_000)
     verdict = gate.verdict_on(None, "act", {"n": 1})
     assert verdict.is_allowed
     assert verdict.args[0].bound_by == "order 1 of 1, confirmed by ada at 09:12 UTC"
+    assert verdict_json(verdict)["order"] == "order 1 of 1, confirmed by ada at 09:12 UTC"
 
 
 def test_the_list_marks_what_nothing_fixes() -> None:
@@ -205,12 +208,44 @@ def test_the_list_marks_what_nothing_fixes() -> None:
     book = gate_with(*orders).book
     assert book is not None
     assert book.lines() == (
-        '1. act file="f2" (find {"q":"plan"}.id), n=1  ONLY IF \'it rains\' (nothing checks this)',
+        (
+            '1. act file="f2" (find {"q":"plan"}.id with the LARGEST size, which others may write), n=1'
+            "  ONLY IF 'it rains' (nothing checks this)"
+        ),
         "   body: FREE TEXT from the request (nothing fixes its words)",
-        "2. act file=? (2 records fit, and one is needed)",
-        "2 or. act  ONLY IF 'late' (nothing checks this)",
-        "   body: 'Hi'",
+        (
+            '2. a) act file=? (2 records fit, and one is needed: find {"q":"plan"}.id) OR b) act'
+            "  ONLY IF 'late' (nothing checks this)"
+        ),
+        "   b) body: 'Hi'",
         "3. act",
         "   body: '1'",
     )
     assert declarations_of(TOOLS)["act"].effect.is_mutating
+
+
+def test_a_lease_holds_what_is_known_for_tools_that_are_there_and_nothing_that_is_closed() -> None:
+    unknown = {"tool": "act", "args": {"file": lookup()}}
+    missing = {"tool": "act", "text": {"body": {"template": "{x}", "slots": {"x": lookup()}}}}
+    ways = [{"tool": "act", "args": {"n": 3}}, unknown, {"tool": "stop"}]
+    book = gate_with({"tool": "act", "args": {"n": 1}}, unknown, missing, {"either": ways}, {"tool": "stop"}).book
+    assert book is not None
+    leased = book.lease({"act"}, {9})
+    assert leased is not None
+    assert (leased.numbers, leased.of) == ((1, 4), 5)
+    assert len(leased.orders[1].either) == 1
+    assert book.lease({"act"}, {1, 4}) is None
+    beneath = leased_book(leased, declarations_of(TOOLS))
+    assert beneath.used(4).of == 5
+    assert beneath.match("act", {"n": 3}, (), has_unlisted=False).number == 4
+    beneath.is_confirmed = False
+    assert beneath.lease({"act"}, ()) is None
+
+
+def test_what_an_ordered_effect_returns_keeps_no_later_free_text_in() -> None:
+    free = {"tool": "act", "text": {"body": {"free": ["find"]}}}
+    gate = gate_with({**free, "args": {"n": 1}}, {**free, "args": {"n": 2}})
+    first = gate.verdict_on("a", "act", {"n": 1, "body": "Hi."})
+    assert first.is_allowed
+    gate.observe("a", "act", {"id": "j1"})
+    assert passes(gate, n=2, body="Hi.")

@@ -44,6 +44,8 @@ REPORTS = (
     "V T if Bob agrees.",
     "Unless it rains, please V T.",
     "When the time comes, V T.",
+    "V T once Bob agrees.",
+    "V T as soon as Bob agrees.",
     "Ann will V T.",
     "We usually V T.",
     "The plan to V T was dropped.",
@@ -74,6 +76,7 @@ ORDERS = (
     "Make sure to V T.",
     "You should V T.",
     "What is new? V T.",
+    "V T just once.",
 )
 
 

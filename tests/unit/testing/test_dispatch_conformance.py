@@ -12,6 +12,7 @@ from remit.core.journal.arrivals import TimerFired
 from remit.core.journal.commands import CallTool, CancelCommand, Command, SetTimer, TimerPurpose
 from remit.core.record import replace
 from remit.orchestrate.executors.reports import PERFORMED, Report, ToolBroke, ToolSaid
+from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Dispatch
@@ -25,8 +26,8 @@ CHECKS = {check.__name__: check for check in DISPATCH_CHECKS}
 class BadDispatch(InProcessDispatch):
     """A dispatch in process with one flaw."""
 
-    def __init__(self, flaw: str, perform: Perform) -> None:
-        super().__init__(dict.fromkeys(PERFORMED, self._performed), HandClock())
+    def __init__(self, flaw: str, perform: Perform, halts: Halts) -> None:
+        super().__init__(dict.fromkeys(PERFORMED, self._performed), HandClock(), halts=halts)
         self._flaw = flaw
         self._perform_it = perform
         self._one = asyncio.Lock()
@@ -34,7 +35,7 @@ class BadDispatch(InProcessDispatch):
         self._lives: list[Live] = []
         self._taken_back: list[str] = []
         self._told: list[Report] = []
-        self._beside: set[asyncio.Task[Report]] = set()
+        self._beside: set[asyncio.Future[Report] | asyncio.Future[Report | None]] = set()
 
     async def _performed(self, _: Live, command: Command) -> Report:
         if self._flaw == "one at a time":
@@ -60,11 +61,32 @@ class BadDispatch(InProcessDispatch):
             self._taken_back.append(command.about)
             if self._flaw == "never cancels":
                 return
+        if self._flaw == "keeps from later drivers" and not live.is_ordered_here(command):
+            return
         if self._flaw == "knows no recovery":
             live.recovered_seq = -1
         super().send(live, command)
 
+    def call_off(self, live: Live) -> None:  # type: ignore[explicit-override]
+        match self._flaw:
+            case "calls off nothing":
+                pass
+            case "calls off in silence":
+                self.forget(live)
+            case "calls off what is not halted":
+                for command_id in live.state.commands.open:
+                    self._cancel(self._work[live.run_id], command_id)
+            case _:
+                super().call_off(live)
+
+    def carries(self, command: Command) -> bool:  # type: ignore[explicit-override]
+        return self._flaw == "says that it carries" or super().carries(command)
+
     async def receive(self, live: Live) -> Report | None:  # type: ignore[explicit-override]
+        if self._flaw == "sends callers away":
+            waiting = asyncio.ensure_future(super().receive(live))
+            self._beside.add(waiting)
+            return waiting.result() if (await asyncio.wait([waiting], timeout=0.01))[0] else None
         if self._flaw == "begins what was taken back":
             for command_id in self._taken_back:
                 await self._perform_it(live.state.commands.open[command_id])
@@ -91,15 +113,15 @@ class BadDispatch(InProcessDispatch):
                 return replace(report, code=ErrorCode.TOOL_EXECUTION_FAILED)
         return report
 
-    async def claim(self, run_id: str, command_id: str) -> bool:  # type: ignore[explicit-override]
+    async def claim(self, run_id: str, command_id: str, *, is_repeatable: bool = False) -> bool:  # type: ignore[explicit-override]
         match self._flaw:
             case "lets nothing begin":
                 return False
             case "lets all begin":
                 return True
             case "mixes runs":
-                return await super().claim("run", command_id)
-        return await super().claim(run_id, command_id)
+                return await super().claim("run", command_id, is_repeatable=is_repeatable)
+        return await super().claim(run_id, command_id, is_repeatable=is_repeatable)
 
     async def revoke(self, run_id: str, command_id: str) -> bool:  # type: ignore[explicit-override]
         match self._flaw:
@@ -139,12 +161,12 @@ class BadDispatch(InProcessDispatch):
             super()._arm(work, live)  # type: ignore[arg-type]
 
 
-def with_flaw(flaw: str) -> Callable[[Perform], AbstractAsyncContextManager[Dispatch]]:
+def with_flaw(flaw: str) -> Callable[[Perform, Halts], AbstractAsyncContextManager[Dispatch]]:
     """Opens dispatches with a flaw; without one where it is empty."""
 
     @asynccontextmanager
-    async def opened(perform: Perform) -> AsyncIterator[Dispatch]:
-        dispatch = BadDispatch(flaw, perform)
+    async def opened(perform: Perform, halts: Halts) -> AsyncIterator[Dispatch]:
+        dispatch = BadDispatch(flaw, perform, halts)
         yield dispatch
         await dispatch.finish()
 
@@ -192,6 +214,12 @@ FLAWS: Sequence[tuple[str, str, str]] = (
     ("revokes what it does not know", "what_somebody_else_may_have_begun_is_not_revoked", "sent elsewhere"),
     ("knows no recovery", "what_somebody_else_may_have_begun_is_not_revoked", "earlier process"),
     ("never wakes", "whoever_waits_can_be_woken", "told nothing"),
+    ("sends callers away", "whoever_waits_is_not_sent_away_while_something_is_under_way", "the caller was told None"),
+    ("calls off nothing", "what_is_halted_is_called_off_and_nothing_else", "told nothing"),
+    ("calls off what is not halted", "what_is_halted_is_called_off_and_nothing_else", "not halted was called off"),
+    ("calls off in silence", "what_is_halted_is_called_off_and_nothing_else", "not halted was called off|told nothing"),
+    ("says that it carries", "what_an_earlier_driver_sent_is_carried_or_begun_again", "is performed again"),
+    ("keeps from later drivers", "what_an_earlier_driver_sent_is_carried_or_begun_again", "is not begun again"),
     ("forgets nothing", "nothing_goes_on_for_a_run_that_is_forgotten", "goes on"),
     ("knows ids alone", "runs_are_performed_apart", "not all are begun"),
     ("cancels in every run", "runs_are_performed_apart", "goes on|gave|told nothing"),

@@ -18,6 +18,7 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import redacted_in
 from remit.core.journal.commands import Command
+from remit.core.journal.ended import Belongings
 from remit.core.journal.signing import SignedDeletion, Signer, is_head_signed
 from remit.core.journal.storage import (
     Barrier,
@@ -98,6 +99,11 @@ class BadLog(MemoryHeadLog):
         return await super().deletion(run_id)
 
 
+async def _listed(journal: MemoryJournal, ended_before_ms: int, *_: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the list calls ended."""
+    return tuple(retention.collectable(journal, ended_before_ms)), ()
+
+
 def _ended(journal: MemoryJournal, ended_before_ms: int) -> list[str]:
     """Every run that ended before a time, asked for or not."""
     return [run_id for run_id in journal.listed() if retention.has_ended_before(journal, run_id, ended_before_ms)]
@@ -139,6 +145,12 @@ class BadRetention(MemoryRetention):
             case "leaves children":
                 with patch.object(journal, "children_of", lambda _: ()):
                     return await super().delete(run_id)
+            case "believes the list of children":
+                with patch.object(retention, "is_child_of", lambda first, parent_id: True):
+                    return await super().delete(run_id)
+            case "believes the list of parents":
+                with patch.object(retention, "parent_in", lambda first, listed: listed):
+                    return await super().delete(run_id)
             case "gives the quota back":
                 removed = await super().delete(run_id)
                 store.ledger._charges.pop(run_id, None)
@@ -169,15 +181,14 @@ class BadRetention(MemoryRetention):
             self._store.inbox.remove(self._store.inbox.settled_before(FOREVER_MS))
         if self._flaw == "takes what is held":
             self._store.leases._held.clear()
-        with patch.object(retention, "collectable", _ended if self._flaw == "asks nobody" else retention.collectable):
+        name, instead = {
+            "asks nobody": ("collectable", _ended),
+            "believes the list": ("proven", _listed),
+            "believes the list of sessions": ("Belongings", lambda firsts: Belongings(())),
+        }.get(self._flaw, ("collectable", retention.collectable))
+        with patch.object(retention, name, instead):
             told = await super().gc(ended_before_ms=ended_before_ms, dry_run=dry_run)
         return replace(told, inbox_entries=2 * told.inbox_entries) if dry_run and self._flaw == "counts twice" else told
-
-    @override
-    def _proven(self, ended_before_ms: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        if self._flaw == "believes the list":
-            return tuple(retention.collectable(self._store.journal, ended_before_ms)), ()
-        return super()._proven(ended_before_ms)
 
     @override
     def _remove(self, runs: Iterable[str]) -> tuple[int, int]:
@@ -366,6 +377,9 @@ FLAWS = [
     ("retention", "counts twice", "a_dry_run_says_what_a_collection_would_remove"),
     ("retention", "asks nobody", "a_collection_leaves_what_somebody_will_ask_for"),
     ("retention", "believes the list", "a_collection_leaves_what_only_the_list_calls_ended"),
+    ("retention", "believes the list of sessions", "what_the_turns_say_of_a_run_counts_more_than_the_list"),
+    ("retention", "believes the list of children", "only_what_is_beneath_a_run_by_its_turns_goes_with_it"),
+    ("retention", "believes the list of parents", "only_what_is_beneath_a_run_by_its_turns_goes_with_it"),
     ("retention", "takes what is held", "a_collection_leaves_what_is_held"),
     ("retention", "takes young answers", "a_collection_takes_texts_and_answers_that_nobody_needs"),
     ("redactions", "leaves texts", "words_are_taken_out_of_turns_and_texts"),

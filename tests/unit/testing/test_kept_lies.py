@@ -13,6 +13,7 @@ from remit.core.journal.signing import Signer
 from remit.core.record import replace
 from remit.orchestrate.executors.reports import PERFORMED
 from remit.orchestrate.loop.claims import _Standing
+from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.testing.conformance.catalogue import CATALOGUE_CHECKS
 from remit.testing.conformance.dispatch import DISPATCH_CHECKS
@@ -285,8 +286,9 @@ def claims_found(lie: Lie | None) -> list[str]:
     """The checks that a dispatch which lies so does not hold, in virtual time."""
 
     @asynccontextmanager
-    async def opened(perform: Any) -> AsyncIterator[Any]:
-        dispatch: Any = InProcessDispatch(dict.fromkeys(PERFORMED, lambda _, command: perform(command)), HandClock())
+    async def opened(perform: Any, halts: Halts) -> AsyncIterator[Any]:
+        executors = dict.fromkeys(PERFORMED, lambda _, command: perform(command))
+        dispatch: Any = InProcessDispatch(executors, HandClock(), halts=halts)
         if lie is not None:
             lie(dispatch)
         yield dispatch

@@ -106,7 +106,7 @@ def test_a_text_may_be_the_longer_the_lighter_the_pattern_is() -> None:
 def test_patterns_that_ruin_others_take_seconds_at_most(source: str) -> None:
     pattern = compile_pattern(source)
     chance = random.Random(7)
-    began = time.monotonic()
+    began = time.process_time()
     for text in ("a" * 1_000_000 + "!", "".join(chance.choices("abé漢", k=1_000_000))):
         pattern.occurs_in(text[: pattern.chars_max])
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20

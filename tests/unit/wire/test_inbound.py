@@ -20,6 +20,8 @@ from remit.wire.inbound import (
     PrebuiltContext,
     Route,
     attached,
+    call_metadata,
+    given_context,
     metadata_of,
     order_of,
     route_of,
@@ -67,8 +69,21 @@ def test_what_only_the_wire_knows_travels_under_a_key_of_its_own() -> None:
         workflow_step="design",
         context_request_id="ctx_9",
         max_depth=2,
+        context=task().context,
     )
     assert order_of(LEAST).request.metadata == {}
+
+
+@pytest.mark.req("3.20", "3.28")
+def test_context_that_came_with_a_task_is_kept_with_its_request_and_carried_by_no_call() -> None:
+    request = order_of(task()).request
+    assert given_context(request) == "Context (document docs/overview.md):\nThe project has one module."
+    assert call_metadata(request)["project"] == "remit"
+    assert call_metadata(request)[ROUTE_KEY] == {
+        key: value for key, value in request.metadata[ROUTE_KEY].items() if key != "context"
+    }
+    assert given_context(order_of(LEAST).request) == ""
+    assert call_metadata(order_of(LEAST).request) == {}
 
 
 def test_a_sender_cannot_fill_the_key_of_the_wire() -> None:

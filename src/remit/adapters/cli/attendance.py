@@ -2,7 +2,7 @@
 
 Rule 1: nobody is asked unless keyboard, answer and remarks are those of a terminal; elsewhere the run waits.
 Rule 2: an answer goes the way of `remit approve`, in the name of the person.
-Rule 3: what is left open stays open, and whoever left it is told how to answer later.
+Rule 3: what is left open stays open, and the user who left it is told how to answer later.
 """
 
 import sys
@@ -57,7 +57,7 @@ async def attended(
         try:
             response = await answered(system, *said, by=by)
         except RemitError as error:
-            # Somebody else may have answered it meanwhile, or nobody may.
+            # Another person may have answered it meanwhile, or nobody may.
             terminal.complain(error)
             left.add(said[0].id)
             response = await system.result(response.run_id)

@@ -32,7 +32,7 @@ def lines_in(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as stream:
             yield from read_lines(stream)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise file_unusable(path, error) from error
 
 

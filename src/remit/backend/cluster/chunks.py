@@ -1,6 +1,6 @@
 """Long texts and snapshots, in chunks, so that none is too long: the newest of a subject alone is kept.
 
-Rule 1: the first chunk says how many there are, and is written last: whoever finds it finds the others.
+Rule 1: the first chunk says how many there are, and is written last: a reader that finds it finds the others.
 Rule 2: the chunks of one snapshot have one nonce; two writers of one run leave one that is whole, or none that is believed.
 """
 

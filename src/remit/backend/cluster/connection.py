@@ -7,16 +7,17 @@ Rule 2: a server or a stream that lacks something is refused with all that it la
 import asyncio
 import json
 import logging
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import nats
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from remit.backend.cluster.layout import API_LEVEL_MIN, LIMITS, NEEDED, STREAM, VERSION_MIN, streams
 from remit.core.journal.codec import read_json
+from remit.core.journal.signing import Signer, nkey_of
 from remit.core.journal.storage import StoreUnusable
 
 STORE_UNREACHABLE = "STORE_UNREACHABLE"
@@ -39,8 +40,39 @@ _STREAM_THERE = 10058
 _log = logging.getLogger(__name__)
 
 
-async def connect(address: str, *, name: str, on_reconnected: Callable[[], None] | None = None) -> Client:
-    """A connection that mends itself for as long as it is open; raises StoreUnusable where no server answers."""
+class KeyedClient(Client):
+    """A client that proves who it is with the key of its process, where it has one and a server asks for that."""
+
+    def __init__(self, signer: Callable[[], Signer] | None) -> None:
+        super().__init__()
+        self._signer = signer
+        if signer is not None:
+            self._auth_configured = True
+
+    def sign(self, nonce: str) -> bytes:
+        """What a server wants to see; the key is read when one asks."""
+        assert self._signer is not None, "only a client with a key is asked"
+        signer = self._signer()
+        self._public_nkey = nkey_of(signer.did)
+        return b64encode(signer.sign(nonce.encode()))
+
+    def let_go(self) -> None:
+        """Close the last socket of a client that was let in nowhere."""
+        if self._transport is not None:
+            self._transport.close()  # type: ignore[no-untyped-call]  # the library says no types here
+
+
+async def connect(
+    address: str,
+    *,
+    name: str,
+    on_reconnected: Callable[[], None] | None = None,
+    signer: Callable[[], Signer] | None = None,
+) -> Client:
+    """A connection that mends itself for as long as it is open; raises StoreUnusable where no server answers.
+
+    Where the address names no user, the key of the signer proves who connects.
+    """
 
     async def reconnected() -> None:
         if on_reconnected is not None:
@@ -49,9 +81,12 @@ async def connect(address: str, *, name: str, on_reconnected: Callable[[], None]
     async def failed(error: Exception) -> None:
         _log.info("the connection to %s: %s", shown(address), str(error) or type(error).__name__)
 
+    key = signer if "@" not in address else None
+    client = KeyedClient(key)
     try:
-        client = await nats.connect(
+        await client.connect(
             address.split(","),
+            signature_cb=None if key is None else client.sign,
             name=name,
             connect_timeout=CONNECT_S_MAX,
             max_reconnect_attempts=1,
@@ -60,6 +95,7 @@ async def connect(address: str, *, name: str, on_reconnected: Callable[[], None]
             reconnected_cb=reconnected,
         )
     except (NatsError, OSError, TimeoutError, ValueError) as error:
+        client.let_go()
         why = str(error) or type(error).__name__
         raise unreachable(address, why) from error
     # An address that never answered is told at once; one that did will again.
@@ -147,6 +183,13 @@ def check_server(address: str, version: tuple[int, int], account: Mapping[str, A
 
 async def _prepared(client: Client, address: str, name: str, wanted: Mapping[str, Any]) -> int:
     """A stream as it is there, made if it is not; gives its replicas."""
+    config = await stream_there(client, address, name, wanted)
+    check_stream(address, name, config)
+    return int(config["num_replicas"])
+
+
+async def stream_there(client: Client, address: str, name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """How a stream was made, which is made as wanted where it is not there."""
     found = await asked_patiently(client, address, f"$JS.API.STREAM.INFO.{name}")
     if found.get("error", {}).get("err_code") == _STREAM_NOT_FOUND:
         found = await asked_patiently(client, address, f"$JS.API.STREAM.CREATE.{name}", {"name": name, **wanted})
@@ -154,8 +197,8 @@ async def _prepared(client: Client, address: str, name: str, wanted: Mapping[str
             found = await asked_patiently(client, address, f"$JS.API.STREAM.INFO.{name}")
     if "error" in found:
         raise lacking(address, [f"stream {name}: {found['error'].get('description')}"])
-    check_stream(address, name, found["config"])
-    return int(found["config"]["num_replicas"])
+    config: dict[str, Any] = found["config"]
+    return config
 
 
 def check_stream(address: str, name: str, config: Mapping[str, Any]) -> None:

@@ -139,7 +139,7 @@ class JetStream:
         finally:
             if mine in self._waiting:
                 self._waiting.remove(mine)
-        assert mine.answer is not None, "whoever has the turn sends what waits"
+        assert mine.answer is not None, "the task that has the turn sends what waits"
         return mine.answer
 
     def _group_with(self, first: "_Batch") -> list["_Batch"]:

@@ -85,6 +85,10 @@ class ClusterJournal:
         place = self._replica.place(RUN + run_id) if references else START
         return Stretch(await self.resolved(references[after + 1 :], log_subject(RUN + run_id)), place)
 
+    async def firsts_of(self, runs: Sequence[str]) -> Sequence[bytes]:
+        """The first turns of runs."""
+        return await self.resolved([self._replica.journal.turns_of(run_id)[0] for run_id in runs])
+
     async def resolved(self, references: Sequence[bytes], pattern: str = EVERY_LOG) -> list[bytes]:
         """The bytes of turns that an index refers to."""
         found = [where(reference) for reference in references]

@@ -9,6 +9,9 @@ from hashlib import sha256
 from string import ascii_letters, digits
 from typing import Any
 
+from remit.core.journal.queued import ErrandName, Lane
+from remit.wire.subjects import LOOPS_BUCKET, TRAJECTORIES_BUCKET, SubjectFamily
+
 # Journals and everything that is decided by being the next entry of a log; the subjects of seed 003 are in it, too.
 STREAM = "AGENT"
 # Long texts and snapshots in chunks, the newest of a subject alone.
@@ -22,12 +25,19 @@ EVERY_LOG = LOGS + ">"
 # What the stream has besides: tasks, requests, responses, signals and completions, calls of tools, and what users say.
 SUBJECTS = ("agent.>", "tool.>", "user.>")
 
+# Errands that are queued, their reports, claims on calls that change something, late reports, and errands that no worker can do.
+ERRAND, REPORT, CLAIM, LATE, DEAD = "agent.errand.", "agent.report.", "agent.claim.", "agent.late.", "agent.dead."
+# Runs that wait for a process to drive them.
+DUE = "agent.due."
+
 TEXT = "remit.text."
 SNAPSHOT = "remit.snapshot."
 HEARTBEAT = "remit.alive."
 # Core subjects: nothing of them is kept. Turns as they are written, and rings of bells.
 REPUBLISHED = "remit.bus."
 RING = "remit.ring."
+# Messages of the wire that will never be carried out, by their place in the stream.
+DEAD_LETTERS = "agent.dead.wire."
 
 # What a message says besides its bytes: the entry of a log, which write it belongs to, and what texts need.
 ENTRY, NONCE, CHUNKS, AT_MS = "Remit-Entry", "Remit-Nonce", "Remit-Chunks", "Remit-At-Ms"
@@ -71,6 +81,53 @@ def snapshot_subject(run_id: str, chunk: int) -> str:
     return f"{SNAPSHOT}{token(run_id)}.{chunk}"
 
 
+def told_of(run_id: str) -> list[tuple[str, str]]:
+    """The streams and subjects of what the wire tells of a run under its name."""
+    buckets = [(f"KV_{name}", f"$KV.{name}.{token(run_id)}") for name in (LOOPS_BUCKET, TRAJECTORIES_BUCKET)]
+    families = (SubjectFamily.CREATED, SubjectFamily.CONTEXT, SubjectFamily.COMPLETE)
+    return buckets + [(STREAM, f"{family.value}.{token(run_id)}") for family in families]
+
+
+def bucket(name: str, replicas: int) -> dict[str, Any]:
+    """How the stream of a bucket is made, as every client of NATS knows buckets: the newest entry under each key."""
+    return {
+        "subjects": [f"$KV.{name}.>"],
+        "storage": "file",
+        "retention": "limits",
+        "discard": "new",
+        "num_replicas": replicas,
+        "max_msgs_per_subject": 1,
+        "allow_rollup_hdrs": True,
+        "deny_delete": True,
+        "allow_direct": True,
+    }
+
+
+def errand_subject(name: ErrandName, lane: Lane) -> str:
+    """The subject of an errand: who is given it, and which it is."""
+    return f"{lane_subject(lane)}.{token(name.run_id)}.{token(name.command_id)}.{name.attempt}"
+
+
+def lane_subject(lane: Lane) -> str:
+    """How the subjects of all errands of a lane begin."""
+    return f"{ERRAND}{token(lane.kind)}.{token(lane.name)}.{token(lane.version)}"
+
+
+def errands_of(run_id: str) -> tuple[str, ...]:
+    """The patterns of everything that was queued for a run or told of it, but for claims: those hold no words."""
+    return f"{ERRAND}*.*.*.{token(run_id)}.>", f"{REPORT}{token(run_id)}.>", f"{LATE}{token(run_id)}.>"
+
+
+def report_subject(name: ErrandName) -> str:
+    """The subject of what came of an errand."""
+    return f"{REPORT}{token(name.run_id)}.{token(name.command_id)}.{name.attempt}"
+
+
+def claim_subject(run_id: str, command_id: str) -> str:
+    """The subject of the words about a call that changes something."""
+    return f"{CLAIM}{token(run_id)}.{token(command_id)}"
+
+
 def streams(replicas: int) -> dict[str, dict[str, Any]]:
     """How the streams are made on a server with so many nodes for each of them."""
     common = {
@@ -104,7 +161,7 @@ def streams(replicas: int) -> dict[str, dict[str, Any]]:
 # With any of these the stream would forget turns by itself.
 LIMITS = ("max_age", "max_msgs", "max_bytes", "max_msgs_per_subject")
 
-# What a stream must have as it comes back, whoever made it, with what cannot be done without it.
+# What a stream must have as it comes back, whichever process made it, with what cannot be done without it.
 NEEDED = {
     STREAM: {
         "allow_atomic": "a turn and all that it orders in one batch",

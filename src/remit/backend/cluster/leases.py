@@ -53,6 +53,14 @@ class ClusterLeases:
             return False
         return worker == self._link.worker or await self._link.is_alive(worker)
 
+    async def orphans(self) -> list[str]:
+        """The runs that a process holds which is gone, those that were taken first before the others."""
+        await self._replica.refresh()
+        held = sorted(self._replica.holders.items(), key=lambda one: one[1][1])
+        workers = {worker for _, (worker, _) in held if worker != self._link.worker}
+        gone = {worker for worker in workers if not await self._link.is_alive(worker)}
+        return [run_id for run_id, (worker, _) in held if worker in gone]
+
     async def is_driving(self) -> bool:
         """Whether any run is held."""
         await self._replica.refresh()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from remit.backend.cluster.chunks import ClusterBlobs
@@ -94,7 +95,7 @@ class ClusterBell:
         self._ears: dict[Topic, list[tuple[asyncio.AbstractEventLoop, Callable[[bytes], None]]]] = {
             topic: [] for topic in Topic
         }
-        self._subscribed: dict[Topic, object] = {}
+        self._subscribed: dict[Topic, tuple[Subscription, Subscription]] = {}
         link.on_entry = self._hear
 
     def listen(self, topic: Topic, hear: Callable[[bytes], None]) -> Callable[[], None]:
@@ -129,7 +130,7 @@ class ClusterBell:
             return True
         return False
 
-    async def _subscribe(self, topic: Topic) -> object:
+    async def _subscribe(self, topic: Topic) -> tuple[Subscription, Subscription]:
         client = self._link.jet.client
 
         async def hear(message: Msg) -> None:
@@ -143,8 +144,8 @@ class ClusterBell:
         await client.flush()
         return found
 
-    async def _unsubscribe(self, subscriptions: object) -> None:
-        for one in subscriptions:  # type: ignore[attr-defined]
+    async def _unsubscribe(self, subscriptions: tuple[Subscription, Subscription]) -> None:
+        for one in subscriptions:
             await one.unsubscribe()
         await self._link.jet.client.flush()
 

@@ -20,7 +20,9 @@ from remit.backend.cluster.layout import ALIVE, ENTRY, HEARTBEAT, log_subject
 from remit.backend.cluster.tail import Tail, in_header
 from remit.backend.folded.log import LogEntry
 from remit.core.failure import RemitError
+from remit.core.journal.signing import Signer
 from remit.core.journal.storage import START, AppendConflict, Place, StoreUnusable
+from remit.core.task_end import end_tasks
 
 T = TypeVar("T")
 
@@ -34,7 +36,7 @@ TTL = "Nats-TTL"
 class Link:
     """One process on the cluster."""
 
-    def __init__(self, address: str, *, lease_ms: int = LEASE_MS) -> None:
+    def __init__(self, address: str, *, lease_ms: int = LEASE_MS, signer: Callable[[], Signer] | None = None) -> None:
         self.address = shown(address)
         self.worker = secrets.token_hex(8)
         self.lease_ms = lease_ms
@@ -47,13 +49,14 @@ class Link:
         self._thread.start()
         self._beating: asyncio.Task[None] | None = None
         try:
-            self.call_now(self._open(address))
+            self.call_now(self._open(address, signer))
         except BaseException:
             self._end()
             raise
 
-    async def _open(self, address: str) -> None:
-        client = await connect(address, name=f"remit {self.worker}", on_reconnected=self._reconnected)
+    async def _open(self, address: str, signer: Callable[[], Signer] | None) -> None:
+        name = f"remit {self.worker}"
+        client = await connect(address, name=name, on_reconnected=self._reconnected, signer=signer)
         self.jet = JetStream(client, self.address)
         self._tail = Tail(self.jet, self._heard)
         try:
@@ -171,9 +174,7 @@ class Link:
             self._end()
 
     async def _close(self) -> None:
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.gather(self._beating, return_exceptions=True)
+        await end_tasks((self._beating,))
         await self._tail.close()
         if self.jet.client.is_connected:
             await self.jet.purge(HEARTBEAT + self.worker, stream=ALIVE)

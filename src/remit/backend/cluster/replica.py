@@ -4,6 +4,7 @@ Rule 1: it is a cache of the logs. A process that has none folds them from the f
 Rule 2: a turn that was written anew stands where it stood before, also for a process that never saw the first.
 """
 
+import asyncio
 import logging
 from bisect import bisect_right, insort
 from collections.abc import Sequence
@@ -82,6 +83,9 @@ class ClusterReplica:
         self._stands: dict[str, Place] = {}
         self._foreign: dict[str, Place] = {}
         self._seen: Place = START
+        # The question to the leader that is under way, and the one that comes behind it.
+        self._asking: asyncio.Future[None] | None = None
+        self._following: asyncio.Future[None] | None = None
         # Under which token which process holds a run.
         self.holders: dict[str, tuple[str, int]] = {}
         self.inbox: dict[int, WaitingLetter] = {}
@@ -121,8 +125,24 @@ class ClusterReplica:
         await self.log.write(entry_of(TENANT + charge.tenant_id, encode_record(charged), after=None))
 
     async def refresh(self, up_to: Place = 0) -> None:
-        """Fold everything that was written by now, or up to a place."""
-        await self._fold(await self.log.news(max(self._seen, 0), up_to))
+        """Fold everything that was written by now, or up to a place.
+
+        Callers that come while the leader is being asked share the next question: it is asked after all of them came.
+        """
+        if up_to:
+            await self._fold(await self.log.news(max(self._seen, 0), up_to))
+            return
+        following = self._following
+        if following is None or following.done():
+            following = self._following = asyncio.ensure_future(self._ask(self._asking))
+            following.add_done_callback(_seen_to)
+        await asyncio.shield(following)
+
+    async def _ask(self, before: "asyncio.Future[None] | None") -> None:
+        if before is not None and not before.done():
+            await asyncio.wait([before])
+        self._asking, self._following = self._following, None
+        await self._fold(await self.log.news(max(self._seen, 0)))
 
     async def write(self, *messages: JetMessage, unheard: int = 0) -> Place:
         """Write entries together, and fold everything up to the last of them; gives the place of the first.
@@ -264,6 +284,12 @@ class ClusterReplica:
         begin = bisect_right(self.order, place)
         found = [(place, *self.told[place]) for place in self.order[begin : begin + limit]]
         return [(place, run_id, seq, self.journal.turns_of(run_id)[seq]) for place, run_id, seq in found]
+
+
+def _seen_to(asked: "asyncio.Future[None]") -> None:
+    """Callers that stopped waiting for a question need not be told how it went wrong."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 def _in_their_order(news: Sequence[LogEntry]) -> list[tuple[LogEntry, Place]]:

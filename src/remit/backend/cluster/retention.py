@@ -1,7 +1,8 @@
 """Removing runs from JetStream, and taking words out of them.
 
 Rule 1: a run is gone with one entry, which keeps what was signed of it and what it counts; only then are its messages purged.
-        Where that was cut off, the entry stands, and the next collection purges what is left; so with a turn written anew.
+        If a process is cut off in between, the next collection finds the entry and purges what is left. The same holds
+        for a turn that is written anew.
 Rule 2: a turn that is written anew is a message of its run that stands for the first, which is removed and overwritten.
 Rule 3: a run is held while anything of it is removed, so its holder before can write nothing more.
 """
@@ -11,8 +12,9 @@ from typing import Protocol
 
 from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
+from remit.backend.cluster.errand_queue import forget_errands
 from remit.backend.cluster.journal import ClusterJournal
-from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY, log_subject
+from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY, log_subject, told_of
 from remit.backend.cluster.leases import ClusterLeases
 from remit.backend.cluster.letters import ClusterInbox
 from remit.backend.cluster.link import Link, entry
@@ -21,15 +23,15 @@ from remit.backend.cluster.tail import from_header
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN
-from remit.backend.memory.retention import collectable, has_ended_before, held_family, refuse_open_parent
+from remit.backend.folded.store import FoldedHeadLog
+from remit.backend.memory.retention import has_ended_before, held_family, proven, refuse_open_parent
 from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
 from remit.core.journal.codec import decode_record, digests_in, encode_record, encode_redacted, hash_turn
-from remit.core.journal.ended import ended_at_ms, is_over
+from remit.core.journal.ended import ended_at_ms
 from remit.core.journal.signing import SignedDeletion, sign_deletion, sign_redaction
 from remit.core.journal.storage import (
     ANSWER_GRACE_MS,
     TEXT_GRACE_MS,
-    Losses,
     Place,
     Redacted,
     Removed,
@@ -48,33 +50,18 @@ class Heads(Record):
     heads: tuple[SignedHead, ...]
 
 
-class ClusterHeadLog:
+class ClusterHeadLog(FoldedHeadLog):
     """The heads that came with turns, and what was said of runs that are gone."""
 
     def __init__(self, replica: ClusterReplica, link: Link) -> None:
-        self._replica = replica
-        self._heads = replica.journal.log
+        super().__init__(replica)
+        self._gone = replica.gone
         self._link = link
 
-    async def last(self, run_id: str) -> SignedHead | None:
-        """The head of the highest turn of a run that its signer signed."""
-        await self._replica.refresh()
-        return await self._heads.last(run_id)
-
-    async def doubt(self, run_id: str, last: int) -> str:
-        """Why a later turn may have been known."""
-        await self._replica.refresh()
-        return await self._heads.doubt(run_id, last)
-
-    async def losses(self) -> Losses:
-        """How heads and turns differ."""
-        await self._replica.refresh()
-        return await self._heads.losses()
-
-    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """The heads of a run, in the order of their turns; those of one that is gone are kept with that word."""
         await self._replica.refresh()
-        place = self._replica.gone.get(run_id)
+        place = self._gone.get(run_id)
         if place is None:
             return await self._heads.heads(run_id)
         stored = await self._link.call(self._link.jet.at(place))
@@ -82,7 +69,7 @@ class ClusterHeadLog:
         later = [head for head in await self._heads.heads(run_id) if head not in gone]
         return [*gone, *later]
 
-    async def deletion(self, run_id: str) -> SignedDeletion | None:
+    async def deletion(self, run_id: str) -> SignedDeletion | None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """What was said of the deletion of a run."""
         await self._replica.refresh()
         return await self._heads.deletion(run_id)
@@ -116,8 +103,8 @@ class ClusterRetention:
         await kept.replica.refresh()
         if not journal.turns_of(run_id):
             return Removed()
-        refuse_open_parent(journal, run_id)
-        async with held_family(journal, kept.leases, run_id, what="deleted") as runs:
+        await refuse_open_parent(journal, run_id, kept.journal.firsts_of, self._last_turns)
+        async with held_family(journal, kept.leases, run_id, kept.journal.firsts_of, what="deleted") as runs:
             mentioned = await self._mentioned_by(runs)
             counted = [await self._remove(member) for member in runs if journal.turns_of(member)]
         unneeded = mentioned - await self._mentioned_by(journal.every_run())
@@ -140,7 +127,7 @@ class ClusterRetention:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
         kept, journal = self._kept, self._kept.replica.journal
         await kept.replica.refresh()
-        ended, ill_listed = await self._proven(ended_before_ms)
+        ended, ill_listed = await proven(journal, ended_before_ms, kept.journal.firsts_of, self._last_turns)
         if dry_run:
             return await self._counted(ended, ill_listed)
         counted = []
@@ -167,17 +154,6 @@ class ClusterRetention:
             inbox_entries=sum(entries for _, entries in counted) + len(settled),
             ill_listed=ill_listed,
         )
-
-    async def _proven(self, ended_before_ms: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The runs that may be collected by their own turns; and those of which only the list says so."""
-        journal, ended, ill_listed = self._kept.replica.journal, list[str](), list[str]()
-        for run_id in collectable(journal, ended_before_ms):
-            parent_id = journal.parent_of(run_id)
-            if not is_over(await self._last_turns(run_id), ended_before_ms):
-                ill_listed.append(run_id)
-            elif not (above := await self._last_turns(parent_id)) or ended_at_ms(above) is not None:
-                ended.append(run_id)
-        return tuple(ended), tuple(ill_listed)
 
     async def _last_turns(self, run_id: str) -> list[bytes]:
         """The turns of a run, the last one first, back to the one that ends it; all of them where none does."""
@@ -231,6 +207,8 @@ class ClusterRetention:
         word = entry(GONE + run_id, encode_record(gone), after=None, bulk=encode_record(Heads(heads)))
         place = await kept.replica.write(word)
         await self._purge(run_id, place)
+        await self.untell(run_id)
+        await forget_errands(kept.link, run_id)
         await self.drop(long)
         kept.seals.forget(run_id)
         return len(references), entries
@@ -240,6 +218,11 @@ class ClusterRetention:
         for log in (RUN, INBOX):
             await kept.link.finish(kept.link.jet.purge(log_subject(log + run_id), before=place))
         await kept.snapshots.forget(run_id)
+
+    async def untell(self, run_id: str) -> None:
+        """Have nothing of what the wire tells of a run stand any more, as far as it is named by the run."""
+        for stream, subject in told_of(run_id):
+            await self._kept.link.finish(self._kept.link.jet.purge(subject, stream=stream))
 
     async def _purge_leftovers(self) -> None:
         """Purge what a process that was cut off left of runs that are gone, and of turns that were written anew."""
@@ -297,7 +280,8 @@ class ClusterRedactions:
         find, by, why = finder_of(text, kind), check_person(by), covered(why)
         kept = self._kept
         await kept.replica.refresh()
-        async with held_family(kept.replica.journal, kept.leases, run_id, what="redacted") as runs:
+        journal, firsts_of = kept.replica.journal, kept.journal.firsts_of
+        async with held_family(journal, kept.leases, run_id, firsts_of, what="redacted") as runs:
             values = await self._found(runs, find)
             if not values:
                 return Redacted(len(runs))
@@ -326,6 +310,8 @@ class ClusterRedactions:
                 await self._rewrite(run_id, number, signed)
                 turns += 1
         await kept.snapshots.forget(run_id)
+        await self._retention.untell(run_id)
+        await forget_errands(kept.link, run_id)
         own = [number for number, one in kept.replica.inbox.items() if one.run_id == run_id]
         letters = await kept.inbox.entries(own)
         await self._retention.clear_entries({one.number for one in letters if holds_value(one.data, values)})

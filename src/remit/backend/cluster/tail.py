@@ -23,6 +23,7 @@ from remit.backend.folded.log import LogEntry
 from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.record import Record
+from remit.core.task_end import end_tasks
 
 # How often a server says that it has nothing to say, and how long its silence is believed.
 HEARTBEAT_S = 2.0
@@ -87,10 +88,7 @@ class Tail:
 
     async def close(self) -> None:
         """Hear nothing more."""
-        for task in (self._watching, self._beginning):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        await end_tasks((self._watching, self._beginning))
         await self._leave()
 
     async def _leave(self) -> None:
@@ -143,7 +141,7 @@ class Tail:
         try:
             await self._begin()
         except (RemitError, NatsError, OSError) as error:
-            # It is tried again as soon as somebody waits, or after a silence.
+            # It is tried again as soon as a reader waits, or after a silence.
             _log.warning("the end of the logs cannot be heard just now: %s", str(error) or type(error).__name__)
 
     async def _begin(self) -> None:

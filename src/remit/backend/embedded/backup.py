@@ -61,7 +61,7 @@ def _copy(home: Path, draft: Path) -> None:
         closing(sqlite3.connect(draft / DATABASE)) as target,
     ):
         source.backup(target)
-        # What is only read leaves no files beside it then; whoever opens the copy to write sets its own mode.
+        # What is only read leaves no files beside it then; a process that opens the copy to write sets its own mode.
         target.execute("PRAGMA journal_mode = DELETE")
         problem = target.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if problem != "ok":

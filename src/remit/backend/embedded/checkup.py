@@ -19,7 +19,6 @@ from remit.backend.embedded.disk.database import DATABASE, WAL, ReadConnection, 
 from remit.backend.embedded.disk.disk_failures import (
     DATABASE_ERRORS,
     FULL,
-    INDEX_LOST,
     NOT_FOUND,
     NOT_TRUSTED,
     store_unusable,
@@ -31,7 +30,7 @@ from remit.backend.embedded.owner.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.owner.losses import ill_listed, losses_in, refuse_cleared, refuse_emptied
 from remit.backend.embedded.owner.trusted_keys import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
-from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED
+from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_INDEX_LOST, STORE_LOG_DAMAGED
 from remit.observe.checkup import Check, CheckState
 
 # Beyond this, looking at every page takes longer than a person waits for a check-up.
@@ -133,10 +132,12 @@ def _index(home: Path) -> Check:
         if not schema_version(connection, path):
             return Check("store.index", CheckState.OK, "nothing is listed yet")
         refuse_cleared(home, connection)
-        wrong = ill_listed(ReadConnection(connection, path))
+        wrong = ill_listed(ReadConnection(connection, path), HeadsLog(home))
     if wrong:
         seen = f"{wrong} runs are kept and not listed, or not as what they are"
-        return Check("store.index", CheckState.PROBLEM, f"{INDEX_LOST}: {seen}", "remit rebuild", INDEX_LOST)
+        return Check(
+            "store.index", CheckState.PROBLEM, f"{STORE_INDEX_LOST}: {seen}", "remit rebuild", STORE_INDEX_LOST
+        )
     seen = (
         "every run that was signed for is listed, ended or open as was signed; `remit verify --all` compares the rest"
     )
@@ -151,6 +152,7 @@ def _contents(home: Path) -> Check:
             refuse_later_version(version, path)
             runs, opened, waiting = 0, 0, 0
             if version:
+                refuse_cleared(home, connection)
                 # What is kept without being listed, as the journal of halts is, is no run.
                 query = (
                     "SELECT count(*), sum(ending = ''), sum(ending = '' AND waiting_for <> '') FROM runs"

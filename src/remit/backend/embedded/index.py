@@ -16,12 +16,10 @@ from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.disk_failures import DAMAGED, disk_failure
 from remit.backend.embedded.disk.tables import NOBODY, joined_lineage, migrate
 from remit.backend.embedded.disk.writer import Outcome, Writer
+from remit.backend.embedded.journal_names import FIRST_ENTRIES, name_in
 from remit.backend.embedded.small_ports import SETTLE
-from remit.core.failure import InvariantBroken
-from remit.core.journal.arrivals import RunStarted
-from remit.core.journal.codec import decode_turn
 from remit.core.journal.storage import Derived
-from remit.core.run.halt import HALTS, halts_in
+from remit.core.run.halt import HALTS
 
 # The first entry of a journal says whose it is: a run begins with its manifest, and the journal of halts with a halt.
 # One that says nothing readable stays with the name that it has.
@@ -46,11 +44,6 @@ _MAKE_UNIQUE = "CREATE UNIQUE INDEX places"
 _FREE_SHARED_PLACES = (
     "UPDATE runs SET session_id = '' WHERE (session_id, ordinal) IN"
     " (SELECT session_id, ordinal FROM runs WHERE session_id <> '' GROUP BY session_id, ordinal HAVING count(*) > 1)"
-)
-_FIRSTS = (
-    "SELECT turns.run_no, turns.data, runs.run_id FROM turns LEFT JOIN runs USING (run_no)"
-    " WHERE turns.run_no <> ? AND turns.seq ="
-    " (SELECT min(seq) FROM turns AS others WHERE others.run_no = turns.run_no) ORDER BY turns.run_no"
 )
 _FORGET = "DELETE FROM runs WHERE run_no = ?1 OR run_id = ?2"
 _NAME = "INSERT INTO runs (run_no, run_id) VALUES (?, ?)"
@@ -128,8 +121,8 @@ def _mend_table(cursor: sqlite3.Cursor, table: _Made) -> None:
 def _mend_names(cursor: sqlite3.Cursor) -> int:
     """Have every journal listed under the name that its first entry tells."""
     nameless, wrong = 0, list[tuple[int, str]]()
-    for run_no, data, run_id in cursor.execute(_FIRSTS, (NOBODY,)).fetchall():
-        told = _name_in(data)
+    for run_no, data, run_id in cursor.execute(FIRST_ENTRIES, (NOBODY,)).fetchall():
+        told = name_in(data)
         if told is None:
             nameless += run_id is None
         elif told != run_id:
@@ -155,21 +148,6 @@ def _told_by_others(cursor: sqlite3.Cursor, wrong: list[tuple[int, str]]) -> Ite
         has_turns = cursor.execute("SELECT 1 FROM turns WHERE run_no = ? LIMIT 1", (run_no,)).fetchone()
         if run_id in named and run_no not in numbers and has_turns:
             yield run_id
-
-
-def _name_in(data: object) -> str | None:
-    """Whose journal begins so; None where that cannot be read."""
-    if not isinstance(data, bytes):
-        return None
-    try:
-        arrival = decode_turn(data).arrival
-        return arrival.manifest.run_id if isinstance(arrival, RunStarted) else None
-    except InvariantBroken:
-        pass
-    try:
-        return HALTS if halts_in([data])[0].number == 1 else None
-    except InvariantBroken:
-        return None
 
 
 def _mend_numbers(cursor: sqlite3.Cursor) -> None:

@@ -9,7 +9,8 @@ Rule 4: what will still be asked for stays: a child whose parent is open, and th
         that came from it.
 Rule 5: the values that were sealed for a run go with it.
 Rule 6: what a run cost its tenant stays counted in the period in which it began.
-Rule 7: what is collected has ended by its own turns. The list of runs is derived from them and may be wrong.
+Rule 7: what is removed has ended, and belongs where it is said to, by its own turns. The list of runs is derived from them
+        and may be wrong.
 """
 
 import asyncio
@@ -24,12 +25,13 @@ from remit.backend.embedded.disk.disk_failures import BUSY, READ_ONLY, disk_fail
 from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.disk.tables import NOBODY, split_lineage
 from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.journal_names import Journals
 from remit.backend.embedded.quotas import close_deleted
 from remit.backend.embedded.seals import FileSeals
 from remit.core.journal.codec import digests_in, hash_turn
-from remit.core.journal.ended import ended_at_ms, is_over
+from remit.core.journal.ended import Belongings, ended_at_ms, is_child_of, is_over, parent_in
 from remit.core.journal.signing import Signer, sign_deletion
-from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed
+from remit.core.journal.storage import ANSWER_GRACE_MS, STORE_INDEX_LOST, TEXT_GRACE_MS, ParentOpen, Removed
 
 # Finding the texts that no turn refers to, and removing them.
 #
@@ -111,12 +113,8 @@ _EMPTY_SHARE_MIN = 0.25
 # Readers of remit take milliseconds; a clearing that has to wait longer is left to the next checkpoint.
 _CLEARING_MS_MAX = 500
 
-_PARENT = "SELECT parent_id FROM runs WHERE run_id = ?"
-_IS_OPEN = "SELECT 1 FROM runs WHERE run_id = ? AND ending = ''"
-_FAMILY = (
-    "WITH RECURSIVE family (run_no, run_id) AS (SELECT run_no, run_id FROM runs WHERE run_id = ? UNION"
-    " SELECT runs.run_no, runs.run_id FROM runs JOIN family ON runs.parent_id = family.run_id) SELECT * FROM family"
-)
+_FIRST = "SELECT parent_id, data FROM runs JOIN turns USING (run_no) WHERE run_id = ? AND seq = 0"
+_CHILDREN = "SELECT run_no, run_id, data FROM runs JOIN turns USING (run_no) WHERE parent_id = ? AND seq = 0"
 _ENDED = (
     "SELECT run_no, run_id, parent_id FROM runs WHERE ending <> '' AND ended_at_ms < ?"
     " AND parent_id NOT IN (SELECT run_id FROM runs WHERE ending = '') ORDER BY run_no"
@@ -170,11 +168,12 @@ class SQLiteRetention:
 
     def _delete(self, run_id: str) -> Removed:
         with self.cleaning() as connection:
-            found = connection.execute(_PARENT, (run_id,)).fetchone()
+            found = connection.execute(_FIRST, (run_id,)).fetchone()
             if found is None:
                 return Removed()
-            if connection.execute(_IS_OPEN, found).fetchone() is not None:
-                raise ParentOpen(run_id, found[0])
+            parent_id = parent_in(found[1], listed=found[0])
+            if _goes_on(connection, Journals(connection), parent_id):
+                raise ParentOpen(run_id, parent_id)
             with self.held_family(connection, run_id, what="deleted") as runs:
                 mentioned: dict[bytes, int] = {}
                 for run_no in runs:
@@ -198,7 +197,7 @@ class SQLiteRetention:
         taken: dict[int, str] = {}
         try:
             # A run that is held begins no more children, so what is beneath those that are held is all there is.
-            while new := [row for row in connection.execute(_FAMILY, (run_id,)).fetchall() if row[0] not in taken]:
+            while new := [row for row in _family(connection, run_id) if row[0] not in taken]:
                 for run_no, member in new:
                     if not self._locks.take(member):
                         which = "it" if member == run_id else f"run {run_id} above it"
@@ -206,6 +205,8 @@ class SQLiteRetention:
                             BUSY, self._path, f"run {member} is being driven, so {which} cannot be {what}"
                         )
                     taken[run_no] = member
+            if child := Journals(connection).unlisted_child(taken.values()):
+                raise disk_failure(STORE_INDEX_LOST, self._path, f"run {child} beneath {run_id} is kept and not listed")
             yield dict(reversed(taken.items()))
         finally:
             for member in taken.values():
@@ -309,6 +310,16 @@ class SQLiteRetention:
             _log.warning("%s was not made smaller: %s", self._path, error)
 
 
+def _family(connection: sqlite3.Connection, run_id: str) -> list[tuple[int, str]]:
+    """A run and those beneath it, each before its children; one that is listed beneath it against its own turn is none."""
+    found = [(run_no, run_id) for (run_no,) in connection.execute(_RUN_NO, (run_id,))]
+    for _, parent_id in found:
+        rows = connection.execute(_CHILDREN, (parent_id,)).fetchall()
+        new = [(run_no, child) for run_no, child, first in rows if is_child_of(first, parent_id)]
+        found += [member for member in new if member not in found]
+    return found
+
+
 def _remove_turns(connection: sqlite3.Connection, run_no: int) -> int:
     """Remove the turns of a run, and keep the number of the newest turn of all from being given again."""
     (end,) = connection.execute(_END).fetchone()
@@ -321,17 +332,18 @@ def _remove_turns(connection: sqlite3.Connection, run_no: int) -> int:
 
 def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> tuple[dict[int, str], tuple[str, ...]]:
     """The runs that ended before a time and that will not be asked for; and those of which only the list says so."""
-    newest = {run_id for run_id, _ in connection.execute(_NEWEST)}
+    journals, newest = Journals(connection), {run_id for run_id, _ in connection.execute(_NEWEST)}
     listed = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
     lineages = {run_id: split_lineage(told) for run_id, told in connection.execute(_LINEAGES)}
+    told = Belongings(journals.firsts() if listed else ())
     ended: dict[int, str] = {}
     ill_listed: list[str] = []
     for run_no, run_id, parent_id in listed:
-        if not newest.isdisjoint((run_id, *lineages.get(run_id, ()))):
+        if not newest.isdisjoint((run_id, *lineages.get(run_id, ()))) or told.is_asked_for(run_id):
             continue
         if not is_over(_backwards(connection, run_no), ended_before_ms):
             ill_listed.append(run_id)
-        elif not _goes_on(connection, parent_id):
+        elif not _goes_on(connection, journals, told.parent_of(run_id, listed=parent_id)):
             ended[run_no] = run_id
     return ended, tuple(ill_listed)
 
@@ -341,7 +353,6 @@ def _backwards(connection: sqlite3.Connection, run_no: int) -> Iterator[bytes]:
     return (data for (data,) in connection.execute(_BACKWARDS, (run_no,)))
 
 
-def _goes_on(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Whether there is a run of this name that its turns do not end."""
-    found = connection.execute(_RUN_NO, (run_id,)).fetchone()
-    return found is not None and ended_at_ms(_backwards(connection, found[0])) is None
+def _goes_on(connection: sqlite3.Connection, journals: Journals, run_id: str) -> bool:
+    """Whether there is a run of this name, listed or not, that its turns do not end."""
+    return any(ended_at_ms(_backwards(connection, run_no)) is None for run_no in journals.numbers_of(run_id))

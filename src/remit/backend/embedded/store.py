@@ -107,8 +107,11 @@ class EmbeddedStore:
         self.redactions = SQLiteRedactions(home, self.retention, lambda: self.signer, now_ms)
 
     @classmethod
-    def open(cls, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms, mends: bool = False) -> "EmbeddedStore":
+    def open(
+        cls, home: Path | str, *, now_ms: Callable[[], int] = wall_clock_ms, mends: bool = False
+    ) -> "EmbeddedStore":
         """The store in this folder, made when there is none; one that lost its index only for a caller that makes that anew."""
+        home = Path(home)
         refuse_exposed(home)
         refuse_emptied(home)
         make_folder(home)
@@ -137,8 +140,9 @@ class EmbeddedStore:
         return cls(home, connection, reader, locks=locks, log=log, syncer=syncer, now_ms=now_ms)
 
     @classmethod
-    def open_to_read(cls, home: Path) -> "EmbeddedStore":
+    def open_to_read(cls, home: Path | str) -> "EmbeddedStore":
         """A store that is there, without writing anything: whatever would write says STORE_READ_ONLY."""
+        home = Path(home)
         path = home / DATABASE
         refuse_links(home)
         refuse_emptied(home)

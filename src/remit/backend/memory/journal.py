@@ -25,6 +25,9 @@ from remit.core.journal.storage import (
 from remit.core.limits.quota import Charge, Committed, Limit, Reservation, has_room, left_of
 from remit.core.record import replace
 
+# Looking a member up in its enum takes longer than all the rest of writing a turn does here.
+_TURNS = Topic.TURNS
+
 
 class MemoryLedger:
     """Keeps what each run counts until the process ends; `entries` are the runs that there are."""
@@ -135,10 +138,10 @@ class MemoryJournal:
         orders: Sequence[Command] = (),
     ) -> Place:
         """Write the next turn of a run that stands at `after`, or raise AppendConflict."""
-        turns = self._runs.get(run_id)
+        turns, place = self._runs.get(run_id), after + 1
         if turns is None:
             turns = self._runs[run_id] = []
-        if len(turns) != after + 1:
+        if len(turns) != place:
             raise AppendConflict(run_id)
         if warrant is not None and warrant.token and not self._leases.is_current(run_id, warrant.token):
             raise LeaseLost(run_id)
@@ -147,17 +150,14 @@ class MemoryJournal:
         if listing is not None:
             self._list(run_id, listing)
         turns.append(data)
-        self._order.append((run_id, after + 1) if run_id in self._entries else None)
+        self._order.append((run_id, place) if run_id in self._entries else None)
         if warrant is not None and warrant.head is not None:
             self._heads.setdefault(run_id, []).append(warrant.head)
-        if barrier is not None and run_id in self._entries:
-            entry = self._entries[run_id]
-            self._entries[run_id] = replace(entry, ending=barrier.ending, waiting_for=barrier.waiting_for)
-            if barrier.charge is not None:
-                self.ledger.keep(barrier.charge)
-        self._note(run_id, barrier, warrant)
-        self._bell.ring(Topic.TURNS)
-        return after + 1
+            self.log.append(warrant.head)
+        if barrier is not None:
+            self._note(run_id, barrier)
+        self._bell.ring(_TURNS)
+        return place
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
         """The turns that follow turn number `after`, oldest first."""
@@ -312,13 +312,15 @@ class MemoryJournal:
         """When a run ended; None while it is open."""
         return self._ended_at_ms.get(run_id)
 
-    def _note(self, run_id: str, barrier: Barrier | None, warrant: Warrant | None) -> None:
-        """Log the head of a turn that was written, and remember when its run ended."""
-        if warrant is not None and warrant.head is not None:
-            self.log.append(warrant.head)
-        if barrier is not None and barrier.ending:
+    def _note(self, run_id: str, barrier: Barrier) -> None:
+        """List a run as its latest barrier says, and remember when it ended."""
+        if (entry := self._entries.get(run_id)) is not None:
+            self._entries[run_id] = replace(entry, ending=barrier.ending, waiting_for=barrier.waiting_for)
+            if barrier.charge is not None:
+                self.ledger.keep(barrier.charge)
+        if barrier.ending:
             self._ended_at_ms[run_id] = self._now_ms()
-        elif barrier is not None:
+        else:
             self._ended_at_ms.pop(run_id, None)
 
     def _list(self, run_id: str, listing: RunListing) -> None:

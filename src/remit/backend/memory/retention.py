@@ -4,7 +4,7 @@ Rule 1: nothing here waits but for leases, so whatever is removed together is se
 Rule 2: a deletion is logged where the store has a key. Without one nothing is signed, and a log without signatures says nothing.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.small_ports import MemoryBlobs, MemoryInbox, MemoryReceipts, MemorySeals, MemorySnapshots
 from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
 from remit.core.journal.codec import digests_in, encode_redacted, hash_turn
-from remit.core.journal.ended import ended_at_ms, is_over
+from remit.core.journal.ended import Belongings, ended_at_ms, is_child_of, is_over, parent_in
 from remit.core.journal.signing import Signer, sign_deletion, sign_redaction
 from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Redacted, Removed, StoreUnusable
 from remit.core.journal.turn import RedactedTurn
@@ -67,22 +67,40 @@ class Driving(Holding, Protocol):
         """Whether any run is held."""
 
 
-def refuse_open_parent(journal: MemoryJournal, run_id: str) -> None:
+# The first turns of runs; and the turns of one with the last one first, back to the one that ends it.
+FirstsOf = Callable[[Sequence[str]], Awaitable[Sequence[bytes]]]
+Backwards = Callable[[str], Awaitable[Iterable[bytes]]]
+
+
+async def refuse_open_parent(journal: MemoryJournal, run_id: str, firsts_of: FirstsOf, backwards: Backwards) -> None:
     """Raise ParentOpen for a run whose parent still needs to know what became of it."""
-    parent_id = journal.parent_of(run_id)
-    if parent_id and journal.turns_of(parent_id) and journal.ended_at_ms(parent_id) is None:
+    (first,) = await firsts_of([run_id])
+    parent_id = parent_in(first, listed=journal.parent_of(run_id))
+    if parent_id and journal.turns_of(parent_id) and ended_at_ms(await backwards(parent_id)) is None:
         raise ParentOpen(run_id, parent_id)
+
+
+def readers(journal: MemoryJournal) -> tuple[FirstsOf, Backwards]:
+    """What reads the turns of a store that has them at hand."""
+
+    async def firsts_of(runs: Sequence[str]) -> Sequence[bytes]:
+        return [journal.turns_of(run_id)[0] for run_id in runs]
+
+    async def backwards(run_id: str) -> Iterable[bytes]:
+        return reversed(journal.turns_of(run_id))
+
+    return firsts_of, backwards
 
 
 @asynccontextmanager
 async def held_family(
-    journal: MemoryJournal, leases: Holding, run_id: str, *, what: str
+    journal: MemoryJournal, leases: Holding, run_id: str, firsts_of: FirstsOf, *, what: str
 ) -> AsyncIterator[tuple[str, ...]]:
     """A run and all beneath it, the deepest first, every one of them held; raises STORE_BUSY where one is driven."""
     taken: dict[str, int] = {}
     try:
         # A run that is held begins no more children, so what is beneath those that are held is all there is.
-        while new := [member for member in _family(journal, run_id) if member not in taken]:
+        while new := [member for member in await _family(journal, run_id, firsts_of) if member not in taken]:
             for member in new:
                 token = await leases.take(member)
                 if token is None:
@@ -94,10 +112,13 @@ async def held_family(
             await leases.release(member, token)
 
 
-def _family(journal: MemoryJournal, run_id: str) -> list[str]:
+async def _family(journal: MemoryJournal, run_id: str, firsts_of: FirstsOf) -> list[str]:
+    """A run and those beneath it; one that is listed beneath it against its own turn is none."""
     found = [run_id] if journal.turns_of(run_id) else []
     for member in found:
-        found += [child for child in journal.children_of(member) if child not in found]
+        listed = [child for child in journal.children_of(member) if child not in found]
+        firsts = await firsts_of(listed)
+        found += [child for child, first in zip(listed, firsts, strict=True) if is_child_of(first, member)]
     return found
 
 
@@ -120,6 +141,24 @@ def collectable(journal: MemoryJournal, ended_before_ms: int) -> list[str]:
     ]
 
 
+async def proven(
+    journal: MemoryJournal, ended_before_ms: int, firsts_of: FirstsOf, backwards: Backwards
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The runs that may be collected by their own turns; and those of which only the list says so."""
+    listed, ended, ill_listed = collectable(journal, ended_before_ms), list[str](), list[str]()
+    every = journal.every_run() if listed else ()
+    told = Belongings(zip(every, await firsts_of(every), strict=True))
+    for run_id in listed:
+        parent_id = told.parent_of(run_id, listed=journal.parent_of(run_id))
+        if told.is_asked_for(run_id):
+            continue
+        if not is_over(await backwards(run_id), ended_before_ms):
+            ill_listed.append(run_id)
+        elif not journal.turns_of(parent_id) or ended_at_ms(await backwards(parent_id)) is not None:
+            ended.append(run_id)
+    return tuple(ended), tuple(ill_listed)
+
+
 def has_ended_before(journal: MemoryJournal, run_id: str, at_ms: int) -> bool:
     """Whether a run ended before a time."""
     ended_at_ms = journal.ended_at_ms(run_id)
@@ -140,8 +179,9 @@ class MemoryRetention:
         journal = self._kept.journal
         if not journal.turns_of(run_id):
             return Removed()
-        refuse_open_parent(journal, run_id)
-        async with held_family(journal, self._leases, run_id, what="deleted") as runs:
+        firsts_of, backwards = readers(journal)
+        await refuse_open_parent(journal, run_id, firsts_of, backwards)
+        async with held_family(journal, self._leases, run_id, firsts_of, what="deleted") as runs:
             mentioned = {digest for member in runs for data in journal.turns_of(member) for digest in digests_in(data)}
             turns, entries = self._remove(runs)
         # No other process has this store open; a text that a run here may be about to refer to stays.
@@ -160,7 +200,7 @@ class MemoryRetention:
 
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
-        ended, ill_listed = self._proven(ended_before_ms)
+        ended, ill_listed = await proven(self._kept.journal, ended_before_ms, *readers(self._kept.journal))
         if dry_run:
             return self._counted(ended, ill_listed)
         runs = turns = entries = 0
@@ -187,18 +227,6 @@ class MemoryRetention:
             inbox_entries=entries,
             ill_listed=ill_listed,
         )
-
-    def _proven(self, ended_before_ms: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The runs that may be collected by their own turns; and those of which only the list says so."""
-        journal = self._kept.journal
-        listed = collectable(journal, ended_before_ms)
-        over = {run_id for run_id in listed if is_over(reversed(journal.turns_of(run_id)), ended_before_ms)}
-        ended = tuple(run_id for run_id in listed if run_id in over and not self._goes_on(journal.parent_of(run_id)))
-        return ended, tuple(run_id for run_id in listed if run_id not in over)
-
-    def _goes_on(self, run_id: str) -> bool:
-        turns = self._kept.journal.turns_of(run_id)
-        return bool(turns) and ended_at_ms(reversed(turns)) is None
 
     def _counted(self, runs: Sequence[str], ill_listed: tuple[str, ...]) -> Removed:
         """What a collection would remove."""
@@ -268,7 +296,8 @@ class MemoryRedactions:
                 "open it with a signer"
             )
             raise StoreUnusable("STORE_KEY_MISSING", message, {"run_id": run_id})
-        async with held_family(self._kept.journal, self._leases, run_id, what="redacted") as runs:
+        firsts_of, _ = readers(self._kept.journal)
+        async with held_family(self._kept.journal, self._leases, run_id, firsts_of, what="redacted") as runs:
             values = self._found(runs, find)
             if not values:
                 return Redacted(len(runs))

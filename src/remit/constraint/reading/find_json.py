@@ -3,9 +3,10 @@
 Rule 1: a text holds one value. Of several values, only those count that the schema could admit at its root; when these are
         equal, or the schema wants a list of them, the text has one meaning, otherwise none.
 Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
-Rule 3: of fences that hold one value, begun and broken off, and then a whole one, the whole one is meant.
+Rule 3: of fences that hold one value, begun and broken off, and a whole one, the whole one is meant.
 Rule 4: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they
-        are all there is, or the schema wants a list.
+        are all there is, or the schema wants a list. Numbers in brackets, or nothing, are a list only on a line of their
+        own or behind a colon, where nothing but a new sentence follows; within a sentence they are a note or an index.
 Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
 """
 
@@ -28,20 +29,31 @@ VALUES_MAX = 1_000
 BOM = "\ufeff"
 _reasoning = regex(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
 _open_reasoning = regex(r"\s*+<(?:think|thinking|reasoning)>")
+# What may follow the mark of a fence: a language, and words of a renderer; or attributes in braces.
+_INFO = r"(?:[\w+-]++(?:[ \t]++[^\s`~{\[][^\n`{\[]*+)?|\{\.[\w .=-]*+\})"
 # What looks ahead is never tried otherwise, so the body is read once. A group that repeats possessively would do the same,
 # and before 3.11.5 Python matches such a group wrongly.
-_fenced = regex(r"\s*+(```|~~~)[\w+-]*+[ \t]*+\r?\n(?=(?P<body>(?:(?!\1).)*))(?P=body)(?P<close>\1)?\s*+\Z", re.DOTALL)
+_fenced = regex(
+    rf"\s*+(```|~~~)[ \t]*+(?:{_INFO})?[ \t]*+\r?\n(?=(?P<body>(?:(?!\1).)*))(?P=body)(?P<close>\1)?\s*+\Z", re.DOTALL
+)
 _number_last = regex(r"[+-]?\.?[0-9][\w.+-]*+\Z")
 _fence_marks = regex(r"(?:```|~~~)[\w+-]*")
-_fence_line = regex(r"^[ \t]*+(?:```|~~~)([\w+-]*+)[ \t]*+\r?$", re.MULTILINE)
-_structural = regex(r"[{}\[\]\"]")
-_member_first = regex(r'"[^"\n]{1,200}"\s*:')
+_fence_line = regex(rf"^[ \t]*+(?:`{{3,}}+|~{{3,}}+)[ \t]*+(?P<info>{_INFO})?[ \t]*+\r?$", re.MULTILINE)
+# A text in quotes, closed or not, or a bracket outside of one.
+_structural = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
+_member_first = regex(r'"(?P<key>[^"\n]{1,200})"\s*:')
 _bracket = regex(r"[{\[]")
 _prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}')
 _suspect = regex(r"[\"':{}\[\]]")
 _only_closers = regex(r"[\s\]}]+")
 
 _footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]")
+# What a list of numbers stands behind, where words stand on its line; and what may follow it there.
+_announced = regex(r"[:=>][\s`*]*+\Z")
+_sentence_over = regex(r"[`*]*+(?:[.!;](?:\s|\Z)|</)")
+# A line of a list of things to do that begins with its box.
+_box = regex(r"\[[ xX]?\][ \t]++[^\s]")
+_bullet = regex(r"[ \t]*+(?:[-*+]|[0-9]++[.)])[ \t]++\Z")
 _VALUE_FIRST = "\"'{[0123456789-"
 
 _KINDS: dict[type, str] = {dict: "object", list: "array"}
@@ -117,35 +129,54 @@ def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
 
 
 def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) -> FoundValue | None:
-    """The value of the fence that is whole, where the model had begun it in others before and broken off."""
-    fences = _fences(body, begin)
-    if len(fences) < 2 or _structural.search(_around(body, begin, fences)):
+    """The value of the fence that is whole, where the model had begun it in others and broken off."""
+    fences = [(start, end) for start, end in _fences(body, begin) if body[start:end].strip()]
+    if len(fences) < 2 or _bracket.search(_prose_bracket.sub("", _around(body, begin, fences))):
         return None
     pieces = [body[start:end].strip() for start, end in fences]
-    cut = [piece for piece in pieces[:-1] if _is_cut(piece)]
+    cut = [place for place, piece in enumerate(pieces) if _is_cut(piece)]
+    whole = [place for place in range(len(pieces)) if place not in cut]
+    read = [_read_in(body, *fences[place]) for place in whole]
+    values = [found for found in read if found is not None]
+    if not cut or not values or len(values) < len(read):
+        return None
+    chosen, first = values[0], whole[0]
+    is_part = [_begins_like(pieces[place], chosen.value) for place in cut if place < first]
+    # After a whole one, another value may have been begun: only the same words again say nothing new.
+    is_part += [_unspaced(pieces[first]).startswith(_unspaced(pieces[place])) for place in cut if place > first]
+    is_one = all(is_part) and all(same_json(chosen.value, each.value) for each in values)
+    if not is_one or (kinds and _KINDS[type(chosen.value)] not in kinds):
+        return None
+    _note_removed(body[begin : fences[first][0]], begin, log)
+    log.extend(chosen.log)
+    _note_removed(body[fences[first][1] :], fences[first][1], log)
+    return FoundValue(chosen.value, chosen.bare_words)
+
+
+def _read_in(body: str, start: int, end: int) -> _Candidate | None:
+    """The object or array that a fence holds, and nothing else; None where it holds anything else."""
+    start += len(body[start:end]) - len(body[start:end].lstrip())
+    log = RepairLog()
+    reader = LenientReader(body[:end].rstrip(), start, log, chars=len(body))
     try:
-        values = [parse_json(piece) for piece in pieces[len(cut) :]]
+        found = _Candidate(parse_json(body[start:end]), start, end, log, 0)
     except ValueError:
-        return None
-    value = values[-1]
-    is_admitted = type(value) in _KINDS and (not kinds or _KINDS[type(value)] in kinds)
-    is_one = all(same_json(value, each) for each in values)
-    # What was broken off began like it; else it may have been the answer, and this a part of it.
-    if not cut or not is_admitted or not is_one or any(piece[0] != pieces[-1][0] for piece in cut):
-        return None
-    log.note(RepairCode.PROSE_REMOVED, begin, body[begin : fences[-1][0]])
-    return FoundValue(value, 0)
+        try:
+            found = _Candidate(reader.read(), start, reader.at, log, reader.bare_words)
+        except Unreadable:
+            return None
+    return found if type(found.value) in _KINDS and not body[found.end : end].strip() else None
 
 
 def _fences(body: str, begin: int) -> list[tuple[int, int]]:
-    """Where the fences of a text begin and end; none where the last has no end. A mark with a word ends one and begins one."""
+    """Where the fences of a text begin and end; the last may have no end. A mark with a word ends one and begins one."""
     found: list[tuple[int, int]] = []
     opened = -1
     for mark in _fence_line.finditer(body, begin):
         if opened >= 0:
             found.append((opened, mark.start()))
-        opened = mark.end() if mark[1] or opened < 0 else -1
-    return found if opened < 0 else []
+        opened = mark.end() if mark["info"] or opened < 0 else -1
+    return found if opened < 0 else [*found, (opened, len(body))]
 
 
 def _around(body: str, begin: int, fences: list[tuple[int, int]]) -> str:
@@ -154,16 +185,25 @@ def _around(body: str, begin: int, fences: list[tuple[int, int]]) -> str:
 
 
 def _is_cut(piece: str) -> bool:
-    """Whether a text is an object or array that breaks off."""
-    if not piece.startswith(("{", "[")):
-        return False
-    log = RepairLog()
-    reader = LenientReader(piece, 0, log, chars=len(piece))
-    try:
-        reader.read()
-    except Unreadable as error:
-        return error.reason is Reason.CUT_OFF
-    return reader.at == len(piece) and any(repair.code is RepairCode.CLOSER_ADDED for repair in log.repairs)
+    """Whether a text is an object or array whose first bracket is never closed, whatever else stands in it."""
+    depth = 0
+    for token in _structural.finditer(piece):
+        depth += (token[0] in "{[") - (token[0] in "}]")
+        if depth <= 0:
+            return False
+    return piece[0] in "{["
+
+
+def _begins_like(piece: str, value: Any) -> bool:
+    """Whether what was broken off began like a value; else it may have been the answer, and the value a part of it."""
+    first = _member_first.match(piece, 1 + len(piece[1:]) - len(piece[1:].lstrip()))
+    if isinstance(value, dict):
+        return piece[0] == "{" and (first is None or first["key"] in value)
+    return piece[0] == "["
+
+
+def _unspaced(text: str) -> str:
+    return "".join(text.split())
 
 
 def _unescaped(body: str, begin: int, log: RepairLog) -> FoundValue:
@@ -256,12 +296,27 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tu
             at = prose.end()
             continue
         at = reader.at
+        if prose is not None and _is_aside(body, start, at, reader.bare_words):
+            continue
         found = _Candidate(value, start, at, log, reader.bare_words)
         may_be_prose = reader.bare_words or (_footnote.match(body, start) is not None and "array" not in kinds)
         (weak if prose is not None and may_be_prose else strong).append(found)
         if len(strong) + len(weak) > VALUES_MAX:
             raise Unreadable(Reason.SEVERAL_VALUES, start, f"the text holds more than values_max={VALUES_MAX} values")
     return strong, weak
+
+
+def _is_aside(body: str, start: int, end: int, bare_words: int) -> bool:
+    """Whether brackets belong to the sentence or the line around them: a note, an index, the box of a thing to do."""
+    line_end = body.find("\n", end)
+    before = body[body.rfind("\n", 0, start) + 1 : start]
+    after = body[end : line_end if line_end >= 0 else len(body)]
+    if _box.match(body, start) and _bullet.match(before):
+        return True
+    if bare_words or body[start] != "[" or not _has_words(before + " " + after):
+        return False
+    is_announced = not _has_words(before) or _announced.search(before) is not None
+    return not (is_announced and (not _has_words(after) or _sentence_over.match(after)))
 
 
 def _taken(body: str, begin: int, log: RepairLog, found: _Candidate) -> FoundValue:

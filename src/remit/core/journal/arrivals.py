@@ -16,6 +16,7 @@ from remit.core.record import BlobRef, Record, Text
 from remit.core.run.manifest import Manifest, Source
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_schema import Violation
+from remit.core.work.orders import OrderUsed
 
 # Why a call is turned away that a person said no to, or that no person answered in time.
 SAID_NO = "a person said no to exactly this call"
@@ -74,6 +75,11 @@ class ProposedCall(Record):
     rules: str = ""
     # Something in the arguments looks like a secret; said only where the boundary looks for that.
     carries_secret: bool = False
+
+
+def order_of(call: ProposedCall) -> OrderUsed | None:
+    """The confirmed order that a call equals."""
+    return call.origins[0].order if call.origins else None
 
 
 class RunStarted(Record, tag=True):
@@ -267,6 +273,10 @@ class ApprovalGiven(Record, tag=True):
     # The agent that proposed the call elsewhere waits for this very answer, and makes the call at once. Otherwise the
     # call waits until it is proposed again.
     is_awaited: bool = False
+    # The orders as the person wants them, as JSON, where that is not as they were shown.
+    orders: Text = ""
+    # The standing grant that the person gave beforehand, where that is what approves.
+    grant: str = ""
 
 
 class ApprovalRefused(Record, tag=True):
@@ -437,7 +447,8 @@ class TextShown(Record, tag=True):
     """An agent that runs elsewhere was shown a text as a result of this tool, and no single open call brought it.
 
     `is_shared` says that one of several open calls did. One that is lost could not be taken in: its words are unknown.
-    `made` is the call that it is the result of, where that changes something and was not allowed.
+    `made` is the call that it is the result of, where that changes something and was not allowed. With `orders` it says
+    instead which effects are wanted, as JSON, and `by` who has confirmed that.
     """
 
     tool: str = ""
@@ -445,6 +456,8 @@ class TextShown(Record, tag=True):
     is_shared: bool = False
     is_lost: bool = False
     made: ProposedCall | None = None
+    orders: Text = ""
+    by: str = ""
 
 
 class HostFinished(Record, tag=True):

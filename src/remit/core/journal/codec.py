@@ -81,7 +81,7 @@ def _lift(data: bytes, lifts: Mapping[int, Callable[[JsonObject], JsonObject]]) 
 
 def hash_turn(data: bytes) -> bytes:
     """The link that the next turn carries: the SHA-256 digest of these bytes, or of those that a redacted turn had."""
-    redacted = redacted_in(data)
+    redacted = redacted_in(data) if data[:1] == _REDACTED else None
     return sha256(data).digest() if redacted is None else redacted.link
 
 

@@ -6,6 +6,8 @@ Rule 2: what is signed begins with its purpose, and the fields follow as canonic
 Rule 3: a check answers yes or no; a malformed name, key or signature is a no.
 """
 
+from base64 import b32encode
+from binascii import crc_hqx
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 # The multicodec name of an Ed25519 public key, and the prefix of a did:key in base58btc.
+# How NATS begins the key of a user, before its letters are made.
+_NKEY_USER = bytes([20 << 3])
 _ED25519 = b"\xed\x01"
 _DID = "did:key:z"
 _KEY_BYTES = 32
@@ -202,6 +206,15 @@ def _did_of(public: bytes) -> str:
         number, digit = divmod(number, len(_ALPHABET))
         letters.append(_ALPHABET[digit])
     return _DID + "".join(reversed(letters))
+
+
+def nkey_of(did: str) -> str:
+    """The same key as NATS servers spell the keys of users; empty where the name spells none."""
+    public = _public_bytes(did)
+    if public is None:
+        return ""
+    spelt = _NKEY_USER + public
+    return b32encode(spelt + crc_hqx(spelt, 0).to_bytes(2, "little")).decode().rstrip("=")
 
 
 # A pure memo: the same few signers are asked about all day, and spelling a key takes as long as a good part of checking it.

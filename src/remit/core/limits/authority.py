@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
+from remit.core.work.orders import OrderUsed
 
 AUTHORITY_INVALID = "AUTHORITY_INVALID"
 _SHOWN_CHARS_MAX = 80
@@ -44,10 +45,29 @@ class PlanSource(StrEnum):
 
 
 class Maker(StrEnum):
-    """Who says which effects are wanted, where the caller gives no orders: the user's words, or a model that sees only them."""
+    """Who says which effects are wanted, where the caller gives no orders: the user's words, or a model that sees only them.
+
+    `off` reads the words for values alone: every tool counts as asked for once.
+    """
 
     WORDS = "words"
     MODEL = "model"
+    OFF = "off"
+
+
+class Confirm(StrEnum):
+    """When a person is shown the orders that a model made: after their look-ups, with what was found, or before them."""
+
+    AFTER = "after"
+    BEFORE = "before"
+
+
+class StandsFor(StrEnum):
+    """Which approvals of a call the confirmation of its order stands for: none, what one person approves, or four eyes too."""
+
+    NOTHING = "nothing"
+    APPROVAL = "approval"
+    FOUR_EYES = "four_eyes"
 
 
 class Beyond(StrEnum):
@@ -78,6 +98,8 @@ class Authority(Record):
     plan: PlanSource = PlanSource.WORDS
     orders: Maker = Maker.WORDS
     beyond: Beyond = Beyond.ASK
+    confirm: Confirm = Confirm.AFTER
+    stands_for: StandsFor = StandsFor.NOTHING
 
 
 def reaches(option: OptionReach, stakes: Stakes) -> bool:
@@ -86,7 +108,10 @@ def reaches(option: OptionReach, stakes: Stakes) -> bool:
 
 
 def authority_of(options: JsonObject | None) -> Authority:
-    """The options of a boundary's `authority` object; true and false stand for the usual ends of each."""
+    """The options of a boundary's `authority` object; true and false stand for the usual ends of each.
+
+    `plan` is what `orders` was called before: boundaries that have it still mean what they meant.
+    """
     if options is None:
         return Authority()
     if not isinstance(options, dict):
@@ -95,34 +120,35 @@ def authority_of(options: JsonObject | None) -> Authority:
     if unknown:
         raise _rejected("authority", unknown[0], f"one of {', '.join(Authority.__struct_fields__)}")
     fallback = Authority()
+    orders = _one_of("orders", Maker, options.get("orders", fallback.orders))
+    plan = _plan(options.get("plan", fallback.plan))
     return Authority(
         infer_fields=_inference(options.get("infer_fields", fallback.infer_fields)),
         closed_set=_reach("closed_set", options.get("closed_set", fallback.closed_set)),
         named_source=_reach("named_source", options.get("named_source", fallback.named_source)),
         derive=_reach("derive", options.get("derive", fallback.derive)),
         tripwire=_flag("tripwire", options.get("tripwire", fallback.tripwire)),
-        plan=_plan(options.get("plan", fallback.plan)),
-        orders=_one_of("orders", Maker, options.get("orders", fallback.orders)),
+        plan=PlanSource.OFF if orders is Maker.OFF else plan,
+        orders=orders,
         beyond=_one_of("beyond", Beyond, options.get("beyond", fallback.beyond)),
+        confirm=_one_of("confirm", Confirm, options.get("confirm", fallback.confirm)),
+        stands_for=_one_of("stands_for", StandsFor, options.get("stands_for", fallback.stands_for)),
     )
 
 
 def authority_json(authority: Authority) -> JsonObject:
     """The options as plain JSON values; those of orders are left out where they are as usual."""
-    orders = {} if authority.orders is Maker.WORDS else {"orders": authority.orders.value}
-    beyond = {} if authority.beyond is Beyond.ASK else {"beyond": authority.beyond.value}
-    return (
-        orders
-        | beyond
-        | {
-            "infer_fields": authority.infer_fields.value,
-            "closed_set": authority.closed_set.value,
-            "named_source": authority.named_source.value,
-            "derive": authority.derive.value,
-            "tripwire": authority.tripwire,
-            "plan": authority.plan.value,
-        }
-    )
+    usual = Authority()
+    of_orders = {name: getattr(authority, name) for name in ("orders", "beyond", "confirm", "stands_for")}
+    unusual = {name: value.value for name, value in of_orders.items() if value is not getattr(usual, name)}
+    return unusual | {
+        "infer_fields": authority.infer_fields.value,
+        "closed_set": authority.closed_set.value,
+        "named_source": authority.named_source.value,
+        "derive": authority.derive.value,
+        "tripwire": authority.tripwire,
+        "plan": authority.plan.value,
+    }
 
 
 def _inference(value: Any) -> Inference:
@@ -175,3 +201,5 @@ class ValueOrigin(Record):
     bound_by: str = ""
     where: str = ""
     code: str = ""
+    # The confirmed order that the call equals; it stands at the first value alone.
+    order: OrderUsed | None = None

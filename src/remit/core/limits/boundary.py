@@ -14,7 +14,7 @@ from remit.core.limits.budget import Budget, assign, budget_of
 from remit.core.limits.tool_policy import ASKING_CATEGORIES, StateWrite
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
-from remit.core.record import Record, field_values, replace
+from remit.core.record import MadeByHand, Record, field_values, replace
 from remit.core.work.goal import TaskClass
 
 # A day: long enough for a person to come back to work, short enough that a forgotten question does not linger.
@@ -76,7 +76,7 @@ class Whose(StrEnum):
     USER = "user"
 
 
-class Rate(Record):
+class Rate(MadeByHand):
     """At most so many calls of a tool within so many milliseconds; `*` is any tool, all of them together."""
 
     tool: str
@@ -118,7 +118,7 @@ class Demanding(StrEnum):
     ENFORCE = "enforce"
 
 
-class Boundary(Record):
+class Boundary(MadeByHand):
     """The lease of decision rights a run holds."""
 
     name: str = "standard"
@@ -187,7 +187,7 @@ _FIELDS, _DEFAULTS = Boundary.__struct_fields__, Boundary.__struct_defaults__
 def boundary_version(boundary: Boundary) -> str:
     """The content hash under which the manifest pins a boundary: of what it says, however that was put together."""
     said = zip(_FIELDS, field_values(boundary), _DEFAULTS, strict=True)
-    # What equals its default is written as the default itself, which records leave out by identity.
+    # A value that equals its default is replaced by it: records leave out a field only where it is the very same object.
     silent = {name: default for name, value, default in said if value is not default and value == default}
     return content_version(replace(boundary, **silent) if silent else boundary)
 

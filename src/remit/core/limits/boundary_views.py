@@ -19,6 +19,16 @@ class Stance(StrEnum):
     PASSES = "passes"
 
 
+class ToolTrial(Record):
+    """What the gate does to a call that was made up: what it tries, the request, the decision, its code and the reasons."""
+
+    tries: str
+    request: str
+    decision: str
+    code: str = ""
+    reasons: tuple[str, ...] = ()
+
+
 class ToolReport(Record):
     """What a boundary does to one tool and why, and what the tool leaves undeclared.
 
@@ -38,6 +48,10 @@ class ToolReport(Record):
     checks: str = ""
     # Whether it changes something, takes no `idempotency_key`, and has no other way to settle a call in doubt.
     is_unrepeatable: bool = False
+    # What the gate does to made-up calls of it, of what kind its arguments are, and what it could declare.
+    trials: tuple[ToolTrial, ...] = ()
+    kinds: tuple[str, ...] = ()
+    patch: str = ""
 
 
 class TierReport(Record):

@@ -7,9 +7,10 @@ Rule 3: a cap of 0 forbids. A dimension without a cap takes the boundary's cap, 
 Rule 4: a dimension that nothing charges yet binds nothing, so no caller may set a cap above 0 for it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum, StrEnum
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TypeAlias
 
 from remit.core.failure import RequestRejected
@@ -139,16 +140,24 @@ def assign(boundary: Budget, *narrower: Budget) -> Caps:
     return caps
 
 
-def beyond(boundary: Budget, budget: Budget) -> tuple[str, ...]:
-    """What a budget asks for that its boundary does not give, in words: the boundary's cap then holds."""
+def beyond(boundary: Budget, budget: Budget, said: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+    """What a budget asks for that its boundary does not give, in words: the boundary's cap then holds.
+
+    `said` are the words in which the caller asked, where they are not the names of dimensions.
+    """
     amounts = _amounts_of(budget)
     if amounts == _SILENT:
         return ()
     return tuple(
-        f"{name}={amount} is more than the boundary gives; the cap is {cap}"
+        f"{said.get(name, name)}={amount} is more than the boundary gives; the cap is {_with_unit(name, cap)}"
         for name, amount, cap in zip(FIELDS, amounts, assign(boundary), strict=True)
         if amount is not None and amount > cap
     )
+
+
+def _with_unit(name: str, amount: int) -> str:
+    """An amount, behind the name of its dimension where that says what is counted, so that it can be read for people."""
+    return f"{name}={amount}" if name.endswith(("_ms", "_microusd")) else str(amount)
 
 
 def padded(caps: Caps, boundary: Budget) -> Caps:
@@ -163,7 +172,7 @@ def budget_of(caps: Iterable[int]) -> Budget:
 
 def negative_caps(budget: Budget) -> tuple[str, ...]:
     """The names of the dimensions whose cap is below zero, which no budget may have."""
-    return tuple(f for f in FIELDS if (amount := getattr(budget, f)) is not None and amount < 0)
+    return tuple([name for name, amount in by_name(budget) if amount is not None and amount < 0])
 
 
 def uncharged_caps(amounts: Iterable[tuple[str, int | None]]) -> tuple[Dimension, ...]:

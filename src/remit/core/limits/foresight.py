@@ -2,9 +2,9 @@
 
 Rule 1: like runs have the same graph, boundary and task class, and the same tools, model and length of request; only
         those that succeeded are counted.
-Rule 2: the lower bound is the least that any of them still needed where it was about to ask its model, after as many
-        answers; it holds at such a place alone. It is computed; no model has a say in it. Where fewer than RUNS_MIN of
-        them came so far it is unknown, and stops no run.
+Rule 2: the lower bound is the least that any of them still needed when it was about to ask its model after the same
+        number of answers, and it holds only at that point. It is computed; no model has a say in it. Where fewer than
+        RUNS_MIN of them came that far, it is unknown and stops no run.
 Rule 3: the upper bound is the most that any of them needed; a plan or a model may only widen it, and no run is stopped
         by it either: it is shown.
 Rule 4: only counters are foreseen: the wall clock and gauges are limits of the moment.

@@ -1,4 +1,4 @@
-"""Queues of people: how much one may hold, how long something may lie there, and what is remembered of its items.
+"""Queues of people: how much a queue may hold, how long something may lie there, and what is remembered of its items.
 
 Rule 1: a queue is a name. What it holds is read off the runs; only its limits and its receipts are kept beside them.
 Rule 2: a queue that names who answers it is answered by no other person; one without names is open.

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from remit.core.failure import RequestRejected
 from remit.core.limits.budget import COUNTERS, FIELDS, LEASABLE, UNCHARGED, Budget, Caps, Charges, uncharged_caps
-from remit.core.record import Record, replace
+from remit.core.record import MadeByHand, Record, replace
 from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.principal import tenant_problem
 
@@ -45,7 +45,7 @@ class Period(StrEnum):
 _LENGTHS_MS = {Period.HOUR: HOUR_MS, Period.DAY: 24 * HOUR_MS}
 
 
-class Quota(Record):
+class Quota(MadeByHand):
     """What a tenant, or each that no quota names (`*`), may spend in every such period."""
 
     tenant: str

@@ -17,7 +17,7 @@ from remit.core.journal.versions import content_version
 from remit.core.limits.budget import FIELDS, LEASABLE, UNCHARGED, Dimension, uncharged_caps
 from remit.core.limits.flags import flag_problem
 from remit.core.limits.trust import UNTRUSTING, Trust
-from remit.core.record import JsonObject, Record, Text
+from remit.core.record import JsonObject, MadeByHand, Record, Text
 from remit.core.regex import regex
 
 # Names of MCP have up to 128 characters, and dots; catalogues of vendors have slashes, colons and words apart. Engines whose
@@ -77,7 +77,7 @@ class ToolCategory(StrEnum):
     REVIEW_QUEUE = "review_queue"
 
 
-class ToolDefinition(Record):
+class ToolDefinition(MadeByHand):
     """The one record of a registered tool. `parameters` and `result` are JSON Schemas."""
 
     name: str
@@ -158,11 +158,16 @@ class ToolChoiceMode(StrEnum):
     FUNCTION = "function"
 
 
-class ToolChoice(Record):
+class ToolChoice(MadeByHand):
     """The mode, and the one tool that must be called when the mode is `function`."""
 
     mode: ToolChoiceMode = ToolChoiceMode.AUTO
     function_name: str = ""
+
+
+def take_choice(said: object) -> ToolChoice:
+    """A choice of tools as a request declares it; the text of a mode, such as `none`, stands for it."""
+    return ToolChoice(said) if isinstance(said, str) else said  # type: ignore[arg-type,return-value]  # doors refuse what is no choice
 
 
 def tool_version(definition: ToolDefinition) -> str:

@@ -74,3 +74,5 @@ class Approval(Record):
     released_by: tuple[str, ...] = ()
     # The answer that a reviewer is asked to let stand, in full.
     answer: str = ""
+    # The order that the call equals, where a person is asked all the same.
+    order: str = ""

@@ -10,10 +10,12 @@ Rule 5: ExecutionState and ExecutionContext are views of a run, made from its jo
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from remit.core.failure import Ending, RunFailed
 from remit.core.failure_families import FailureCategory
-from remit.core.limits.tools import ToolChoice
-from remit.core.record import JsonObject, Record, Text
+from remit.core.limits.tools import ToolChoice, take_choice
+from remit.core.record import JsonObject, MadeByHand, Record, Text
 from remit.core.run.approval import Approval
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.messages import Message
@@ -54,7 +56,7 @@ class OutputContract(Record):
     strict_validation: bool = False
 
 
-class SystemRequest(Record):
+class SystemRequest(MadeByHand):
     """What enters. Ids left empty are given by the facade; `metadata` goes along to every tool call.
 
     `orders` are the effects that the caller wants: those alone happen unattended (docs/orders.md).
@@ -73,6 +75,12 @@ class SystemRequest(Record):
     user_id: str = ""
     metadata: JsonObject = {}
     orders: tuple[Order, ...] = ()
+
+    def __post_init__(self) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Take the texts of the mode and of a choice of tools for them."""
+        MadeByHand.__post_init__(self)
+        if type(self.tool_choice) is not ToolChoice:
+            msgspec.structs.force_setattr(self, "tool_choice", take_choice(self.tool_choice))
 
 
 class CallStatus(StrEnum):
@@ -194,7 +202,8 @@ class SystemResponse(Record):
     def raise_for_error(self) -> "SystemResponse":
         """The response itself; raises RunFailed where the run failed, or has not ended, so that no answer can be missed."""
         if self.error is not None:
-            raise RunFailed(self.error.code, self.error.message, {"run_id": self.run_id})
+            about = {"run_id": self.run_id}
+            raise RunFailed(self.error.code, self.error.message, about, retryable=self.error.retryable)
         if self.waiting_for is not None:
             asked = ", ".join(self.waiting_for.packet_ids) or "a person who resumes it"
             message = f"run {self.run_id} has not ended: it waits for {asked}"

@@ -3,6 +3,7 @@
 Rule 1: a halt and its lifting are entries of one journal of the store, chained by hash and signed like turns.
 Rule 2: what stands is the fold of those entries: the newest entry about a scope decides.
 Rule 3: entries that do not add up halt everything, since it is unknown what was halted.
+Rule 4: standing grants stand in the same journal: they too are decided for every process of the store, one entry at a time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ import msgspec
 
 from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import NO_HASH, hash_turn
+from remit.core.limits.grant import NO_GRANTS, GrantEntry, GrantStanding, grants_after
 from remit.core.record import Record
 
 # The journal of halts is kept under this name, as a run is kept under its id. No run is named so, and none is listed.
@@ -62,6 +64,8 @@ class Halt(Record):
     is_lift: bool = False
     # The tenant of the principal who wrote it; empty where the operator of the store did, who alone lifts it then.
     tenant_id: str = ""
+    # What it says of a standing grant; it halts and lifts nothing then.
+    grant: GrantEntry | None = None
 
 
 class HaltStanding(Record):
@@ -72,6 +76,7 @@ class HaltStanding(Record):
     halts: Mapping[HaltScope, Halt] = MappingProxyType({})
     # Who lifted a halt last; a run that was halted is resumed in that name.
     lifted_by: str = ""
+    grants: Mapping[str, GrantStanding] = NO_GRANTS
 
 
 NOTHING_HALTED = HaltStanding()
@@ -96,15 +101,18 @@ def halts_in(data: Iterable[bytes]) -> list[Halt]:
 def halts_after(standing: HaltStanding, data: Sequence[bytes]) -> HaltStanding:
     """What is halted once these entries follow; raises InvariantBroken when they do not add up."""
     halts, number, head, lifted_by = dict(standing.halts), standing.number, standing.head, standing.lifted_by
+    grants = standing.grants
     for stored, entry in zip(data, halts_in(data), strict=True):
         if entry.number != number + 1 or entry.previous != head:
             raise InvariantBroken(
                 HALTS_DAMAGED, f"entry {entry.number} of the journal of halts does not follow {number}"
             )
         number, head = entry.number, hash_turn(stored)
-        if entry.is_lift:
+        if entry.grant is not None:
+            grants = grants_after(grants, entry.grant, by=entry.by, at_ms=entry.at_ms)
+        elif entry.is_lift:
             halts.pop(entry.scope, None)
             lifted_by = entry.by
         else:
             halts[entry.scope] = entry
-    return HaltStanding(number, head, MappingProxyType(halts), lifted_by)
+    return HaltStanding(number, head, MappingProxyType(halts), lifted_by, grants)

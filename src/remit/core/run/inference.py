@@ -7,8 +7,10 @@ Rule 3: an unknown price is None, never 0: free and unknown are different things
 
 from enum import StrEnum
 
-from remit.core.limits.tools import ToolCall, ToolChoice, ToolDefinition
-from remit.core.record import JsonObject, Record
+import msgspec
+
+from remit.core.limits.tools import ToolCall, ToolChoice, ToolDefinition, take_choice
+from remit.core.record import JsonObject, MadeByHand, Record
 from remit.core.run.messages import Message
 from remit.core.run.usage import TokenUsage
 
@@ -58,8 +60,13 @@ class ModelRequest(Record):
     attempt: int = 1
     replica: int = 0
 
+    def __post_init__(self) -> None:
+        """Take the text of a mode for a choice of tools."""
+        if type(self.tool_choice) is not ToolChoice:
+            msgspec.structs.force_setattr(self, "tool_choice", take_choice(self.tool_choice))
 
-class ModelResult(Record):
+
+class ModelResult(MadeByHand):
     """One answer, whole. What was streamed on the way is not part of it."""
 
     content: str = ""

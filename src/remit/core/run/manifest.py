@@ -26,7 +26,7 @@ from remit.core.limits.foresight import Foresight
 from remit.core.limits.profiles import KNOWN, check_figures
 from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
 from remit.core.record import Record, replace
-from remit.core.run.contract import SystemRequest
+from remit.core.run.contract import ExecutionHints, SystemRequest
 from remit.core.run.inference import ModelInfo, Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.lineage import ID_CHARS_MAX, is_safe_id, lifted
@@ -34,6 +34,7 @@ from remit.core.run.person import is_same_person
 from remit.core.run.principal import Principal, may
 from remit.core.work.goal import Goal, Task
 from remit.core.work.graph import Graph, NodeKind, graph_version
+from remit.core.work.orders import LeasedOrders
 from remit.core.work.plan import PlanTrace
 
 # What the patterns ask of a model by default.
@@ -115,6 +116,10 @@ class Source(Record):
     place: str = ""
     attribute: str = ""
     digest: str = ""
+
+
+# Preferences and resolved names, not a database: every run of the session begins with all of them.
+SESSION_ENTRIES_MAX = 256
 
 
 class SessionLink(Record):
@@ -201,8 +206,10 @@ class Manifest(Record):
     host: Host | None = None
     # What its caller should know of how it was begun, in words: what was asked for beyond the boundary, and not given.
     notes: tuple[str, ...] = ()
-    # Whether somebody set a cap of money: then a model without a price is not asked.
+    # Whether the caller set a cap of money: then a model without a price is not asked.
     is_money_capped: bool = True
+    # The orders that the run above has leased it; no other run carries them out meanwhile.
+    leased: LeasedOrders | None = None
 
     def __post_init__(self) -> None:
         """Read the manifest of an earlier version, which knew fewer dimensions, as one that caps them all."""
@@ -240,6 +247,17 @@ def _asks(graph: Graph) -> bool:
     return any(node.inner is None or _asks(node.inner) for node in nodes)
 
 
+def _notes(
+    boundary: Boundary, budget: Budget, hints: ExecutionHints, uncapped: tuple[ModelInfo, ...]
+) -> tuple[str, ...]:
+    """What the budget and the hints ask for that the boundary does not give, and what models cost that no cap holds."""
+    # Every loop names the default; only a caller that wants more has asked for anything.
+    tokens = hints.max_tokens if hints.max_tokens > OUTPUT_TOKENS_DEFAULT else None
+    hinted = Budget(output_tokens=tokens, wall_clock_ms=hints.timeout_ms or None)
+    said = {"output_tokens": "max_tokens", "wall_clock_ms": "timeout_ms"}
+    return (*beyond(boundary.budget, budget), *beyond(boundary.budget, hinted, said), *unpriced_notes(uncapped))
+
+
 def make_manifest(
     *,
     run_id: str,
@@ -268,7 +286,7 @@ def make_manifest(
     _check_asked(run_id, graph, models)
     check_figures(boundary)
     check_charged("the budget", by_name(budget))
-    for node in graph.nodes:
+    for node in [node for node in graph.nodes if node.lease]:
         check_charged(f"the lease of node {node.name!r}", node.lease)
     pinned = tuple([_versioned(tool) for tool in tools])
     return Manifest(
@@ -294,7 +312,7 @@ def make_manifest(
         plan=plan,
         filters=filters,
         foresight=foresight,
-        notes=(*beyond(boundary.budget, budget), *(() if is_money_capped else unpriced_notes(models))),
+        notes=_notes(boundary, budget, request.hints, () if is_money_capped else models),
         is_money_capped=is_money_capped,
         cheaper=cheaper,
         started_by=request.user_id or owner,
@@ -331,6 +349,11 @@ def lineage_of(manifest: Manifest) -> tuple[str, ...]:
 def lineage_root(manifest: Manifest) -> str:
     """The first run of the lineage of a run, or the run itself: what is sealed for one of them, all of them know."""
     return next(iter(lineage_of(manifest)), manifest.run_id)
+
+
+def has_orders(manifest: Manifest) -> bool:
+    """Whether a run was given orders, by its caller or by the run above it."""
+    return bool(manifest.request.orders) or manifest.leased is not None
 
 
 def askers_of(manifest: Manifest) -> tuple[str, ...]:

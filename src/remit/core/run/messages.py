@@ -26,6 +26,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+_ROLES = frozenset(Role)
 # Made with every turn, so not looked up with every turn.
 _ASSISTANT, _TOOL = Role.ASSISTANT, Role.TOOL
 
@@ -39,6 +40,11 @@ class Message(Record):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     name: str = ""
+
+    def __post_init__(self) -> None:
+        """Take the text of a role for it."""
+        if type(self.role) is str and self.role in _ROLES:
+            msgspec.structs.force_setattr(self, "role", Role(self.role))
 
 
 def system_message(text: Text) -> Message:

@@ -4,7 +4,8 @@ Rule 1: a principal is one user of one tenant. Only the operator of the store ac
 Rule 2: scopes say which verbs a principal may use, and which permissions tools of its runs may need. No scope implies
         another, and a tenant's principal never operates the store, whatever its scopes say.
 Rule 3: a run that a principal starts, and every run beneath it, has at most the permissions that its scopes name.
-Rule 4: what belongs to another tenant does not exist for a principal: it is refused like what was never started.
+Rule 4: what belongs to another tenant does not exist for a principal: it is refused like what was never started, and what is
+        looked up in another tenant is looked up in one that has nothing. To act for another tenant is refused.
 """
 
 from collections.abc import Iterable
@@ -29,6 +30,8 @@ SCOPES_MAX = 1_000
 NAME_CHARS_MAX = 256
 # What stands for more than one name where tenants are looked up or subscribed to, and what ends a name there.
 _NO_NAME = frozenset("*>? \t")
+# What is looked up where a principal names another tenant: no tenant has such a name, so nothing is found.
+NO_TENANT = "*>"
 # The people who use a deployment within an hour or so.
 PRINCIPALS_KEPT_MAX = 4096
 
@@ -145,6 +148,13 @@ def tenant_for(principal: Principal, said: str) -> str:
     if said not in ("", principal.tenant_id):
         raise _foreign("tenant", said, f"{_said(principal)} acts for no other tenant")
     return principal.tenant_id
+
+
+def tenant_seen(principal: Principal, said: str) -> str:
+    """The tenant that is looked up where a principal names one: its own where it names none, and none where another's."""
+    if principal.tenant_id == EVERY_TENANT:
+        return said
+    return principal.tenant_id if said in ("", principal.tenant_id) else NO_TENANT
 
 
 def person_for(principal: Principal, said: str, field: str = "by") -> str:

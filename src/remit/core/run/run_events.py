@@ -126,8 +126,8 @@ def cursor_place(subject: Subject, since: str | int | None) -> Place | None:
     mark = f"{_TURN}{subject.run_id}:" if subject.is_one_run else _PLACE
     if since is None:
         return None
-    if type(since) is int and (subject.is_one_run or since == START):
-        return max(since, START)
+    if type(since) is int and (since == START or (subject.is_one_run and since > START)):
+        return since
     number = since.removeprefix(mark) if isinstance(since, str) and since.startswith(mark) else ""
     if number.isascii() and number.isdecimal() and len(number) <= _DIGITS_MAX:
         return int(number)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import RequestRejected
-from remit.core.record import JsonObject, Record
+from remit.core.record import JsonObject, MadeByHand, Record
 from remit.core.run.person import check_person
 
 SIGNAL_INVALID = "SIGNAL_INVALID"
@@ -94,11 +94,13 @@ def packet_named(name: str, run_id: str = "") -> str:
     """The command that a packet's name stands for; refuses a packet of another run. A bare command is fine."""
     run, _, command_id = name.rpartition(PACKET_MARK)
     if not command_id or (run_id and run not in ("", run_id)):
-        message = (
-            f"packet {name[:80]!r} is none of run {run_id!r}; `remit approvals` lists them as RUN{PACKET_MARK}COMMAND"
-        )
-        raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:80]})
+        raise none_of(name, f"of run {run_id!r}; `remit approvals` lists them as RUN{PACKET_MARK}COMMAND")
     return command_id
+
+
+def none_of(name: str, whose: str) -> RequestRejected:
+    """Why an answer is refused whose packet is none of those that are answered here."""
+    return RequestRejected(PACKET_UNKNOWN, f"packet {name[:80]!r} is none {whose}", {"packet_id": name[:80]})
 
 
 def never_asked(run_id: str, command_id: str = "") -> RequestRejected:
@@ -108,7 +110,7 @@ def never_asked(run_id: str, command_id: str = "") -> RequestRejected:
     return RequestRejected(PACKET_UNKNOWN, message, {"run_id": run_id, "packet_id": packet_id(run_id, command_id)[:80]})
 
 
-class UserSignal(Record):
+class UserSignal(MadeByHand):
     """A signal, who sent it from where, and when it came in."""
 
     signal_id: str

@@ -211,6 +211,17 @@ def compile_schema(schema: JsonSchema, *, registry: Mapping[str, JsonObject] | N
     return Checker(schema, references, validator, _pattern_work(schema, known, references))
 
 
+def text_matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a text matches a pattern somewhere, by the library's own engine: its work grows with the text and nothing else.
+
+    It takes one pass for any number of alternatives, where `re` tries each of them at every letter. A text with half a
+    surrogate pair raises ValueError.
+    """
+    import jsonschema_rs
+
+    return jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()).is_valid
+
+
 def _bounded(schema: JsonSchema, registry: Mapping[str, JsonObject]) -> tuple[JsonSchema, dict[str, JsonObject]]:
     """A copy of schema and registry that no caller can change, if they are neither too deep nor too large."""
     if is_deeper(schema, DEPTH_MAX) or any(is_deeper(other, DEPTH_MAX) for other in registry.values()):

@@ -8,9 +8,12 @@ Rule 2: equal scores keep the order they came in.
 from collections.abc import Iterable
 from enum import StrEnum
 from math import isnan
+from typing import Any
+
+import msgspec
 
 from remit.core.failure import InvariantBroken
-from remit.core.record import JsonObject, Record, Text
+from remit.core.record import JsonObject, MadeByHand, Text
 
 SCORES_INCOMPARABLE = "SCORES_INCOMPARABLE"
 
@@ -24,14 +27,28 @@ class ScoreMaker(StrEnum):
     JUDGE = "judge"
 
 
-class Candidate(Record):
-    """A text, where it came from, its score and the maker of the score."""
+# Stands for a maker that was not named; it is never stored.
+_UNNAMED: Any = None
+
+
+class Candidate(MadeByHand):
+    """A text, where it came from, its score and the maker of the score: a reranker, unless another is named."""
 
     content: Text
     source: str
     score: float
-    scored_by: ScoreMaker
+    scored_by: ScoreMaker = _UNNAMED
     metadata: JsonObject = {}
+
+    def __post_init__(self) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Take the text of a maker for it, and name one where none was named."""
+        MadeByHand.__post_init__(self)
+        if self.scored_by is _UNNAMED:
+            msgspec.structs.force_setattr(self, "scored_by", ScoreMaker.RERANK)
+
+
+# What the candidates of a plan's rerank step are called beside their input.
+RerankCandidate = Candidate
 
 
 def best_first(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.limits.trust import Reads
-from remit.core.record import Record
+from remit.core.record import MadeByHand, Record
 
 
 class TaskClass(StrEnum):
@@ -134,7 +134,7 @@ class RequiredAction(Record):
     times_min: int = 1
 
 
-class Goal(Record):
+class Goal(MadeByHand):
     """What the run is for, in a form that code can check."""
 
     statement: str

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from remit.core.journal.canonical import INTEGER_MAX, canonical_json
-from remit.core.record import JsonObject, Record
+from remit.core.record import JsonObject, MadeByHand, Record
 from remit.core.run.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
 
 # A name is shown in pictures, messages and every NodeEntered ruling; a hundred characters say enough.
@@ -255,7 +255,7 @@ class Ballot(Record, frozen=True):
     early_stop: bool = False
 
 
-class Node(Record, frozen=True):
+class Node(MadeByHand, frozen=True):
     """One place of a graph. Labels that are not given follow from the kind, the ending and the lifecycle."""
 
     name: Name
@@ -286,8 +286,9 @@ class Node(Record, frozen=True):
     # For a decide node whose code counts a vote.
     ballot: Ballot | None = None
 
-    def __post_init__(self) -> None:
-        """Fill in the labels that were not given."""
+    def __post_init__(self) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Take texts for the members of enums, and fill in the labels that were not given."""
+        MadeByHand.__post_init__(self)
         if self.lifecycle is _DERIVED:
             msgspec.structs.force_setattr(self, "lifecycle", _lifecycle_of(self.kind, self.ending))
         if self.loop_state is _DERIVED:

@@ -10,6 +10,7 @@ Rule 4: an order that cannot be read is refused with its number, its key, the va
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -20,8 +21,9 @@ from remit.core.schema.json_text import parse_json
 
 ORDERS_INVALID = "ORDERS_INVALID"
 
-# Names of the code that proposes the reads of a run's orders, and that lists them with what was found.
-LOOK_UP, LIST = "orders:look_up", "orders:list"
+# Names of the code that proposes the reads of a run's orders, that lists them with what was found, and that takes them in
+# before anything is looked up.
+LOOK_UP, LIST, TAKE = "orders:look_up", "orders:list", "orders:take"
 # The kind of a value that is a list of orders which a model made.
 MADE = "orders"
 # What a person is asked about such a list.
@@ -133,6 +135,33 @@ class Order(Record, frozen=True):
     either: tuple["Order", ...] = ()
 
 
+class OrderUsed(Record, frozen=True):
+    """Which order an effect equals: its number in the list, who confirmed that and when; nobody where the caller gave it."""
+
+    number: int
+    of: int
+    by: str = ""
+    at_ms: int = 0
+
+
+class LeasedOrders(Record, frozen=True):
+    """Orders that a run leases to one beneath it: filled in, with their numbers in the whole list, and who confirmed it."""
+
+    orders: tuple[Order, ...]
+    numbers: tuple[int, ...]
+    of: int
+    by: str = ""
+    at_ms: int = 0
+
+
+def told_order(used: OrderUsed) -> str:
+    """An order as verdicts, traces and packets name it."""
+    said = f"order {used.number} of {used.of}"
+    if not used.by:
+        return f"{said}, given by the caller"
+    return f"{said}, confirmed by {used.by} at {datetime.fromtimestamp(used.at_ms / 1000, UTC):%H:%M} UTC"
+
+
 # What a caller may give: records, or their JSON objects.
 Orders: TypeAlias = Sequence[Order | JsonObject]
 
@@ -176,7 +205,7 @@ def orders_json(orders: tuple[Order, ...]) -> list[JsonObject]:
 
 
 class _At:
-    """FieldTest in a list of orders the reader stands."""
+    """Where in a list of orders the reader stands."""
 
     def __init__(self, number: int, *, is_nested: bool = False) -> None:
         self.number = number

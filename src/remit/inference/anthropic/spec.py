@@ -55,6 +55,6 @@ def spec_of(place: Endpoint) -> str:
 
 
 def told_of(kind: str, message: str) -> str:
-    """A refusal of a spec, told of the kind of engine that the caller named."""
+    """The message about a refused spec, with the kind of engine that the caller named instead of `openai:`."""
     message = _OPENAI_NAMED.sub(rf"engine \1{kind}:", message)
     return message.replace("OPENAI_API_KEY", KEY_VARIABLE) if kind == ANTHROPIC else message

@@ -3,7 +3,7 @@
 Rule 1: while it is left alone, calls fail at once and are told when it will be tried again. They cost nothing.
 Rule 2: then one call probes whether it is back; the others fail until that is known. A probe that fails begins a new pause.
 Rule 3: only failures to serve count. An unreadable answer, or a conversation too long, shows that a server is there.
-Rule 4: what is kept is how well a server is; no answer follows from it.
+Rule 4: a breaker decides whether a server is called, never what is made of its answer.
 """
 
 import time

@@ -92,7 +92,7 @@ class CallLimiter:
 
     @asynccontextmanager
     async def passing(self) -> AsyncIterator[None]:
-        """Pass when it is one's turn, and make room for the next when done."""
+        """Wait for a place, and make room for the next when done."""
         await self._take_place()
         try:
             await self._take_token()

@@ -62,7 +62,10 @@ _MAY_BE_TOO_LONG = frozenset({400, 422, 500})
 _NO_MONEY = 402
 _MAY_BE_NO_MONEY = frozenset({400, 403, 429})
 # Statuses that say that a model is not served now; every other that makes one unavailable says so next time, too.
-_PASSING = frozenset({503, 529})
+_UNSERVED = frozenset({503, 529})
+# Of what a server says that is not its own failure, only this may pass by itself: too slow, in conflict, too early, too many.
+_PASSING = frozenset({408, 409, 425, 429})
+_SERVER_FAILED = 500
 
 
 class Api(NamedTuple):
@@ -126,7 +129,8 @@ def fault_of_status(place: EndpointPlace, status: int, headers: Mapping[str, str
         case _ if 300 <= status < 400:
             moved = place.said(headers.get("location", "")) or "somewhere else"
             code, message = _UNAVAILABLE, f"{url} has moved to {moved}; name that url if you trust it"
-    is_final = code is _UNAVAILABLE and status not in _PASSING
+    is_refused = status < _SERVER_FAILED and status not in _PASSING
+    is_final = is_refused or (code is _UNAVAILABLE and status not in _UNSERVED)
     return EngineFault(code, message, retry_after_s=retry_after_s(headers), is_final=is_final)
 
 

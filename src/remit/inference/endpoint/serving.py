@@ -40,7 +40,7 @@ CONNECT_TIMEOUT_S = 10.0
 # The run has a deadline of its own; without one, no silence is waited out for longer than this.
 SILENCE_TIMEOUT_S = 600.0
 
-# What a server on one's own machine is sent in the place of a key: some ask for any.
+# What a server on the user's own machine is sent in the place of a key: some ask for any.
 NO_KEY = "none"
 
 # A whole answer in one event is under this; a line without an end is not.

@@ -1,8 +1,8 @@
-"""Servers of one's own that speak like OpenAI, by their names: `ollama:MODEL` and `vllm:MODEL`.
+"""Servers of the user that speak like OpenAI, by their names: `ollama:MODEL` and `vllm:MODEL`.
 
 Rule 1: a preset is an engine for OpenAI-compatible servers with the url at which its server listens unless it is told
         otherwise, and in its dialect; every option of theirs may follow.
-Rule 2: one's own machine gets no key: the one at hand is another server's.
+Rule 2: the user's own machine gets no key: the key at hand belongs to another server.
 """
 
 from collections.abc import Mapping

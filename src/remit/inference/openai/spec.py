@@ -2,8 +2,8 @@
 
 Rule 1: what is written back opens the same again, on whatever machine: it always names the url, and never a key.
 Rule 2: an unknown option, or one given twice, is refused, and its value is not repeated: it may be a key.
-Rule 3: without encryption only one's own machine is asked, unless the spec says that the network may be trusted.
-Rule 4: one's own machine is free unless a price is named; elsewhere a price that is not named is unknown, not 0.
+Rule 3: without encryption only the user's own machine is asked, unless the spec says that the network may be trusted.
+Rule 4: the user's own machine is free unless a price is named; elsewhere a price that is not named is unknown, not 0.
 """
 
 from collections.abc import Mapping

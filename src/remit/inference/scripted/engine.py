@@ -51,9 +51,9 @@ class ScriptedEngine:
         self._playbooks = {replica: Playbook(_for(replica, self._script.replies)) for replica in named}
 
     @classmethod
-    def from_file(cls, path: Path) -> "ScriptedEngine":
+    def from_file(cls, path: Path | str) -> "ScriptedEngine":
         """An engine that plays the script in a file."""
-        return cls(script=read_script(path))
+        return cls(script=read_script(Path(path)))
 
     @property
     def source(self) -> Source:

@@ -16,19 +16,21 @@ Rule 6: a check that reads only the tool and the manifest has one result for the
 from collections.abc import Callable, Mapping
 
 from remit.core.failure import ErrorCode, Refusal
-from remit.core.journal.arrivals import NOBODY_ANSWERED, OVER_RATE, SAID_NO, ProposedCall, Provenance
+from remit.core.journal.arrivals import NOBODY_ANSWERED, OVER_RATE, SAID_NO, ProposedCall, Provenance, order_of
 from remit.core.journal.rulings import CallNoted
+from remit.core.limits.authority import StandsFor
 from remit.core.limits.boundary import BoundaryMode
 from remit.core.limits.budget import FIELDS, Charges, Dimension
 from remit.core.limits.tools import MUTATING, ToolChoiceMode, ToolDefinition, may_leave_reading
-from remit.core.run.manifest import Manifest, has_scope
+from remit.core.run.manifest import Manifest, askers_of, has_scope, may_approve_own
+from remit.core.run.person import is_among
 from remit.core.work.graph import BY_BOUNDARY, STANDARD_RULES, ToolRules
 from remit.kernel.authority.attempts import HAPPENED_UNSEEN, done_unseen
 from remit.kernel.authority.policy import (
+    check_tool_alternative,
+    check_tool_conditions,
+    check_tool_rates,
     conditions_ask,
-    has_no_alternative,
-    has_no_conditions,
-    has_no_rate,
     is_checkable,
     is_the_least_tool,
     keeps_conditions,
@@ -43,6 +45,10 @@ from remit.kernel.budget.spend import lacking, tool_charges
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 
+# The gate's word for a call behind another one that is held.
+_BEHIND = frozenset({"TRIPPED"})
+# Its word for an effect that no order names, which a boundary may refuse.
+_UNORDERED = frozenset({"BEYOND_ORDERS"})
 # The third identical call without a committed change between is one too many.
 IDENTICAL_CALLS_MAX = 2
 
@@ -276,6 +282,8 @@ def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
     """
     if call.provenance is _BOUND:
         return ALLOWED
+    if call.provenance is Provenance.REFUSED and call.objection in _UNORDERED:
+        return refuse(Refusal.PERMISSION_DENIED, f"{call.objection}: {'; '.join(call.reasons)}")
     if call.provenance is Provenance.REFUSED:
         code = Refusal.APPROVAL_EXPIRED if NOBODY_ANSWERED in call.reasons[:1] else Refusal.APPROVAL_REJECTED
         return refuse(code, "; ".join(call.reasons) or SAID_NO)
@@ -303,7 +311,7 @@ def needs_no_approval(call: ProposedCall, tally: Tally) -> Verdict:
     tool = tally.state.derived.tools[call.tool]
     if rules_here(tally).approval and tool.asks_under is None:
         return ask_person(f"node {tally.graph.nodes[tally.node].name} demands approval of every call")
-    if (verdict := _released(tool, tally.manifest)) is not ALLOWED:
+    if (verdict := _released(tool, tally.manifest)) is not ALLOWED and not _is_confirmed(call, tool, tally.manifest):
         return verdict
     if (verdict := conditions_ask(call, tally)) is not ALLOWED:
         return verdict
@@ -311,6 +319,39 @@ def needs_no_approval(call: ProposedCall, tally: Tally) -> Verdict:
         names = ", ".join(FIELDS[dimension] for dimension, _ in lifted)
         return ask_person(f"nothing is left of {names}; a person may let this one call through")
     return ALLOWED
+
+
+def _is_confirmed(call: ProposedCall, tool: ToolDefinition, manifest: Manifest) -> bool:
+    """Whether the confirmation of an order stands for the approval that the boundary demands of the call that equals it.
+
+    Who gives orders confirms them as the caller of the run: that counts where the caller may approve, and never for four eyes.
+    """
+    boundary, order = manifest.boundary, order_of(call)
+    if order is None or boundary.authority is None or boundary.authority.stands_for is StandsFor.NOTHING:
+        return False
+    askers = askers_of(manifest)
+    is_by_another = bool(order.by) and not is_among(order.by, askers)
+    if tool.category in boundary.four_eyes:
+        return is_by_another and boundary.authority.stands_for is StandsFor.FOUR_EYES
+    return is_by_another or all(may_approve_own(manifest, asker) for asker in askers)
+
+
+def is_grantable(call: ProposedCall, tally: Tally) -> bool:
+    """Whether a call that is held may be approved by a grant that a person gave beforehand.
+
+    That is where the origin of its values, the boundary's demand for one approval of such effects, or a cap of no effects
+    at all is what asks. Doubts, conditions, nodes, what is spent, four eyes and another call that is held want a person
+    who looks at it.
+    """
+    tool, boundary = tally.state.derived.tools[call.tool], tally.manifest.boundary
+    is_excepted = tool.category in boundary.four_eyes or rules_here(tally).approval or call.objection in _BEHIND
+    if is_excepted or tally.state.commands.doubted or was_not_done_before(call, tally) is not ALLOWED:
+        return False
+    is_spent = any(tally.manifest.caps[dimension] for dimension, _ in lifted_by_a_person(call, tally))
+    if is_spent or conditions_ask(call, tally) is not ALLOWED:
+        return False
+    stands_for = StandsFor.NOTHING if boundary.authority is None else boundary.authority.stands_for
+    return not tool.destructive or stands_for is not StandsFor.NOTHING
 
 
 def _released(tool: ToolDefinition, manifest: Manifest) -> Verdict:
@@ -373,9 +414,9 @@ STANDING: Mapping[Check, Standing] = {
     has_permission: _everywhere(_permitted),
     is_within_scopes: _everywhere(_scoped),
     is_within_depth: _shallow,
-    keeps_conditions: has_no_conditions,
-    keeps_rate: has_no_rate,
-    is_the_least_tool: has_no_alternative,
+    keeps_conditions: check_tool_conditions,
+    keeps_rate: check_tool_rates,
+    is_the_least_tool: check_tool_alternative,
     was_not_done_before: _changes_nothing,
     comes_from_a_trusted_origin: _trusted_always,
     needs_no_approval: _released_always,

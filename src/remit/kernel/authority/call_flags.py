@@ -27,6 +27,11 @@ _SIGNS = regex(r"[^a-z0-9]")
 _DEPTH_MAX = 16
 
 
+def may_flag(tool: ToolDefinition, boundary: Boundary) -> bool:
+    """Whether an outcome of a tool may raise or lower a flag: by what it declares, by its name, or by a condition."""
+    return bool(tool.flags or tool.trust.fields or boundary.conditions) or infers_tests(tool)
+
+
 def declares_tests(tool: ToolDefinition) -> bool:
     """Whether a tool says which field of its result tells that tests failed, or is called as one that runs them."""
     return any(flag_named(spec) == TESTS_FAILED for _, spec in tool.flags) or infers_tests(tool)
@@ -117,7 +122,7 @@ def _scalars(value: Any) -> Iterator[Any]:
 
 
 def purchased_so_far(tally: Tally) -> int:
-    """What the purchases come to that were ordered, those of this turn included."""
-    # What a resume sends was ordered before, and is counted.
-    new = (order for order in tally.orders if isinstance(order, CallTool) and order.id not in tally.state.commands.open)
-    return tally.state.effects.purchased + sum(order.amount for order in new)
+    """What the purchases come to that were issued, those of this turn included."""
+    # What a resume sends was issued before, and is counted.
+    new = (call for call in tally.issued if isinstance(call, CallTool) and call.id not in tally.state.commands.open)
+    return tally.state.effects.purchased + sum(call.amount for call in new)

@@ -1,7 +1,7 @@
 """What a boundary says of a call beyond which tools there are: rights, state, conditions, rates, and the least tool.
 
 Rule 1: each check looks at one dimension of the boundary and says why it objects.
-Rule 2: what looks at nothing but the tool and the manifest has a form of its own, so that it is settled once a run.
+Rule 2: a check that needs only the tool and the manifest takes only these, so that it is made once a run and not every call.
 Rule 3: a condition that stops, and one that refuses, may not be overruled by a person; one that asks may.
 Rule 4: a call of a tool that declares `destructive` always asks a person, whatever the boundary says.
 """
@@ -134,7 +134,7 @@ def _why_of(condition: Condition, is_decided: bool) -> str:  # noqa: FBT001
     return _why(condition.name, condition.message, is_decided=is_decided)
 
 
-def has_no_conditions(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+def check_tool_conditions(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """What the conditions say of every call of a tool: nothing where there are none."""
     return ask_person("conditions look at every call") if manifest.boundary.conditions else ALLOWED
 
@@ -168,7 +168,7 @@ def keeps_rate(call: ProposedCall, tally: Tally) -> Verdict:
     return ALLOWED
 
 
-def has_no_rate(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+def check_tool_rates(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """What rates say of every call of a tool: nothing where it has none."""
     return ask_person("rates look at every call") if rates_of(tool, manifest.boundary) else ALLOWED
 
@@ -182,7 +182,7 @@ def is_the_least_tool(call: ProposedCall, tally: Tally) -> Verdict:
     return refuse(Refusal.LEAST_TOOL, f"try {other.name} first: {tool.name} is for what it cannot do")
 
 
-def has_no_alternative(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+def check_tool_alternative(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """What the rule of the least tool says of every call of a tool: nothing where it names no alternative."""
     return ask_person("an alternative may come first") if tool.alternative else ALLOWED
 

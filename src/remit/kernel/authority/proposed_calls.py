@@ -1,6 +1,6 @@
-"""What becomes of a proposed call: ordered, held for a person, refused; and later settled.
+"""What becomes of a proposed call: issued, held for a person, refused; and later settled.
 
-Rule 1: only an authorized call is ordered, with a key minted here, since providers repeat their call ids.
+Rule 1: only an authorized call is issued, with a key minted here, since providers repeat their call ids.
 Rule 2: every proposed effect is a claim until its observation is committed.
 """
 
@@ -54,10 +54,10 @@ QUESTION_CHARS_MAX = 500
 OPTIONS_MAX = 10
 
 
-def order_call(tally: Tally, call: ProposedCall, approved_by: str = "", instead_of: bytes = b"") -> None:
+def issue_call(tally: Tally, call: ProposedCall, approved_by: str = "", instead_of: bytes = b"") -> None:
     """Order an authorized call, with a key of our own; what it reserves is promised from here on.
 
-    Of a tool that asks a person the question is ordered in its place, or the call refused when no person may be asked any
+    Of a tool that asks a person the question is issued in its place, or the call refused when no person may be asked any
     more; of one that delegates, the child.
     """
     state, name, arguments_hash = tally.state, call.tool, call.arguments_hash
@@ -77,7 +77,7 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "", instead_
     command_id, timeout_ms, rules = tally.next_id(), tool.timeout_ms, tally.graph.nodes[tally.node].rules
     if rules is not None and timeout_ms > rules.timeout_ms:
         timeout_ms = rules.timeout_ms
-    tally.order(
+    tally.issue(
         # Without names, which take half as long again for the most frequent command.
         CallTool(
             command_id,
@@ -242,7 +242,7 @@ def settle_call(
     tally.blocking -= 1
     if rung is _COMMITTED:
         tally.committed += (command.tool,)
-        for tool, digest in made_good(tally.state, command):
+        for tool, digest in made_good(tally.state, command) if tally.state.effects.uncommitted else ():
             tally.claim(tool, digest, None)
         if tally.state.counts.failures_in_a_row:
             tally.fail(command.tool, None)

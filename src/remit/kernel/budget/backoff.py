@@ -2,8 +2,8 @@
 
 Rule 1: the pause doubles with every failure in a row and is spread, so that many runs do not return at once. The spread
         comes from a hash of the waiting command, since the kernel has no chance to draw from.
-Rule 2: a tool that failed is called again after a pause, whatever it is asked, if it only reads or is idempotent. What a
-        person has just approved is not kept waiting.
+Rule 2: after a failure of a tool that only reads or is idempotent, its next call waits, whatever the arguments. A call
+        that a person has just approved does not wait.
 Rule 3: no pause goes beyond the deadline of the run.
 """
 

@@ -6,7 +6,7 @@ Rule 2: compressing shows earlier results by their digest; call and result stay 
 Rule 3: last words are asked for once, from what was kept back for them, with no tools at hand.
 Rule 4: a person who releases budget releases what the question says, and no more.
 Rule 5: a run that has no step or no time left and may ask for more stands still: what comes back is recorded, where it
-        would have gone is kept, and nothing is ordered until a person has released more.
+        would have gone is kept, and nothing is issued until a person has released more.
 """
 
 from collections.abc import Callable, Mapping
@@ -103,7 +103,7 @@ def relieve(tally: Tally, dimension: Dimension, wanted: int, again: Again, kept:
     if policy is _ASK and lacking(tally, REVIEW) is None:
         _ask_for_more(tally, dimension, wanted, kept)
         return None
-    # What would fit but for what is kept back has come to what that is kept for.
+    # The call would fit if nothing were kept back for last words: the time for them has come.
     is_kept = is_kept_back(tally.manifest.boundary) and wanted <= tally.left[dimension]
     if (policy is _WRAP_UP or is_kept) and begin_wrap_up(tally, dimension):
         return again()

@@ -85,15 +85,14 @@ def at_least(floor: Charges, charges: Charges) -> Charges:
 
 def settle_command(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
-    # It has used more than it had reserved where less is left now than while it was open.
-    left, is_over = tally.left, False
-    before = left.copy()
-    for dimension, amount in command.reserved:
-        left[dimension] += amount
+    left, reserved, is_over = tally.left, dict(command.reserved), False
     for dimension, amount in charged:
-        left[dimension] -= amount
-        if left[dimension] < before[dimension]:
+        held = reserved.pop(dimension, 0)
+        left[dimension] += held - amount
+        if amount > held:
             is_over = True
+    for dimension, amount in reserved.items():
+        left[dimension] += amount
     if type(command) in WAITED_FOR or blocks(command):
         tally.blocking -= 1
     tally.decisions.append(CommandSettled(command.id, charged))

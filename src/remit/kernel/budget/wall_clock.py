@@ -4,9 +4,9 @@ Rule 1: time comes with the arrival; the kernel has no clock.
 Rule 2: while a question is open or the run is paused, the deadline moves along with the time.
 Rule 3: it also moves while a child waits for a person. A parent learns only later when the child went on, so when the
         child has ended, the deadline is moved back by the time that the child did not wait.
-Rule 4: a run past its deadline orders nothing more.
+Rule 4: a run past its deadline issues nothing more.
 Rule 5: a child has the time of its run as it stands when the child begins. A halt, a pause, a crash or a fork may lie
-        between the order and that moment, and the deadline that stands in the order is then not the run's any more.
+        between the command and that moment, and the deadline that stands in the command is then not the run's any more.
 """
 
 from remit.core.failure import Ending, ErrorCode
@@ -52,4 +52,4 @@ def wind_up(tally: Tally) -> None:
         return
     timers = (command for command in tally.state.commands.open.values() if isinstance(command, SetTimer))
     if all(timer.purpose is not TimerPurpose.DEADLINE for timer in timers):
-        tally.order(SetTimer(tally.next_id(), deadline_at_ms(tally), TimerPurpose.DEADLINE))
+        tally.issue(SetTimer(tally.next_id(), deadline_at_ms(tally), TimerPurpose.DEADLINE))

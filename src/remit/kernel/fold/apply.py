@@ -147,7 +147,7 @@ def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
 
 def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
     _hear_usage(state.talk, arrival.usage)
-    state.counts.last_error = arrival.code
+    state.counts.last_error, state.end.is_final = arrival.code, arrival.is_final
 
 
 def _hear_usage(talk: Talk, usage: TokenUsage) -> None:

@@ -7,10 +7,12 @@ Rule 2: as a rule it is derived once, although a run is opened twice: to decide 
 
 from functools import lru_cache
 
+from remit.core.limits.boundary import Whose
 from remit.core.limits.budget import Charges, lease_of
 from remit.core.limits.tools import ToolDefinition, may_leave_reading
 from remit.core.limits.verification import OBSERVED_ONLY, verifier_of
-from remit.core.run.manifest import Manifest
+from remit.core.run.manifest import Manifest, has_orders, lineage_root
+from remit.kernel.authority.call_flags import may_flag
 from remit.kernel.authority.conditions import looks_for_claims
 from remit.kernel.authority.policy import rates_of
 from remit.kernel.budget.early_stop import floors_of
@@ -56,6 +58,9 @@ def _derived(key: _Key) -> DerivedFacts:
         rated=_rated(manifest),
         floors=floors_of(graph, manifest),
         is_traced=is_traced(manifest),
+        user_rates=tuple([rate for rate in manifest.boundary.rates if rate.whose is Whose.USER]),
+        flagging=frozenset([tool.name for tool in manifest.tools if may_flag(tool, manifest.boundary)]),
+        family=lineage_root(manifest),
     )
 
 
@@ -87,7 +92,7 @@ def is_traced(manifest: Manifest) -> bool:
 
     Where conditions look at what was read so far, every tool counts; where they look at what an answer claims, every run.
     """
-    if manifest.host is not None or manifest.request.orders or looks_for_claims(manifest.boundary):
+    if manifest.host is not None or has_orders(manifest) or looks_for_claims(manifest.boundary):
         return True
     if any(may_leave_reading(tool) for tool in manifest.tools):
         return True

@@ -1,6 +1,6 @@
 """Folding calls: what a tool call leaves in the state, from its order to its outcome.
 
-Rule 1: a call that was ordered is open and holds what it reserved; its settlement says what it cost and how far it got.
+Rule 1: a call that was issued is open and holds what it reserved; its settlement says what it cost and how far it got.
 Rule 2: whatever came of a call is told to the model, in the words of the tool or the person who told it.
 """
 
@@ -215,7 +215,7 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
 
 
 def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arrival) -> None:
-    """A proposal that was not ordered, and what the model is told of it."""
+    """A proposal that was not issued, and what the model is told of it."""
     trace = CallTrace(
         ruling.call_id,
         ruling.tool,
@@ -315,7 +315,7 @@ def effect_unallowed(state: RunState, ruling: rulings.EffectUnallowed, arrival: 
 
 
 def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
-    """A call was ordered."""
+    """A call was issued."""
     tool, arguments_hash, mutating = command.tool, command.arguments_hash, command.mutating
     count_call(state, tool, arguments_hash)
     if state.people.turned_away:
@@ -335,7 +335,7 @@ def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> 
 
 
 def count_call(state: RunState, tool: str, arguments_hash: bytes) -> None:
-    """Count a call that was ordered, whether the tool performs it, a child does, or a person is asked."""
+    """Count a call that was issued, whether the tool performs it, a child does, or a person is asked."""
     key, calls = (tool, arguments_hash), state.calls
     calls.repeats[key] = calls.repeats.get(key, 0) + 1
     calls.last_tool = tool

@@ -2,7 +2,7 @@
 
 Rule 1: a step works on the value that the plan gives it, or on the output of the step it names as its source.
 Rule 2: an output is written once, with the outcome it came of; a resumed run finds it there.
-Rule 3: a value of a kind that the step cannot work on ends the plan, before anything of the step was ordered.
+Rule 3: a value of a kind that the step cannot work on ends the plan, before anything of the step was issued.
 Rule 4: a tool step gives a result only when its call was committed, or returned and nothing could verify it, or a child
         that it asked for has answered. What was refused or failed gives nothing.
 Rule 5: a validate step sends back what it objects to as long as its visits last, where an edge leads back at all and
@@ -134,12 +134,16 @@ def conclude_call(tally: Tally, node: Node, content: Text = "") -> str:
                 finish(tally, node, ValueKind.RESULT, content, decision.command_id)
                 return NodeOutcome.SETTLED
             code = ErrorCode(decision.code) if decision.code in set(ErrorCode) else ErrorCode.TOOL_EXECUTION_FAILED
-            message = f"step {node.name}: its call ended as {decision.code or decision.rung}"
-            return head_for(tally, Ending.UNAVAILABLE_DEP, code, message)
+            return head_for(tally, Ending.UNAVAILABLE_DEP, code, failed_call(node.name, decision.code or decision.rung))
         if isinstance(decision, ToolCallRefused):
             return _refused(tally, node, decision)
     message = f"step {node.name} was given no call to make"
     return head_for(tally, Ending.IMPOSSIBLE, ErrorCode.ORCHESTRATION_STEP_MISMATCH, message)
+
+
+def failed_call(step: str, code: str) -> str:
+    """What a ruling says of a tool step whose call failed; the words of the tool are kept with the call."""
+    return f"step {step}: its call ended as {code}"
 
 
 def _refused(tally: Tally, node: Node, refused: ToolCallRefused) -> str:

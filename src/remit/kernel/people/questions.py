@@ -118,9 +118,9 @@ def _price_of_asking_again(tally: Tally, question: AskHuman) -> Charges:
 
 
 def _put(tally: Tally, question: AskHuman) -> None:
-    tally.order(question)
+    tally.issue(question)
     tally.asking += 1
-    tally.order(SetTimer(tally.next_id(), question.expires_at_ms, TimerPurpose.APPROVAL, question.id))
+    tally.issue(SetTimer(tally.next_id(), question.expires_at_ms, TimerPurpose.APPROVAL, question.id))
 
 
 def settle_question(

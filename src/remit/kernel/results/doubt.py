@@ -46,7 +46,7 @@ def inquire(tally: Tally, command: CallTool, said: str = "") -> str | None:
     tool = tally.state.derived.tools[command.tool]
     if not tool.reconcilable:
         return ask_about(tally, command, said)
-    tally.order(
+    tally.issue(
         ReconcileTool(
             id=tally.next_id(), about=command.id, tool=command.tool, key=command.key, timeout_ms=tool.timeout_ms
         )

@@ -191,7 +191,9 @@ def stop_for_denials(tally: Tally) -> str | None:
     if (noes := times_turned_away(tally)) >= DENIALS_MAX:
         message = f"people said no to calls of {noes} answers, denials_max={DENIALS_MAX}"
         return head_for(tally, Ending.PERMISSION_DENIED, message=message)
-    if (denials := times_denied(tally)) >= DENIALS_MAX:
+    # In this turn at most so many were denied as were decided on; most turns need not look at them.
+    denials_most = tally.state.counts.denials + len(tally.decisions) + tally.denied_below.by_boundary
+    if denials_most >= DENIALS_MAX and (denials := times_denied(tally)) >= DENIALS_MAX:
         message = f"{denials} calls were denied, denials_max={DENIALS_MAX}"
         return head_for(tally, Ending.PERMISSION_DENIED, message=message)
     return None
@@ -247,8 +249,8 @@ def _is_decisive(refused: ToolCallRefused | CallTrace) -> bool:
 
 
 def _leave_nothing_open(tally: Tally) -> None:
-    """Take back what this turn ordered but no executor has been told, and cancel everything still open."""
-    tally.take_back_orders()
+    """Take back what this turn issued but no executor has been told, and cancel everything still open."""
+    tally.take_back_issued()
     for command in tally.state.commands.open.values():
         if not has_outcome(tally, command.id):
             _cancel(tally, command)
@@ -267,7 +269,7 @@ def _cancel(tally: Tally, command: Command) -> None:
         tally.rule(QuestionSettled(command.id, Answer.WITHDRAWN))
         return
     child = command.run_id if isinstance(command, StartChild) else ""
-    tally.order(CancelCommand(tally.next_id(), command.id, run_id=child))
+    tally.issue(CancelCommand(tally.next_id(), command.id, run_id=child))
     if not isinstance(command, CallTool):
         # What was cut off may have cost all that was reserved for it.
         tally.rule(CommandSettled(command.id, command.reserved))

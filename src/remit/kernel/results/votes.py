@@ -36,7 +36,7 @@ def enter_vote(tally: Tally, node: Node, ballot: Ballot) -> str | None:
         return NodeOutcome.UNDECIDED
     if not to_come and not _is_quorate(len(answers), ballot):
         return _fall_short(tally, ballot, replicas, answers)
-    tally.order(CallCode(tally.next_id(), node.code, "", node.timeout_ms or CODE_TIMEOUT_MS))
+    tally.issue(CallCode(tally.next_id(), node.code, "", node.timeout_ms or CODE_TIMEOUT_MS))
     return None
 
 

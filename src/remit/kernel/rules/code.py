@@ -30,7 +30,7 @@ def enter_retrieve(tally: Tally, node: Node) -> str | None:
         return _enter_step(tally, node)
     if not tally.manifest.retrieves_context:
         return NodeOutcome.FOUND
-    tally.order(Retrieve(tally.next_id(), CODE_TIMEOUT_MS))
+    tally.issue(Retrieve(tally.next_id(), CODE_TIMEOUT_MS))
     return None
 
 
@@ -42,7 +42,7 @@ def enter_code(tally: Tally, node: Node) -> str | None:
         return _enter_step(tally, node)
     if not node.code:
         return NodeOutcome.RETURNED
-    tally.order(CallCode(tally.next_id(), node.code, tally.answer, CODE_TIMEOUT_MS))
+    tally.issue(CallCode(tally.next_id(), node.code, tally.answer, CODE_TIMEOUT_MS))
     return None
 
 
@@ -53,7 +53,7 @@ def _enter_step(tally: Tally, node: Node) -> str | None:
     if given.mismatch is not None:
         return given.mismatch
     timeout_ms = node.timeout_ms or CODE_TIMEOUT_MS
-    tally.order(CallCode(tally.next_id(), node.code, given.text, timeout_ms, kind=given.kind, takes=feed.takes))
+    tally.issue(CallCode(tally.next_id(), node.code, given.text, timeout_ms, kind=given.kind, takes=feed.takes))
     return None
 
 
@@ -64,7 +64,7 @@ def enter_validate(tally: Tally, node: Node) -> str | None:
     goal = tally.manifest.goal
     named = [criterion.validator for criterion in goal.criteria if criterion.validator] if goal is not None else []
     for name in [node.code, *named] if node.code else named:
-        tally.order(CallCode(tally.next_id(), name, tally.answer, CODE_TIMEOUT_MS))
+        tally.issue(CallCode(tally.next_id(), name, tally.answer, CODE_TIMEOUT_MS))
     if goal is not None and (outcome := start_judges(tally, node, goal)) is not None:
         return outcome
     return None if tally.blocking else conclude_answer(tally, node)

@@ -1,6 +1,6 @@
 """A host node: an agent that runs elsewhere proposes calls one by one, makes them, and tells what came of them.
 
-Rule 1: a proposed call is judged by the same checks as any other; it is ordered, held for a person, or refused, and nothing
+Rule 1: a proposed call is judged by the same checks as any other; it is issued, held for a person, or refused, and nothing
         that comes of it moves the run. Only the agent's own word that it is done, a condition that stops, a signal or a
         unanswered question about an outcome ends it.
 Rule 2: a call that a person approved while no agent waited for the answer is withheld until exactly it is proposed again, or
@@ -18,7 +18,7 @@ from remit.core.journal.rulings import CallTaken, EffectUnallowed
 from remit.core.record import replace
 from remit.core.work.graph import Node, NodeKind, NodeOutcome
 from remit.kernel.authority.authorize import CHECKS, authorize
-from remit.kernel.authority.proposed_calls import hold_call, order_call, refuse_call
+from remit.kernel.authority.proposed_calls import hold_call, issue_call, refuse_call
 from remit.kernel.authority.verdict import ALLOWED, Judgement
 from remit.kernel.budget.spend import WORST_CHARGES
 from remit.kernel.results.endings import head_for, leave_untaken
@@ -48,7 +48,7 @@ def on_proposed(tally: Tally, arrival: CallProposed) -> str | None:
     # A read on this machine is never traced, so the check that hears a person's no is not among its own.
     verdict = authorize(call, tally, None if by is None else CHECKS)
     if verdict is ALLOWED:
-        order_call(tally, call)
+        issue_call(tally, call)
     elif verdict.judgement is Judgement.ASK:
         hold_call(tally, call)
     else:

@@ -1,6 +1,6 @@
 """People answer: to approve a call, to say what became of one, or to answer a question of the graph.
 
-Rule 1: an approval is used once, for the bytes in its packet, and is judged again before anything is ordered.
+Rule 1: an approval is used once, for the bytes in its packet, and is judged again before anything is issued.
 Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
 Rule 4: the caller of a run does not approve it unless its boundary allows that, and is never one of several who must. To
@@ -31,7 +31,7 @@ from remit.core.run.messages import Message
 from remit.core.run.person import is_among, look_alike
 from remit.core.work.graph import Node, NodeKind, NodeOutcome
 from remit.kernel.authority.authorize import FIRM_CHECKS, authorize
-from remit.kernel.authority.proposed_calls import code_digest, order_call, refuse_call, settle_call
+from remit.kernel.authority.proposed_calls import code_digest, issue_call, refuse_call, settle_call
 from remit.kernel.authority.verdict import ALLOWED, Verdict, refuse
 from remit.kernel.budget.spend import end_exhausted, lacking
 from remit.kernel.graph.join import join_outcome
@@ -91,12 +91,13 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
         raise IllegalArrival(ArrivalFault.CALL_NOT_ALLOWED, message, {"refusal": verdict.code})
     settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=verdict is ALLOWED)
     if verdict is ALLOWED:
-        by = (*tally.state.people.approvals.get(question.id, ()), arrival.by)
+        last = f"{arrival.by} ({arrival.grant})" if arrival.grant else arrival.by
+        by = (*tally.state.people.approvals.get(question.id, ()), last)
         is_waiting = tally.manifest.host is not None and not arrival.is_awaited
         instead_of = held.arguments_hash if is_waiting and call.arguments_hash != held.arguments_hash else b""
-        order_call(tally, call, ", ".join(by), instead_of)
+        issue_call(tally, call, ", ".join(by), instead_of)
         if is_waiting:
-            tally.rule(CommandsWithheld((tally.orders[-1].id,)))
+            tally.rule(CommandsWithheld((tally.issued[-1].id,)))
         return join_outcome(tally)
     refuse_call(tally, call, verdict.code, verdict.reason)
     if verdict.code == Refusal.UNSAFE:

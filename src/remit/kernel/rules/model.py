@@ -1,6 +1,6 @@
 """A model node: what is asked of the model, and what follows when it answers or fails.
 
-Rule 1: a call is ordered only when its worst case fits every dimension; the output is cut to what is left.
+Rule 1: a call is issued only when its worst case fits every dimension; the output is cut to what is left.
 Rule 2: an answer proposes; nothing in it is a fact.
 Rule 3: an answer with a secret of the house ends the run: the model knows what it may not have been told.
 Rule 4: a failure worth trying again is tried again after a pause, as often in a row as the budget allows. A server
@@ -81,7 +81,7 @@ def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
     if (dimension := lacking(tally, _sum(charges, kept_back) if kept_back else charges)) is not None:
         return _relieve(tally, node, attempt, dimension, dict(charges)[dimension], kept_back)
     messages_count = tally.messages_count + len(state.talk.pending)
-    tally.order(CallModel(tally.next_id(), model.name, messages_count, max_tokens, MODEL_TIMEOUT_MS, charges, attempt))
+    tally.issue(CallModel(tally.next_id(), model.name, messages_count, max_tokens, MODEL_TIMEOUT_MS, charges, attempt))
     return None
 
 
@@ -167,5 +167,5 @@ def _try_again(tally: Tally, command: CallModel, code: ErrorCode, message: str, 
     tally.last_error = code
     tally.rule(RetryPlanned(command.id, command.attempt + 1, code))
     pause_ms = max(backoff_ms(tally.state.run_id, command.id, command.attempt), retry_after_ms)
-    tally.order(SetTimer(tally.next_id(), tally.at_ms + pause_ms, TimerPurpose.RETRY, command.id))
+    tally.issue(SetTimer(tally.next_id(), tally.at_ms + pause_ms, TimerPurpose.RETRY, command.id))
     return None

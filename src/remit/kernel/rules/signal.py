@@ -1,8 +1,8 @@
 """Signals: a person or a program outside wants the run to stop, stand still, go on, hear something, or be tried again.
 
 Rule 1: cancel takes effect at once; pause and feedback at the next checkpoint, which is the next turn.
-Rule 2: a paused run orders nothing and records what returns; the resume goes where the run would have gone.
-Rule 3: an ended run never reopens: retry orders a fork of it. A retry of a run that succeeded must say why.
+Rule 2: a paused run issues nothing and records what returns; the resume goes where the run would have gone.
+Rule 3: an ended run never reopens: retry issues a fork of it. A retry of a run that succeeded must say why.
 Rule 4: a fork begins paused. What its origin had asked of its model was not asked in its name, so the model is asked
         anew when the fork goes on, and is told why there is a fork. What people were being asked they are asked again.
         What else was open is sent when the fork goes on, and not before. Its children are its own and have yet to
@@ -42,7 +42,7 @@ from remit.core.journal.rulings import (
 )
 from remit.core.record import replace
 from remit.core.run.lineage import derived_id
-from remit.core.run.manifest import Origin, Source
+from remit.core.run.manifest import SESSION_ENTRIES_MAX, Origin, Source
 from remit.kernel.authority.authorize import was_not_done_before
 from remit.kernel.authority.verdict import ALLOWED
 from remit.kernel.budget.spend import settle_command
@@ -52,9 +52,6 @@ from remit.kernel.results.endings import head_for
 from remit.kernel.rules.human import RELEASED
 from remit.kernel.state import is_safe_to_repeat, questions
 from remit.kernel.tally import Tally
-
-# Preferences and resolved names, not a database: every run of the session begins with all of them.
-SESSION_ENTRIES_MAX = 256
 
 _SUCCEEDED = (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
 
@@ -95,10 +92,10 @@ def on_resume(tally: Tally, arrival: ResumeRequested) -> str | None:
         raise IllegalArrival(ArrivalFault.NOT_PAUSED, f"run {tally.state.run_id} is not paused")
     tally.rule(RunResumed(arrival.by))
     tally.paused = False
-    # They were ordered before, under the same ids: they are sent, and nothing is reserved for them a second time.
-    tally.orders += [tally.state.commands.open[command_id] for command_id in tally.state.commands.withheld]
+    # They were issued before, under the same ids: they are sent, and nothing is reserved for them a second time.
+    tally.issued += [tally.state.commands.open[command_id] for command_id in tally.state.commands.withheld]
     if tally.state.place.is_copy:
-        tally.orders += [
+        tally.issued += [
             command for command in tally.state.commands.open.values() if is_safe_to_repeat(tally.state, command)
         ]
     _ask_about_changes(tally, tally.state.sources.values())
@@ -142,7 +139,7 @@ def on_retry(tally: Tally, arrival: RetryRequested) -> None:
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
     tally.rule(AddendumNoted(f"retry by {arrival.by}"))
     command_id, at_seq = tally.next_id(), state.end.seq - 1
-    tally.order(ForkRun(command_id, derived_id(state.run_id, command_id), at_seq, arrival.by, why=arrival.reason))
+    tally.issue(ForkRun(command_id, derived_id(state.run_id, command_id), at_seq, arrival.by, why=arrival.reason))
 
 
 def on_forked(tally: Tally, arrival: RunForked) -> None:

@@ -33,7 +33,7 @@ def on_started(tally: Tally, arrival: RunStarted) -> str:
         check_exhaustion(boundary)
     deadline = tally.state.clock.deadline_at_ms
     tally.rule(RunAccepted(deadline))
-    tally.order(SetTimer(tally.next_id(), deadline, TimerPurpose.DEADLINE))
+    tally.issue(SetTimer(tally.next_id(), deadline, TimerPurpose.DEADLINE))
     if why := impossible_from_the_start(tally.manifest):
         return head_for(tally, Ending.IMPOSSIBLE, message=why)
     return STARTED

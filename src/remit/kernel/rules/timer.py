@@ -9,7 +9,7 @@ from remit.kernel.people.questions import has_next
 from remit.kernel.rules.human import on_expired
 from remit.kernel.tally import Tally
 
-# The outcome of a pause between attempts, which no edge names: the model call is ordered again, where the run stands.
+# The outcome of a pause between attempts, which no edge names: the model call is issued again, where the run stands.
 AGAIN = "again"
 
 
@@ -31,11 +31,11 @@ def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
         # A clock that was set back lets a timer fire too soon; the person asked keeps the time they were promised. And a
         # paused run asks no person: the next one is asked when it goes on, a wait later.
         due_at_ms = tally.at_ms + tally.manifest.boundary.approval_wait_ms_max if is_due else timer.due_at_ms
-        tally.order(SetTimer(tally.next_id(), due_at_ms, TimerPurpose.APPROVAL, question.id))
+        tally.issue(SetTimer(tally.next_id(), due_at_ms, TimerPurpose.APPROVAL, question.id))
         return None
     if is_past_deadline(tally):
         # Where a person may give it more time, the run stands still when this turn is over.
         return None if is_out_of_time(tally) else stop_for_time(tally)
     if not tally.is_standing:
-        tally.order(SetTimer(tally.next_id(), deadline_at_ms(tally), TimerPurpose.DEADLINE))
+        tally.issue(SetTimer(tally.next_id(), deadline_at_ms(tally), TimerPurpose.DEADLINE))
     return None

@@ -37,7 +37,7 @@ from remit.core.work.graph import Node, NodeOutcome
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.call_flags import NO_FLAGS, Flags, declares_tests, settled_flags
 from remit.kernel.authority.policy import condition_stop
-from remit.kernel.authority.proposed_calls import INVALID, hold_call, order_call, refuse_call, settle_call
+from remit.kernel.authority.proposed_calls import INVALID, hold_call, issue_call, refuse_call, settle_call
 from remit.kernel.authority.verdict import ALLOWED, Judgement
 from remit.kernel.budget.exhaustion import begin_wrap_up, policy_of
 from remit.kernel.budget.spend import settle_command
@@ -69,14 +69,14 @@ def enter_tool(tally: Tally, node: Node) -> str | None:
     tally.is_unjudged = False
     if filters and is_unjudged and tally.filtered < len(filters):
         name = f"{FILTER_MARK}{filters[tally.filtered]}"
-        tally.order(CallCode(tally.next_id(), name, "", CODE_TIMEOUT_MS))
+        tally.issue(CallCode(tally.next_id(), name, "", CODE_TIMEOUT_MS))
         return None
     codes: list[str] = []
     spent, spent_dimension = "", -1
     for call in tally.proposed if is_unjudged else ():
         verdict = authorize(call, tally)
         if verdict is ALLOWED:
-            order_call(tally, call)
+            issue_call(tally, call)
         elif verdict.judgement is Judgement.ASK:
             codes.append(hold_call(tally, call))
         else:
@@ -172,7 +172,8 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     if rung is _COMMITTED and not verifier:
         # Nothing contradicts it, and nothing could have.
         rung, code = Rung.OBSERVED, UNVERIFIED
-    flags = settled_flags(tally, tool, arrival.flags) if arrival.flags or declares_tests(tool) else NO_FLAGS
+    may_flag = arrival.flags or (command.tool in tally.state.derived.flagging and declares_tests(tool))
+    flags = settled_flags(tally, tool, arrival.flags) if may_flag else NO_FLAGS
     settle_call(tally, command, rung, code, arrival.evidence, verifier, flags=flags)
     tally.messages_count += 1
     tally.context_tokens += arrival.tokens_bound
@@ -207,7 +208,7 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
         # Before its settlement, so that the fold tells the model nothing of a call that another one stands in for.
         tally.rule(FallbackChosen(command.id, instead.tool))
         settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
-        order_call(tally, instead)
+        issue_call(tally, instead)
         return None
     return settle_failed(tally, command, arrival)
 

@@ -1,6 +1,7 @@
 """What a run cost: every charge in its journal, with the node, the tool and the model that it belongs to.
 
 Rule 1: a charge is read off the ruling that made it, so the charges of a run add up to what it has used, to the unit.
+        What an ended run holds for calls in doubt is charged by its ending, until an outcome settles it.
 Rule 2: what a run beneath another one spent is counted there and nowhere else: its parent keeps what starting it cost,
         and what was charged for it beyond what it is known to have used.
 Rule 3: a fork did not pay for the turns that it copied; its origin did.
@@ -30,7 +31,7 @@ _CLOCK = int(Dimension.WALL_CLOCK_MS)
 class Expense(Record):
     """What one command, one visit of a node or the time at a node cost.
 
-    `seq` is the turn that charged it. `gpu_ms` is how long a model worked whose tokens are free: one's own hardware.
+    `seq` is the turn that charged it. `gpu_ms` is how long a model worked whose tokens are free: on the user's own hardware.
     Of a run that was started beneath this one, `covered` is what was charged for its spending, in the parent's place.
     """
 
@@ -113,6 +114,9 @@ def _expenses(manifest: Manifest, turns: Iterable[Turn]) -> Iterator[Expense]:
             yield from tariff.expenses(fact)
         if worked_ms := clock.looked_at(turn.at_ms, facts):
             yield Expense(turn.seq, reading.node, ((_CLOCK, worked_ms),))
+    if reading.ended is not None:
+        for step in reading.doubted():
+            yield Expense(reading.ended_seq, step.node, step.reserved, step.tool, command_id=step.id)
 
 
 class _Clock:

@@ -76,7 +76,7 @@ class _Moment(NamedTuple):
 def likeness_of(manifest: Manifest) -> str:
     """What runs have in common that can be compared; empty for one that is neither foreseen nor learned from.
 
-    Runs of other tenants are never like one's own. Of two requests, one is at most twice as long as the other.
+    Runs of other tenants are never alike. Of two requests, one is at most twice as long as the other.
     """
     if manifest.parent is not None or not manifest.boundary.stops_early:
         return ""

@@ -41,6 +41,7 @@ _WHY_UNKNOWN: Mapping[str, str] = MappingProxyType(
         WITHHELD: "a halt held the call back, and the run that this is a fork of may have made it since",
     }
 )
+_ATTEMPTED = Rung.ATTEMPTED
 _NO_TEXTS: Mapping[bytes, str] = MappingProxyType({})
 _NO_TIMES: Mapping[int, int] = MappingProxyType({})
 
@@ -67,7 +68,11 @@ class CallsOfChild(NamedTuple):
 def long_texts(state: RunState) -> Iterator[BlobRef]:
     """The arguments and results of a run's calls that live in Blobs."""
     for trace in state.calls.made.values():
-        yield from (text for text in (trace.arguments, trace.content) if isinstance(text, BlobRef))
+        # Most are short, and every response comes by here.
+        if isinstance(trace.arguments, BlobRef):
+            yield trace.arguments
+        if isinstance(trace.content, BlobRef):
+            yield trace.content
     yield from (late.content for late in state.end.late.values() if isinstance(late.content, BlobRef))
     if state.calls.refused:
         yield from (text for text in _proposed(state).values() if isinstance(text, BlobRef))
@@ -96,6 +101,9 @@ def calls_begun(
     times: Mapping[int, int] = _NO_TIMES,
 ) -> tuple[Begun, ...]:
     """Every call that was proposed. `texts` are the long ones by their digest, `times` those of turns by their number."""
+    if not children and not state.calls.refused and not times:
+        # Nothing stands between them: they were ordered as they were proposed.
+        return tuple([Begun(0, _call_made(state, key, trace, texts, 0)) for key, trace in state.calls.made.items()])
     order, took = _order(state), {child.command_id: child.duration_ms for child in children}
     places = {key: (*_place(key, trace, order), _CALL) for key, trace in state.calls.made.items()}
     made: list[tuple[_Place, tuple[Begun, ...]]] = []
@@ -164,24 +172,29 @@ def _call_made(
         return _call_told_late(trace, late, texts)
     status = STATUS_OF[trace.rung]
     # A call that the ending cut off has no outcome either, whatever its effect.
-    is_cut_off = trace.rung is Rung.ATTEMPTED and command_id not in state.commands.open
+    why, is_cut_off = trace.reason, trace.rung is _ATTEMPTED and command_id not in state.commands.open
     if is_cut_off or command_id in state.commands.doubted or trace.code == OUTCOME_UNKNOWN:
         status = CallStatus.OUTCOME_UNKNOWN
-    elif trace.rung is Rung.OBSERVED and trace.code and trace.code not in (UNVERIFIED, UNALLOWED):
+        why = why or _WHY_UNKNOWN.get(trace.code, "")
+    elif trace.code and trace.rung is Rung.OBSERVED and trace.code not in (UNVERIFIED, UNALLOWED):
         status = CallStatus.FAILED
-    why = trace.reason or (_WHY_UNKNOWN.get(trace.code, "") if status is CallStatus.OUTCOME_UNKNOWN else "")
-    # What failed left no result; the caller gets what the model got, its code and the tool's own words.
-    told = HAPPENED if is_done_unseen(trace) else f"{trace.code}: {trace.reason}" if trace.reason else trace.code
     return ToolCallMade(
         trace.tool,
         arguments_in(_in_full(trace.arguments, texts)),
-        _in_full(trace.content, texts) or told,
+        _in_full(trace.content, texts) or _told(trace),
         trace.duration_ms or child_ms,
         trace.call_id,
         status,
         trace.code,
         why,
     )
+
+
+def _told(trace: CallTrace) -> str:
+    """The text for a call that left no result: as the model was told, its code and the tool's own words."""
+    if is_done_unseen(trace):
+        return HAPPENED
+    return f"{trace.code}: {trace.reason}" if trace.reason else trace.code
 
 
 def _call_told_late(trace: CallTrace, late: LateOutcome, texts: Mapping[bytes, str]) -> ToolCallMade:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from remit.core.failure import (
     ANSWERED,
     Ending,
+    ErrorCode,
     Failure,
     failure_named,
     failure_of,
@@ -39,10 +40,11 @@ from remit.core.run.usage import TokenUsage, sum_usage
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.plan import MARK, RerankInput
 from remit.core.work.values import ValueKind
+from remit.kernel.graph.plan_steps import failed_call
 from remit.kernel.results.feasible import why_disallowed
 from remit.kernel.results.votes import in_order
 from remit.kernel.state import RunState, graph_of_run, lifecycle, pinned, questions, standing_at, waiting_for
-from remit.observe.message_times import readable
+from remit.observe.figures import readable
 from remit.observe.views.calls_made import calls_made, unallowed
 from remit.observe.views.late_outcomes import NOTHING_BELOW, EffectsBeneath, in_doubt
 
@@ -232,7 +234,7 @@ def error_of(state: RunState) -> SystemError | None:
     failure = None if state.end.ending is None else failure_of(state.end.ending, state.end.error)
     if failure is None:
         return None
-    message = readable(state.end.message) or f"the run ended as {state.end.ending}"
+    message = readable(why_ended(state)) or f"the run ended as {state.end.ending}"
     details = {**_whereabouts(state, failure), **details_of(state)}
     return SystemError(
         failure.code,
@@ -244,12 +246,38 @@ def error_of(state: RunState) -> SystemError | None:
     )
 
 
+def why_ended(state: RunState) -> str:
+    """Why a run ended; of a tool step that failed, in the words of its tool, with the limit that it reached."""
+    call = next((call for call in reversed(state.calls.made.values()) if call.reason), None)
+    step = _step_begun(state)
+    if call is None or state.end.message != failed_call(step, call.code or call.rung):
+        return state.end.message
+    if call.code != ErrorCode.TOOL_TIMEOUT:
+        return f"step {step}: {call.reason}"
+    graph, tool = graph_of_run(state), state.derived.tools.get(call.tool)
+    rules = graph.nodes[graph.index[step]].rules
+    if rules is not None and tool is not None and tool.timeout_ms <= rules.timeout_ms:
+        return f"step {step}: {call.reason}; declare more with @tool(timeout_ms=…)"
+    return f"step {step}: {call.reason}; {MORE_TIME}"
+
+
+# What stands last in the message of a run beneath whose model would fail again.
+NOT_AGAIN = "asking again would come to the same"
+# How a step of a plan that was too slow gets more time.
+MORE_TIME = "give the step a longer timeout_ms, or the plan's policy a longer timeout_per_step_ms"
+
+
+def _step_begun(state: RunState) -> str:
+    """The step of a plan that was begun last and is not finished; empty where there is none."""
+    begun = zip(graph_of_run(state).nodes, state.place.visits, strict=True) if state.derived.graph is not None else ()
+    steps = [node.name.partition(MARK)[0] for node, times in begun if node.feed is not None and times]
+    return next((name for name in reversed(steps) if name not in state.result.outputs), "")
+
+
 def _whereabouts(state: RunState, failure: Failure) -> JsonObject:
     """What failed, by its name: the step of a plan, the tool, the model, the replica."""
     manifest = pinned(state)
-    begun = zip(graph_of_run(state).nodes, state.place.visits, strict=True) if state.derived.graph is not None else ()
-    steps = [node.name.partition(MARK)[0] for node, times in begun if node.feed is not None and times]
-    step = next((name for name in reversed(steps) if name not in state.result.outputs), "")
+    step = _step_begun(state)
     is_caused = state.end.ending in _CAUSED
     called = [call.tool for call in state.calls.made.values() if call.code == failure.code or (is_caused and call.code)]
     model = manifest.models[0].name if failure.category is FailureCategory.INFERENCE and manifest.models else ""
@@ -264,7 +292,7 @@ def _cause_of(state: RunState, failure: Failure, details: JsonObject) -> SystemE
     steps = [child for child in state.children.ended if child.node and child.node == details.get("step")]
     failed = [child for child in (*steps, *replicas) if child.ending not in ANSWERED]
     if not failed:
-        last = last_error_of(state) if state.end.ending in _CAUSED else None
+        last = (_failed_call(state) or last_error_of(state)) if state.end.ending in _CAUSED else None
         return None if last is None or last.code == failure.code else last
     child = failed[-1]
     beneath = failure_of(Ending(child.ending), child.error) if child.ending in set(Ending) else None
@@ -272,11 +300,24 @@ def _cause_of(state: RunState, failure: Failure, details: JsonObject) -> SystemE
     place: JsonObject = {"replica": replicas.index(child) + 1} if child in replicas else {"step": child.node}
     place["run_id"] = state.children.runs[child.command_id]
     message = readable(child.message) or f"it ended as {child.ending}"
-    return SystemError(how.code, how.category, how.retryable is Retryable.YES, message, place)
+    is_retryable = how.retryable is Retryable.YES and not child.message.endswith(NOT_AGAIN)
+    return SystemError(how.code, how.category, is_retryable, message, place)
 
 
 # Endings that something else led to, which went wrong before.
 _CAUSED = frozenset({Ending.REPEATED_FAILURE, Ending.UNAVAILABLE_DEP, Ending.PERMISSION_DENIED, Ending.IMPOSSIBLE})
+
+
+def _failed_call(state: RunState) -> SystemError | None:
+    """The last call that failed, in the words of its tool."""
+    known = set(ErrorCode)
+    call = next((call for call in reversed(state.calls.made.values()) if call.reason and call.code in known), None)
+    if call is None:
+        return None
+    failure = failure_named(call.code)
+    return SystemError(
+        failure.code, failure.category, _is_retryable(state, failure), readable(call.reason), {"tool": call.tool}
+    )
 
 
 def last_error_of(state: RunState) -> SystemError | None:
@@ -289,7 +330,13 @@ def last_error_of(state: RunState) -> SystemError | None:
 
 
 def _is_retryable(state: RunState, failure: Failure) -> bool:
-    """Submitting again is safe for a tool's failure only when every tool that was called may be called again."""
+    """Submitting again is safe for a tool's failure only when every tool that was called may be called again.
+
+    A model whose failure is final, such as a key that is refused, would fail again.
+    """
+    is_final = state.end.is_final and failure.category is FailureCategory.INFERENCE
+    if is_final or state.end.message.endswith(NOT_AGAIN):
+        return False
     if failure.retryable is not Retryable.IF_IDEMPOTENT:
         return failure.retryable is Retryable.YES
     called = (state.derived.tools.get(trace.tool) for trace in state.calls.made.values())
@@ -322,7 +369,7 @@ def _warnings(state: RunState, below: EffectsBeneath) -> tuple[str, ...]:
     left_open = ((state.end.message,) if state.end.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(
         state.result.warnings
     )
-    left_open += pinned(state).notes
+    left_open += tuple(map(readable, pinned(state).notes))
     left_open += (*in_doubt(state, below), *unallowed(state), *repaired(state), *_voteless(state))
     if not state.result.violations or _is_withheld(state):
         return left_open

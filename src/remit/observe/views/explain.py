@@ -7,6 +7,8 @@ Rule 3: the records hold texts as they were said; observe/views/sentence.py make
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.journal.commands import AskHuman, StartChild
@@ -29,12 +31,13 @@ from remit.kernel.authority.graph_tier import tier_of
 from remit.kernel.authority.policy import needs_a_person
 from remit.kernel.results.tasks import task_of
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
+from remit.observe.cost.charges import totalled
 from remit.observe.cost.like_runs import Need, Stopped, early_stop, needs_of
-from remit.observe.message_times import readable
+from remit.observe.figures import readable
 from remit.observe.reading import Reading
 from remit.observe.steps import CANCEL, FAILED, LOST, PerformedStep, StepKind
 from remit.observe.views.calls_made import calls_made, unallowed
-from remit.observe.views.execution import selected_tools
+from remit.observe.views.execution import selected_tools, why_ended
 from remit.observe.views.late_outcomes import NOTHING_BELOW, EffectsBeneath, in_doubt
 from remit.observe.views.plans_and_votes import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
 
@@ -72,13 +75,17 @@ class Called(Record):
 
 
 class Spent(Record):
-    """What was used of one dimension, what is reserved, and the cap with what people released, which is told apart."""
+    """What was used of one dimension, what is reserved, and the cap with what people released, which is told apart.
+
+    What an ended run holds for calls in doubt counts as used, and `in_doubt` says how much that is.
+    """
 
     dimension: str
     used: int
     cap: int
     reserved: int = 0
     released: int = 0
+    in_doubt: int = 0
 
 
 class ExplainedObservation(Record):
@@ -152,6 +159,8 @@ class Explanation(Record):
     warnings: tuple[str, ...] = ()
     # Tools that changed something as far as is known, and that nothing could verify.
     unverified: tuple[str, ...] = ()
+    # The orders that calls carried out: the tool, and which order it was.
+    orders: tuple[tuple[str, str], ...] = ()
 
 
 class Told(Record):
@@ -168,13 +177,29 @@ class Told(Record):
     failed: tuple[PerformedStep, ...] = ()
 
 
+class DoneBeneath(NamedTuple):
+    """What the runs beneath one did: their calls, and the largest of each gauge that one of them reached."""
+
+    calls: Sequence[ToolCallMade] = ()
+    gauges: Mapping[int, int] = MappingProxyType({})
+
+    def with_more(self, other: "DoneBeneath") -> "DoneBeneath":
+        """With what others did."""
+        largest = totalled([tuple(self.gauges.items()), tuple(other.gauges.items())])
+        return DoneBeneath((*self.calls, *other.calls), largest)
+
+
 def explain(
-    state: RunState, reading: Reading, below: EffectsBeneath = NOTHING_BELOW, beneath: Sequence[ToolCallMade] = ()
+    state: RunState,
+    reading: Reading,
+    below: EffectsBeneath = NOTHING_BELOW,
+    beneath: DoneBeneath = DoneBeneath(),  # noqa: B008 - a record that nothing changes
 ) -> Explanation:
     """What can be said of a run that has started; the reading is of the turns that add up to the state.
 
-    `below` is what runs beneath it left in doubt, and `beneath` the calls that they made.
+    `below` is what runs beneath it left in doubt, and `beneath` what they did.
     """
+    gauges = beneath.with_more(DoneBeneath((), reading.gauges())).gauges
     manifest = pinned(state)
     steps, vote = steps_told(reading), vote_told(reading)
     until_ms = state.at_ms if state.end.ending is None else reading.ended_at_ms
@@ -183,8 +208,8 @@ def explain(
         allowed=_allowed(state),
         path=tuple([entered.name for entered, _ in reading.visits[1:]]),
         models=tuple(model.name for model in manifest.models),
-        calls=_calls((*calls_made(state), *beneath)),
-        spent=tuple([one for one in spent_of(state, until_ms, reading.gauges()) if one.used or one.reserved]),
+        calls=_calls((*calls_made(state), *beneath.calls)),
+        spent=tuple([one for one in spent_of(state, until_ms, gauges) if one.used or one.reserved]),
         observations=tuple(
             ExplainedObservation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
             for command_id, trace in state.calls.made.items()
@@ -207,6 +232,7 @@ def explain(
         unverified=tuple(
             dict.fromkeys(tool for (tool, _), code in state.effects.uncommitted.items() if code == UNVERIFIED)
         ),
+        orders=tuple([(step.name, step.order) for step in reading.steps.values() if step.order]),
     )
 
 
@@ -266,13 +292,20 @@ def _called(tool: str, own: Sequence[ToolCallMade]) -> Called:
 def spent_of(state: RunState, until_ms: int, gauges: Mapping[int, int]) -> list[Spent]:
     """What was used of every dimension, of the gauges the largest that the run reached.
 
-    The clock of a run stands still for people, and stops for good when it ends.
+    The clock of a run stands still for people, and stops for good when it ends. What an ended run still holds belongs to
+    calls in doubt, whose cost is unknown: it counts as used, as it does for the quota.
     """
-    used = [gauges.get(dimension, 0) if dimension in GAUGES else amount for dimension, amount in enumerate(state.used)]
+    none = [0] * len(FIELDS)
+    reserved, doubted = (state.reserved, none) if state.end.ending is None else (none, state.reserved)
+    used = [
+        gauges.get(dimension, 0) if dimension in GAUGES else amount + doubted[dimension]
+        for dimension, amount in enumerate(state.used)
+    ]
     stood_ms = state.clock.stood_ms + (state.at_ms - state.clock.standing_since_ms if state.clock.is_standing else 0)
     used[Dimension.WALL_CLOCK_MS] = until_ms - state.clock.started_at_ms - stood_ms
-    released = [cap - given for cap, given in zip(state.spending.caps, pinned(state).caps, strict=True)]
-    return [Spent(*row) for row in zip(FIELDS, used, state.spending.caps, state.reserved, released, strict=True)]
+    caps = state.spending.caps
+    released = [cap - given for cap, given in zip(caps, pinned(state).caps, strict=True)]
+    return [Spent(*row) for row in zip(FIELDS, used, caps, reserved, released, doubted, strict=True)]
 
 
 def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote: VoteTold | None) -> RunStanding:
@@ -330,7 +363,7 @@ _WHAT: dict[ErrorCode, str] = {
 
 def _reason(state: RunState, ending: Ending, steps: Sequence[StepTold], vote: VoteTold | None) -> str:
     """Why a run ended; of a plan, the step that it came to grief at is named."""
-    message = readable(state.end.message) or _REASONS.get(ending, "")
+    message = readable(why_ended(state)) or _REASONS.get(ending, "")
     if ending is Ending.SUCCESS and _has_checked_answer(state):
         message = "it answered, every check passed and no effect was left uncommitted"
     if state.end.error is not None and (what := _WHAT.get(state.end.error)) is not None:

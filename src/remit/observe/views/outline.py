@@ -9,7 +9,7 @@ from remit.core.record import Record, Text
 from remit.core.run.lifecycle import LoopState
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import label_of
-from remit.observe.message_times import readable
+from remit.observe.figures import readable
 from remit.observe.reading import Fact, FactKind, Reading, reading_of
 from remit.observe.steps import PerformedStep, StepKind
 
@@ -95,27 +95,36 @@ def loop_states(manifest: Manifest, facts: Iterable[Fact]) -> tuple[LoopState, .
 
 
 def _labels(manifest: Manifest, facts: Iterable[Fact]) -> Iterator[LoopState]:
-    beneath = LoopState.EXPLORING
+    """The nodes that were entered, and what lay over the last of them when a turn was over: never between its rulings."""
+    beneath, is_paused = LoopState.EXPLORING, False
     labels = {node.name: label_of(manifest.role, node) for node in manifest.graph.nodes}
     # Under which code it waits, for each question and each child.
     waits: dict[str, Ending] = {}
-    for fact in facts:
-        match fact.kind, fact.step.kind:
-            case FactKind.ENTERED, _:
-                beneath = labels[fact.step.name]
-                yield beneath
-            case FactKind.PAUSED, _:
-                yield LoopState.PAUSED
-            case (FactKind.BEGUN, StepKind.QUESTION) | (FactKind.HELD, _):
-                waits[fact.step.id] = Ending(fact.step.waiting_for)
-                yield _overlaid(beneath, waits)
-            case (FactKind.SETTLED, StepKind.QUESTION) | (FactKind.RESUMED, _):
-                waits.pop(fact.step.id, None)
-                yield _overlaid(beneath, waits)
-            case FactKind.HEARD | FactKind.RELEASED, StepKind.CHILD if waits.pop(fact.step.id, None) is not None:
-                yield _overlaid(beneath, waits)
-            case FactKind.ENDED, _:
-                yield ENDINGS[Ending(fact.step.name)].loop_state
+    for _, turn in groupby(facts, key=lambda fact: fact.seq):
+        is_told = False
+        for fact in turn:
+            match fact.kind, fact.step.kind:
+                case FactKind.ENTERED, _:
+                    beneath = labels[fact.step.name]
+                    yield LoopState.PAUSED if is_paused else beneath
+                    continue
+                case FactKind.ENDED, _:
+                    yield ENDINGS[Ending(fact.step.name)].loop_state
+                    # What arrives after the ending changes nothing.
+                    return
+                case FactKind.PAUSED | FactKind.RESUMED, _:
+                    is_paused = fact.kind is FactKind.PAUSED
+                case (FactKind.BEGUN, StepKind.QUESTION) | (FactKind.HELD, _):
+                    waits[fact.step.id] = Ending(fact.step.waiting_for)
+                case FactKind.SETTLED, StepKind.QUESTION:
+                    waits.pop(fact.step.id, None)
+                case FactKind.HEARD | FactKind.RELEASED, StepKind.CHILD if waits.pop(fact.step.id, None) is not None:
+                    pass
+                case _:
+                    continue
+            is_told = True
+        if is_told:
+            yield LoopState.PAUSED if is_paused else _overlaid(beneath, waits)
 
 
 def _overlaid(beneath: LoopState, waits: Mapping[str, Ending]) -> LoopState:

@@ -32,6 +32,7 @@ def sentence(explained: Explanation) -> str:
         *([_said_steps(explained.steps)] if explained.steps else []),
         *([_said_vote(explained.vote)] if explained.vote is not None else []),
         _said_calls(explained.calls),
+        *([_said_orders(explained.orders)] if explained.orders else []),
         _said_spent(explained.spent),
         _said_observations(explained.observations),
         *([f"was stopped early, since {said_stopped(explained.stopped)}"] if explained.stopped is not None else []),
@@ -137,6 +138,11 @@ def _said_call(call: Called) -> str:
 def _said_refusal(call: Called) -> str:
     codes = ", ".join(code for code, _ in call.refusals)
     return f"{_name(call.tool)} was refused {_times(call.refused)}: {_name(codes)}"
+
+
+def _said_orders(orders: tuple[tuple[str, str], ...]) -> str:
+    said = [f"{printable_line(order, REASON_CHARS_MAX)} ({_name(tool)})" for tool, order in orders]
+    return f"acted on {_listed(said)}"
 
 
 def _said_spent(spent: tuple[Spent, ...]) -> str:

@@ -100,6 +100,7 @@ def _settled(turns: Sequence[Turn]) -> dict[int, list[JsonObject]]:
                 "rung": step.rung,
                 "note": step.note,
                 "by": step.by,
+                "order": step.order,
                 "run_id": step.run_id,
             }
             found.setdefault(step.until_seq, []).append(values | {k: v for k, v in optional.items() if v})

@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from remit.core.durations import said_duration
-from remit.core.limits.authority import Authority, Beyond, Inference, Maker, OptionReach, PlanSource
+from remit.core.limits.authority import (
+    Authority,
+    Beyond,
+    Confirm,
+    Inference,
+    Maker,
+    OptionReach,
+    PlanSource,
+    StandsFor,
+)
 from remit.core.limits.boundary import (
     Boundary,
     BoundaryMode,
@@ -201,8 +210,10 @@ _OPTIONS: Mapping[str, Callable[[Any, Any], _Found]] = {
     "named_source": _ranked(_REACHES),
     "derive": _ranked(_REACHES),
     "tripwire": _ranked((True, False)),
-    "orders": _ranked((Maker.MODEL, Maker.WORDS)),
+    "orders": _ranked((Maker.MODEL, Maker.WORDS, Maker.OFF)),
     "beyond": _ranked((Beyond.REFUSE, Beyond.ASK)),
+    "confirm": _ranked((Confirm.AFTER, Confirm.BEFORE)),
+    "stands_for": _ranked((StandsFor.NOTHING, StandsFor.APPROVAL, StandsFor.FOUR_EYES)),
     "plan": _plans,
 }
 

@@ -49,6 +49,7 @@ from remit.kernel.authority.verdict import ALLOWED
 from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
 from remit.orchestrate.boundaries.boundary_reach import idle_conditions
 from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_rate_line
+from remit.orchestrate.boundaries.tool_trials import kinds_of, patch_of, trials_of
 from remit.orchestrate.facts.gate_facts import declared
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.provenance.declarations import declaration_of, worst_of
@@ -138,6 +139,9 @@ def _reported(tool: ToolDefinition, manifest: Manifest, *, takes_key: bool) -> T
         is_unverified(tool),
         "" if tool.category is None else POLICY[tool.category].checks,
         tool.effect.is_mutating and not (takes_key or tool.idempotent or tool.reconcilable),
+        () if manifest.boundary.authority is None else trials_of(tool, manifest.boundary.authority),
+        kinds_of(tool),
+        patch_of(tool),
     )
 
 
@@ -277,7 +281,7 @@ def _budget_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
         yield name, f"{said_cap(name, amount)}{standard}" + (f", then {spent}" if spent else "")
     yield "wrap_up_tokens", f"{boundary.wrap_up_tokens:,} tokens"
     yield "stops_early", "yes, before it is spent in vain" if boundary.stops_early else "no"
-    yield "release_by", _or_nothing(boundary.release_by, "whoever may answer the queue")
+    yield "release_by", _or_nothing(boundary.release_by, "every person who may answer the queue")
 
 
 def _escalation_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:

@@ -117,8 +117,12 @@ def _authority(reader: ValueReader, value: Any, place: Place, base: Authority | 
     if not isinstance(value, dict):
         raise reader.unfit(place, value, f"off, or a mapping with {', '.join(Authority.__struct_fields__)}")
     said = reader.block(value, Authority.__struct_fields__, place)
+    inherited = authority_json(base or Authority())
+    if "orders" in said:
+        # `plan` is what `orders` was called before: who says one of them says both.
+        del inherited["plan"]
     try:
-        return authority_of({**authority_json(base or Authority()), **said})
+        return authority_of({**inherited, **said})
     except RequestRejected as error:
         raise reader.refusal((*place, str(error.details["key"])), error.message, {"cause": str(error.code)}) from None
 

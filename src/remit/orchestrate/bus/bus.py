@@ -1,14 +1,16 @@
 """The bus: any number of listeners are told what happens in runs, here and in other processes.
 
-Rule 1: the journal is the truth and the only queue. A subscriber holds a cursor: it takes what is recent from memory that all
-        share, reads the store where it is behind, and is woken when there is more. A slow one loses nothing, holds up
-        no listener and costs no memory.
+Rule 1: the journal is the truth and the only queue. A subscriber holds a cursor: it takes what was just written from memory
+        that all share, reads the store where it is behind, and is woken when there is more. A slow one loses nothing, holds
+        up no listener and costs no memory.
 Rule 2: a listener is called while the turn is told, in the process that wrote it. One that breaks is logged, and the run
         goes on.
 Rule 3: what a model is saying passes beside the journal, to those who listen when its answer begins. It is provisional, and
         bounded for each subscriber: of an answer that is too long for a slow one the rest is left out until its turn comes.
 Rule 4: other processes are heard of by the bell of the store, read once for all listeners here; a look now and then makes good
         what a bell lost.
+Rule 5: what was deleted or redacted is not told from memory. The past is read from the store; what is remembered goes with what
+        is removed here, and is told for no longer than FRESH_S, since another process may remove it.
 """
 
 import asyncio
@@ -46,7 +48,7 @@ from remit.core.run.run_events import (
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
-from remit.orchestrate.bus.subscription import Cursors, Delivered, Expect, Subscription
+from remit.orchestrate.bus.subscription import Cursors, Delivered, Expect, Subscription, is_fresh, now_s
 from remit.orchestrate.ports import Store
 
 # Turns that are kept at hand for all subscribers together; one that is further behind reads the store.
@@ -55,6 +57,9 @@ RECENT_MAX = 1_024
 READ_MAX = 64
 # Of so many runs it is remembered whose they are; of others the catalogue is asked again.
 KNOWN_MAX = 4_096
+
+# Looking a member up in its enum takes longer than asking the bell.
+_CHUNKS = Topic.CHUNKS
 
 _log = logging.getLogger(__name__)
 
@@ -86,9 +91,11 @@ class Bus:
         self._listeners: dict[Listener, Subject] = {}
         self._ears: WeakSet[Subscription] = WeakSet()
         self._known: OrderedDict[str, RunBelonging] = OrderedDict()
-        # The newest turns, by run and number; and the last of the feed, in a row.
-        self._recent: OrderedDict[tuple[str, int], RunEvent] = OrderedDict()
-        self._row: deque[Delivered] = deque(maxlen=RECENT_MAX)
+        # The newest turns, by run and number; and the last of the feed, in a row; each with the moment it was written or read.
+        self._recent: OrderedDict[tuple[str, int], tuple[float, RunEvent]] = OrderedDict()
+        self._row: deque[tuple[float, Delivered]] = deque()
+        # How often something was removed here.
+        self.removals = 0
         # Behind which place the row has every turn; None while no listener follows the feed. And up to where it was followed.
         self._row_from: Place | None = None
         self._seen: Place = START
@@ -146,7 +153,8 @@ class Bus:
 
     def turned(self, state: RunState, turn: Turn) -> None:
         """Tell all listeners of a turn that was written here."""
-        if not self._listeners and not self._ears:
+        # Until the first subscription there is no follower, and as a rule there is never one.
+        if not self._listeners and (self._follower is None or not self._ears):
             return
         whose, fields = self.learn(state), partial(run_fields, state.run_id, state)
         for listener in self._covering(whose):
@@ -164,6 +172,17 @@ class Bus:
         for listener in self._covering(self.learn(state)):
             _call(listener.on_recovered, state.run_id, recovery, of="a recovery", fields=fields)
 
+    def forget(self, run_id: str) -> None:
+        """Tell nothing from memory any more: something of a run, or of those beneath it, was removed from the store."""
+        self.removals += 1
+        self._recent.clear()
+        self._row.clear()
+        if self._row_from is not None:
+            self._row_from = self._seen
+        gone = {run_id, *[name for name, whose in self._known.items() if run_id in whose.lineage]}
+        for ear in tuple(self._ears):
+            ear.forget(gone)
+
     def wake(self, run_id: str) -> None:
         """Let the subscribers of a run look at it: it may rest now."""
         for ear in tuple(self._ears):
@@ -173,7 +192,8 @@ class Bus:
     @property
     def is_heard(self) -> bool:
         """Whether there is anyone at all who may want to hear what a model is saying."""
-        return bool(self._listeners or self._ears or self._bell.is_heard(Topic.CHUNKS))
+        has_ears = self._follower is not None and len(self._ears) > 0
+        return bool(self._listeners or has_ears or self._bell.is_heard(_CHUNKS))
 
     def answer(self, run_id: str, seq: int) -> "AnswerRelay | None":
         """What passes an answer on that a model begins after a turn; None without a listener."""
@@ -228,16 +248,17 @@ class Bus:
                     return decision.tool or decision.node
         return ""
 
-    async def of_run(self, subject: Subject, after: int) -> list[RunEvent]:
-        """The next turns of one run: from memory where they are recent, else from its journal; none of another's run."""
+    async def of_run(self, subject: Subject, after: int, *, is_live: bool) -> list[Delivered]:
+        """The next turns of one run: from memory where one who is live wants them, else from its journal; none of another's."""
         if not await self._covers(subject):
             return []
         run_id = subject.run_id
-        known = self._recent.get((run_id, after + 1))
-        if known is not None:
-            return [known]
-        turns = await self._journal.read(run_id, after=after)
-        return [turn_event(run_id, decode_turn(data)) for data in turns[:READ_MAX]]
+        known = self._remembered(run_id, after + 1) if is_live else None
+        events = [known] if known is not None else []
+        if known is None:
+            turns = await self._journal.read(run_id, after=after)
+            events = [turn_event(run_id, decode_turn(data)) for data in turns[:READ_MAX]]
+        return [Delivered(event.seq, event, NOBODY) for event in events]
 
     async def _covers(self, subject: Subject) -> bool:
         """Whether the run of a subject is one that its subscriber may hear of."""
@@ -246,15 +267,30 @@ class Bus:
         whose = await self._whose(subject.run_id)
         return whose is not None and subject.covers(whose)
 
-    async def of_many(self, place: Place) -> list[Delivered]:
-        """The next turns of all runs behind a place: from memory where they are recent, else from the feed."""
-        if self._row_from is not None and place >= self._row_from:
-            later = takewhile(lambda told: told.place > place, reversed(self._row))
+    async def of_many(self, place: Place, *, is_live: bool) -> list[Delivered]:
+        """The next turns of all runs behind a place: from memory where one who is live wants them, else from the feed."""
+        self._drop_stale()
+        if is_live and self._row_from is not None and place >= self._row_from:
+            later = takewhile(lambda told: told.place > place, (told for _, told in reversed(self._row)))
             return list(later)[::-1][:READ_MAX]
         return [await self._told(written) for written in await self._feed.since(place, limit=READ_MAX)]
 
-    async def _told(self, written: WrittenTurn) -> Delivered:
-        known, whose = self._recent.get((written.run_id, written.seq)), await self._whose(written.run_id)
+    def _remembered(self, run_id: str, seq: int) -> RunEvent | None:
+        self._drop_stale()
+        found = self._recent.get((run_id, seq))
+        return None if found is None else found[1]
+
+    def _drop_stale(self) -> None:
+        """Let go of what was remembered for too long, or is too much."""
+        while self._recent and (len(self._recent) > RECENT_MAX or not is_fresh(next(iter(self._recent.values()))[0])):
+            self._recent.popitem(last=False)
+        while self._row and (len(self._row) > RECENT_MAX or not is_fresh(self._row[0][0])):
+            _, told = self._row.popleft()
+            if self._row_from is not None:
+                self._row_from = told.place
+
+    async def _told(self, written: WrittenTurn, known: RunEvent | None = None) -> Delivered:
+        whose = await self._whose(written.run_id)
         if whose is None:
             return Delivered(written.place, None, NOBODY)
         try:
@@ -287,9 +323,9 @@ class Bus:
 
     def _publish(self, event: RunEvent) -> None:
         """Put a turn where subscribers of its run find it, and wake them."""
-        self._recent[event.run_id, event.seq] = event
-        if len(self._recent) > RECENT_MAX:
-            self._recent.popitem(last=False)
+        self._recent[event.run_id, event.seq] = now_s(), event
+        self._recent.move_to_end((event.run_id, event.seq))
+        self._drop_stale()
         for ear in tuple(self._ears):
             if ear.subject.run_id == event.run_id:
                 ear.tell_of(event.seq)
@@ -331,15 +367,20 @@ class Bus:
                 end()
 
     async def _look(self) -> None:
-        while found := await self._feed.since(self._seen, limit=READ_MAX):
+        while True:
+            removals, read_s = self.removals, now_s()
+            found = await self._feed.since(self._seen, limit=READ_MAX)
+            if not found:
+                return
             wanted = {ear.subject.run_id for ear in self._ears}
             is_all_wanted = any(not ear.subject.is_one_run for ear in self._ears)
             for written in found:
                 if is_all_wanted or written.run_id in wanted:
-                    told = await self._told(written)
-                    if len(self._row) == RECENT_MAX:
-                        self._row_from = self._row[0].place
-                    self._row.append(told)
+                    told = await self._told(written, self._remembered(written.run_id, written.seq))
+                    if self.removals != removals:
+                        break  # It may have been removed since it was read.
+                    self._row.append((read_s, told))
+                    self._drop_stale()
                     if told.event is not None and (written.run_id, written.seq) not in self._recent:
                         assert told.event.turn is not None
                         self._publish(turn_event(written.run_id, told.event.turn))

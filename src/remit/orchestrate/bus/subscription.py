@@ -14,7 +14,6 @@ from remit.core.journal.storage import START, Place, StoreUnusable
 from remit.core.record import replace
 from remit.core.run.run_events import (
     CURSOR_INVALID,
-    NOBODY,
     EventKind,
     Piece,
     RunBelonging,
@@ -37,6 +36,20 @@ _PURPOSE = b"remit cursors 1"
 Expect: TypeAlias = Callable[[], Awaitable[object]]
 # Letters of answers that wait for one slow subscriber.
 LETTERS_MAX = 64 << 10
+
+
+# For so long what was written or read is told without another look at the store.
+FRESH_S = 1.0
+
+
+def now_s() -> float:
+    """The time of the loop."""
+    return asyncio.get_running_loop().time()
+
+
+def is_fresh(since_s: float) -> bool:
+    """Whether what was written or read at a moment may be told without another look at the store."""
+    return now_s() - since_s < FRESH_S
 
 
 class Delivered(NamedTuple):
@@ -89,7 +102,10 @@ class Subscription:
         self._letters = 0
         # Runs of whose answers more came than there was room for.
         self._overfull: set[str] = set()
+        # What was read and not told yet, when that was, and whether everything that was there was told once.
         self._read: deque[Delivered] = deque()
+        self._read_s = 0.0
+        self._is_live = at is None
         self._woken = asyncio.Event()
         self._is_closed = False
 
@@ -117,6 +133,15 @@ class Subscription:
         """Hear nothing more; a caller that waits for the next event is told that there is none."""
         self._is_closed = True
         self._bus.leave(self)
+        self.wake()
+
+    def forget(self, gone: set[str]) -> None:
+        """Read anew what was not told yet, and tell no more of what is being said in runs of which something was removed."""
+        self._read.clear()
+        dropped = [piece for piece in self._pieces if piece.event.run_id in gone]
+        for piece in dropped:
+            self._drop(piece)
+        self._overfull.update([piece.event.run_id for piece in dropped])
         self.wake()
 
     def tell_of(self, seq: int) -> None:
@@ -194,9 +219,7 @@ class Subscription:
     async def _next_of_run(self, after: int) -> RunEvent | None:
         if self._pieces and self._pieces[0].behind <= after:
             return await self._piece(0)
-        if not self._read:
-            events = await self._bus.of_run(self.subject, after)
-            self._read.extend(Delivered(event.seq, event, NOBODY) for event in events)
+        await self._read_on(after)
         if not self._read:
             return None
         self._at, event, _ = self._read.popleft()
@@ -204,8 +227,7 @@ class Subscription:
 
     async def _next_of_many(self, place: Place) -> RunEvent | None:
         while True:
-            if not self._read:
-                self._read.extend(await self._bus.of_many(place))
+            await self._read_on(place)
             if not self._read:
                 is_due = bool(self._pieces) and self._pieces[0].behind <= self._bus.looks
                 return await self._piece(0) if is_due else None
@@ -218,14 +240,36 @@ class Subscription:
             if event is not None:
                 return self._bus.sealed(event, place, self._whose) if self._whose else event
 
-    async def _piece(self, number: int) -> RunEvent:
-        """Take a piece out."""
-        event, _, through = self._pieces[number]
+    async def _read_on(self, at: Place) -> None:
+        """Read what comes next where nothing is at hand, or may have been removed since it was read."""
+        if self._read and is_fresh(self._read_s):
+            return
+        self._read.clear()
+        found: list[Delivered] = []
+        removals = -1
+        while removals != self._bus.removals:
+            self._read_s, removals = now_s(), self._bus.removals
+            if self.subject.is_one_run:
+                found = await self._bus.of_run(self.subject, at, is_live=self._is_live)
+            else:
+                found = await self._bus.of_many(at, is_live=self._is_live)
+        self._is_live = self._is_live or not found
+        self._read.extend(found)
+
+    async def _piece(self, number: int) -> RunEvent | None:
+        """Take a piece out; None where its run was removed meanwhile."""
+        piece = self._pieces[number]
+        event, _, through = piece
         if through and through not in self._parts:
             self._parts[through] = await self._bus.part_of(self.subject.run_id, through)
-        del self._pieces[number]
-        self._letters -= len(event.text) + len(event.reasoning)
+        if piece not in self._pieces:
+            return None
+        self._drop(piece)
         return replace(event, part=self._parts[through]) if through else event
+
+    def _drop(self, piece: _Waiting) -> None:
+        self._pieces.remove(piece)
+        self._letters -= len(piece.event.text) + len(piece.event.reasoning)
 
 
 class Cursors:

@@ -51,11 +51,13 @@ class Conversation:
         end = len(messages)
         if self._whole < end:
             evidence = self._evidence_at(state) if self._ephemeral else end
-            for position in range(self._whole, end):
+            for position, message in enumerate(messages[self._whole :], self._whole):
+                if not message.tool_calls and type(message.content) is str and type(message.reasoning) is str:
+                    continue  # As most are.
                 # Evidence stands in no context; what follows it stands there one place earlier.
                 entry = None if position == evidence else state.talk.context[position - (position > evidence)]
-                if _has_references(messages[position], entry):
-                    messages[position] = await _fetched(messages[position], entry, fetch)
+                if _has_references(message, entry):
+                    messages[position] = await _fetched(message, entry, fetch)
             self._whole = end
         shown = count + bool(self._ephemeral)
         return tuple(messages) if shown == len(messages) else tuple(messages[:shown])
@@ -95,7 +97,11 @@ def _has_references(message: Message, entry: Message | ModelAnswered | None) -> 
     if type(message.content) is not str or type(message.reasoning) is not str:
         return True
     # Arguments that live in Blobs are rendered as their digest, which looks like any other arguments.
-    return type(entry) is ModelAnswered and any(type(call.arguments) is not str for call in entry.calls)
+    if type(entry) is ModelAnswered:
+        for call in entry.calls:
+            if type(call.arguments) is not str:
+                return True
+    return False
 
 
 async def _fetched(message: Message, entry: Message | ModelAnswered | None, fetch: Fetch) -> Message:

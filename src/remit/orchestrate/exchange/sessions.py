@@ -9,7 +9,8 @@ Rule 4: a run that was tried again stands in its session for what the newest for
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from threading import Lock
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
@@ -19,14 +20,18 @@ from remit.core.journal.rulings import SessionEntryKept
 from remit.core.record import JsonObject, Record, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.envelope import ID_CHARS_MAX
-from remit.core.run.manifest import SessionLink
+from remit.core.run.manifest import SESSION_ENTRIES_MAX, SessionLink
 from remit.core.run.messages import Message, Role, assistant_message
 from remit.core.schema.json_text import kept_value
-from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.exchange.conversation import Fetch
-from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Catalogue
+
+if TYPE_CHECKING:
+    from remit.orchestrate.loop.runner import Runner
+
+# The entries of a session to which nothing is added.
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 SESSION_BUSY = "SESSION_BUSY"
 SESSION_FOREIGN = "SESSION_FOREIGN"
@@ -94,7 +99,9 @@ def _checked_value(key: str, value: str) -> str:
     return text
 
 
-async def last_run(catalogue: Catalogue, runner: Runner, session_id: str, tenant_id: str | None = None) -> Last | None:
+async def last_run(
+    catalogue: Catalogue, runner: "Runner", session_id: str, tenant_id: str | None = None
+) -> Last | None:
     """The newest run of a session of a tenant, or what trying it again came to; None when the session has none.
 
     Raises RequestRejected where several tenants have a session of this name and it is not said whose is meant.
@@ -121,7 +128,7 @@ async def _newest_fork(catalogue: Catalogue, run: RunState) -> str:
     return ""
 
 
-async def _noted_since_forked(runner: Runner, fork: RunState) -> dict[str, str]:
+async def _noted_since_forked(runner: "Runner", fork: RunState) -> dict[str, str]:
     """The entries that a fork was told itself; those it was copied with may be older than what its origin was told."""
     origin = pinned(fork).forked_from
     assert origin is not None, "a fork names where it was copied from"
@@ -199,13 +206,13 @@ class SessionState:
         self._writing = asyncio.Lock()
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A value of one's own, or the default when nothing is kept under the key."""
+        """A copy of the value, or the default when nothing is kept under the key."""
         with self._lock:
             text = self._texts.get(key)
         return default if text is None else kept_value(text)
 
     def items(self) -> JsonObject:
-        """Everything that is kept, as a dictionary of one's own."""
+        """Everything that is kept, as a copy."""
         with self._lock:
             texts = dict(self._texts)
         return {key: kept_value(text) for key, text in texts.items()}

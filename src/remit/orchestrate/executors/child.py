@@ -11,9 +11,10 @@ Rule 6: a child has the time that its parent has left when the child begins, not
 """
 
 import asyncio
+import logging
 from functools import partial
 
-from remit.core.failure import Ending, IllegalArrival
+from remit.core.failure import Ending, IllegalArrival, RequestRejected
 from remit.core.journal.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
 from remit.core.journal.codec import encode_signal, from_json
 from remit.core.journal.commands import CancelCommand, ForkRun, StartChild, place_in_journal
@@ -26,12 +27,14 @@ from remit.core.run.signals import Signal, UserSignal
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.goal import JUDGE_MARK
 from remit.core.work.graph import Node, schema_text
+from remit.core.work.orders import LeasedOrders
 from remit.kernel.budget.wall_clock import deadline_beneath, waited_by
 from remit.kernel.results.endings import denied_by
 from remit.kernel.results.grounding import LEFT_MAX, all_left, cut_off_beneath, left_by, refused_by
 from remit.kernel.results.notices import correction
 from remit.kernel.state import RunState, graph_of_run, pinned, waiting_for
-from remit.observe.views.execution import run_usage
+from remit.observe.logs import run_fields
+from remit.observe.views.execution import MORE_TIME, NOT_AGAIN, run_usage, why_ended
 from remit.orchestrate.executors.reports import ChildSaid, Report
 from remit.orchestrate.history.fork_run import begin_fork, effects_of, is_settled, origin_of
 from remit.orchestrate.loop.driver import Driver
@@ -59,6 +62,8 @@ PARENT = "parent"
 HELD_POLL_MS = 100
 # How long a fork is offered to its holder: copying takes that long only where a process hangs.
 FORK_WAIT_MS_MAX = 10_000
+
+_log = logging.getLogger(__name__)
 
 
 class ChildExecutor:
@@ -100,6 +105,17 @@ class ChildExecutor:
             return  # It has ended already, or never began.
         except RunHeld:
             await self._inbox.put(run_id, encode_signal(UserSignal(signal_id, Signal.CANCEL, run_id, PARENT)))
+
+    async def carry_out(self, live: Live, command: ForkRun) -> None:
+        """Make the fork that a retry orders. Where its kit is not known here, the sender of the retry makes it, or learns why."""
+        try:
+            await self.fork(live, command)
+        except RequestRejected as error:
+            # Of an order from before a crash, no sender is left.
+            if not live.is_ordered_here(command):
+                raise
+            fields = run_fields(live.run_id, live.state, command_id=command.id)
+            _log.info("fork %s is left to the sender of the retry: %s", command.run_id, error, extra=fields)
 
     async def fork(self, live: Live, command: ForkRun) -> None:
         """Make the fork that a retry orders and let it go on, unless that was done. Forking it twice forks it once."""
@@ -157,11 +173,12 @@ class ChildExecutor:
         command = replace(command, deadline_at_ms=deadline)
         if command.kind.startswith(JUDGE_MARK):
             return await self._judge(live, command)
+        leased = await self._lease_of(live, command)
         if node is None or node.inner is None:
-            return child_manifest(parent, command, chat_graph(), read=_read_by(live))
+            return child_manifest(parent, command, chat_graph(), read=_read_by(live), leased=leased)
         if node.feed is not None and node.feed.step_type == PLANNED:
             made = from_json(await self._hub.runner.text(command.prompt), Planned)
-            manifest = child_manifest(parent, command, made.graph, parent.request, read=_read_by(live))
+            manifest = child_manifest(parent, command, made.graph, parent.request, read=_read_by(live), leased=leased)
             return replace(manifest, plan=made.trace)
         # What people said meanwhile is for the next model that is asked, and here the children ask.
         said_since = (*_plan_said(live.state), *live.state.talk.pending)
@@ -176,9 +193,17 @@ class ChildExecutor:
                 parent.request, await self._hub.runner.text(live.state.talk.ephemeral), said_since
             )
             place = _place_of(live.state, command)
-            return child_manifest(parent, command, node.inner, request, replica=place, read=_read_by(live))
+            return child_manifest(
+                parent, command, node.inner, request, replica=place, read=_read_by(live), leased=leased
+            )
         earlier = () if node.feed is None else await self._done_before(live, node)
-        return child_manifest(parent, command, node.inner, request, read=_read_by(live), earlier=earlier)
+        return child_manifest(parent, command, node.inner, request, read=_read_by(live), leased=leased, earlier=earlier)
+
+    async def _lease_of(self, live: Live, command: StartChild) -> LeasedOrders | None:
+        """The orders that a child may carry out, as they were when it was ordered."""
+        if not live.state.derived.is_traced:
+            return None
+        return (await self._hub.runner.tracer(live)).leases.get(command.id)
 
     async def _done_before(self, live: Live, node: Node) -> tuple[EarlierEffect, ...]:
         """What earlier attempts at a step changed, or may have: it is tried again, and nothing of that is done again unasked."""
@@ -206,7 +231,7 @@ class ChildExecutor:
     async def _was_there(self, live: Live, command: StartChild | ForkRun) -> bool:
         """Whether a run that has no turn here once had some: it was deleted, or lost with a database that was put back."""
         # The log of heads is long; a run that was only just ordered has never been, so it was not deleted.
-        if int(command.id.partition(".")[0]) > live.recovered_seq:
+        if live.is_ordered_here(command):
             return False
         if isinstance(command, ForkRun) and await self._hub.runner.journal.read(command.run_id):
             return False
@@ -252,8 +277,8 @@ def _why_ended(live: Live, command: StartChild, state: RunState) -> str:
         or not limit_ms
         or state.at_ms >= deadline_beneath(live.state, state.at_ms)
     ):
-        return state.end.message
-    return f"step {command.node!r} took longer than timeout_ms={limit_ms}"
+        return f"{why_ended(state)}; {NOT_AGAIN}" if state.end.is_final else why_ended(state)
+    return f"step {command.node!r} took longer than timeout_ms={limit_ms}; {MORE_TIME}"
 
 
 def _plan_said(state: RunState) -> tuple[Message, ...]:

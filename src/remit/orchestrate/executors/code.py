@@ -7,13 +7,14 @@ Rule 4: a step works with what stands behind a handle; a validator, a filter and
 Rule 5: a voter chooses among the answers that there are. One that breaks or makes something up leaves no consensus.
 """
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from remit.context.evidence_message import relevance_of
-from remit.core.failure import ErrorCode, RemitError, RequestRejected
+from remit.core.failure import ErrorCode, RemitError, RequestRejected, RunFailed
 from remit.core.journal.arrivals import CodeFailed, CodeReturned, ContextFailed, Election, ProposedCall
 from remit.core.journal.codec import arguments_in, from_json, to_json
 from remit.core.journal.commands import CallCode
@@ -21,18 +22,21 @@ from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import Message
+from remit.core.run.principal import Principal
 from remit.core.schema.json_text import parse_json
 from remit.core.work.candidate import Candidate
-from remit.core.work.orders import LIST, LOOK_UP, LOOK_UP_ID
+from remit.core.work.orders import LIST, LOOK_UP, LOOK_UP_ID, TAKE
 from remit.core.work.plan import PLAN_SAID, PlanPolicy, Step
 from remit.core.work.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
+from remit.observe.views.execution import MORE_TIME, NOT_AGAIN
 from remit.orchestrate.exchange.filters import context_of, looked
 from remit.orchestrate.executors.errands import (
     JudgeErrand,
     PlanErrand,
     ProposeErrand,
     RetrieveErrand,
+    Sender,
     SiftErrand,
     StepErrand,
     VoteErrand,
@@ -42,7 +46,7 @@ from remit.orchestrate.executors.reports import CodeProposed, ContextSaid, Filte
 from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.sealer import SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
-from remit.orchestrate.patterns.handlers import HandlerUnusable
+from remit.orchestrate.patterns.handlers import HandlerUnusable, unusable_handler
 from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
 from remit.orchestrate.patterns.planned_graph import planned_steps
 from remit.orchestrate.patterns.planners import Planner, made_plan, plan_words
@@ -73,10 +77,12 @@ async def run_code(errand: CodeErrand, kit: Kit, resources: ProcessResources) ->
     try:
         return await within(command.timeout_ms, work)
     except TimeRanOut:
-        return _failed(errand, f"{who} took longer than timeout_ms={command.timeout_ms}", _TIMEOUT)
+        more = f"; {MORE_TIME}" if isinstance(errand, StepErrand | ProposeErrand) else ""
+        return _failed(errand, f"{who} took longer than timeout_ms={command.timeout_ms}{more}", _TIMEOUT)
     except RemitError as error:
         code_of = ErrorCode(error.code) if error.code in set(ErrorCode) else _FAILED
-        return _failed(errand, f"{who}: {error.message}", code_of)
+        is_final = isinstance(error, RunFailed) and error.is_final and not error.message.endswith(NOT_AGAIN)
+        return _failed(errand, f"{who}: {error.message}{f'; {NOT_AGAIN}' if is_final else ''}", code_of)
     except SecretGone as gone:
         if is_lost(gone.handle):
             return waits_for(gone.handle, who, command.id)
@@ -104,6 +110,9 @@ def _found(errand: CodeErrand, kit: Kit, resources: ProcessResources) -> Awaitab
         case PlanErrand():
             return None if kit.planner is None else _plan(errand, kit, kit.planner, resources)
     code = kit.code.get(name)
+    handler = kit.handlers.get(name.removeprefix(STEP_MARK)) if name.startswith(STEP_MARK) else None
+    if code is None and handler is not None:
+        code = unusable_handler(handler) or handler
     if code is None:
         return None
     return _step(errand, resources, code) if isinstance(errand, StepErrand) else _judge(errand, resources, code)
@@ -139,12 +148,12 @@ async def _propose(errand: ProposeErrand, resources: ProcessResources) -> Report
     if command.name == LIST:
         # What the list says is known where the gate follows the run.
         return CodeReturned(command.id, kind=ValueKind.TEXT)
-    if command.name == LOOK_UP:
+    if command.name in (TAKE, LOOK_UP):
         calls = [
             ToolCall(f"{LOOK_UP_ID}{place}", tool, parse_json(text))
             for place, (tool, text) in enumerate(errand.reads, 1)
         ]
-        return CodeProposed(command.id, tuple(calls), is_shown=bool(calls), orders=errand.orders)
+        return CodeProposed(command.id, tuple(calls), orders=errand.orders)
     arguments = converted(command.kind, await resources.text(command.input), ValueKind.OBJECT)
     call = ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments)
     return CodeProposed(command.id, (call,))
@@ -279,6 +288,10 @@ def _returned(command: CallCode, said: object) -> Report:
 _UNKNOWN = -1
 
 
+# A function of a provider with a parameter of this name is told for whom it looks.
+ASKED_BY = "asked_by"
+
+
 @runtime_checkable
 class _Finder(Protocol):
     """A provider that can tell what it found apart from the messages that it makes of it."""
@@ -291,11 +304,13 @@ class _Finder(Protocol):
 async def retrieve(errand: RetrieveErrand, kit: Kit, resources: ProcessResources) -> Report:
     """Ask the provider of the kit for evidence about the user's last words."""
     command, provider = errand.command, kit.context
+    if errand.given:
+        return ContextSaid(command.id, await resources.text(errand.given), _UNKNOWN)
     if provider is None:
         return ContextFailed(command.id, "there is no context provider here")
     try:
         query = await resources.text(errand.query)
-        found, relevance_ppm = await within(command.timeout_ms, _found_evidence(provider, query))
+        found, relevance_ppm = await within(command.timeout_ms, _found_evidence(provider, query, errand.sender))
         texts = [await resources.text(message.content) for message in found]
     except TimeRanOut:
         return ContextFailed(command.id, f"the context provider took longer than timeout_ms={command.timeout_ms}")
@@ -304,10 +319,17 @@ async def retrieve(errand: RetrieveErrand, kit: Kit, resources: ProcessResources
     return ContextSaid(command.id, "\n\n".join(text for text in texts if text), relevance_ppm)
 
 
-async def _found_evidence(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:
+async def _found_evidence(provider: ContextProvider, query: str, sender: Sender) -> tuple[Sequence[Message], int]:
     """The messages of a provider, and how relevant the best of them is in millionths, where that is known."""
     if not isinstance(provider, _Finder):
-        return await call_user_code(provider.build, query), _UNKNOWN
-    candidates = await call_user_code(provider.find, query)
+        return await call_user_code(_for_whom(provider.build, sender), query), _UNKNOWN
+    candidates = await call_user_code(_for_whom(provider.find, sender), query)
     relevance = relevance_of(candidates)
     return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * _PPM)
+
+
+def _for_whom(look: Callable[..., Any], sender: Sender) -> Callable[..., Any]:
+    """A function of a provider, with the principal that it looks for where it wants to know."""
+    if ASKED_BY not in inspect.signature(look).parameters:
+        return look
+    return partial(look, asked_by=Principal(sender.tenant_id, sender.user_id))

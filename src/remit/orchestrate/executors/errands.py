@@ -160,11 +160,12 @@ class VoteErrand(Record, tag=True):
 
 
 class RetrieveErrand(Record, tag=True):
-    """Find evidence for the user's words."""
+    """Find evidence for the user's words; `given` is what came with the task, and then nothing is looked up."""
 
     sender: Sender
     command: Retrieve
     query: Text = ""
+    given: Text = ""
 
 
 Errand: TypeAlias = (

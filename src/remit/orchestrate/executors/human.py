@@ -8,16 +8,17 @@ Rule 3: an answer to a packet that names its version is an answer to that versio
 from collections.abc import Sequence
 
 from remit.core.failure import ArrivalFault, IllegalArrival, RequestRejected
-from remit.core.journal.arrivals import Happened, OutcomeJudged
+from remit.core.journal.arrivals import CodeReturned, Happened, OutcomeJudged, order_of
 from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import AskHuman, AskPurpose, question_version
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import FIELDS, Charges
 from remit.core.limits.tool_policy import gaps_of
-from remit.core.record import BlobRef, replace
+from remit.core.record import BlobRef, JsonObject, replace
 from remit.core.run.approval import Approval, What
 from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
-from remit.core.schema.json_text import kept_value
+from remit.core.schema.json_text import kept_value, parse_json
+from remit.core.work.orders import CONFIRM, MADE, told_order
 from remit.kernel.people.questions import released_by
 from remit.kernel.state import RunState, pinned, questions
 from remit.observe.people.queue_items import asked_at_ms, escalation_asked
@@ -39,8 +40,18 @@ async def approvals_told(state: RunState, turns: Sequence[Turn], fetch: Fetch) -
             asked = replace(asked, arguments=kept_value(await fetch(arguments)))
         if isinstance(question.answer, BlobRef):
             asked = replace(asked, answer=await fetch(question.answer))
+        if question.question == CONFIRM:
+            asked = replace(asked, arguments=await _orders_shown(turns, fetch))
         told.append(asked)
     return told
+
+
+async def _orders_shown(turns: Sequence[Turn], fetch: Fetch) -> JsonObject:
+    """The orders that a model made, for the person who may change them."""
+    for turn in turns:
+        if isinstance(turn.arrival, CodeReturned) and turn.arrival.kind == MADE:
+            return {"orders": parse_json(await fetch(turn.arrival.value))}
+    return {}
 
 
 def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> Approval:
@@ -94,6 +105,7 @@ def _with_packet(asked: Approval, state: RunState, question: AskHuman) -> Approv
         source=packet.source,
         left=_amounts(packet.left),
         approvals_needed=packet.approvals_needed,
+        order="" if (order := order_of(call)) is None else told_order(order),
     )
 
 

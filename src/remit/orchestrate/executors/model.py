@@ -13,8 +13,11 @@ Rule 8: of a chain, each member is asked in the way that suits it, and its answe
 """
 
 import asyncio
+import inspect
 import logging
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
 
 from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE
 from remit.core.failure import ErrorCode, RequestRejected
@@ -45,6 +48,7 @@ from remit.orchestrate.exchange.veil import Veil
 from remit.orchestrate.executors.errands import ModelErrand
 from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import ModelSaid, Report
+from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.setup.kit import Kit
 from remit.rerank.router import ROUTER_MISSING, Router, check_routing, has_embeddings
@@ -56,6 +60,9 @@ STREAMS_REMEMBERED_MAX = 1024
 
 # What is missing here, and not wrong with the grammar. Asking again would find it missing again.
 _CODES = {ROUTER_MISSING: ErrorCode.CONFIG_NO_ENGINE, GRAMMAR_UNCHECKABLE: ErrorCode.CONFIG_NO_ENGINE}
+
+# Looking a member up in its enum takes longer than comparing with it, and every call comes by these.
+_NOTHING, _ALL, _ERROR = Hearing.NOTHING, Hearing.ALL, FinishReason.ERROR
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +138,7 @@ class ModelExecutor:
         return whole if isinstance(whole, ModelFailed) else (asking.shape, whole)
 
     async def shaped(self, errand: ModelErrand, kit: Kit, engine: Engine, info: ModelInfo) -> Shaped:
-        """What this engine is to be asked for the errand."""
+        """What this engine is to be asked for an errand that cannot go to it as it stands."""
         request, sealer = errand.request, self.resources.sealer
         if request.options and sealer is not None:
             request = replace(request, options=sealer.filled(errand.sender.family, request.options))
@@ -213,28 +220,57 @@ class _Asking:
         # What the manifest says of the command's model: the request must not depend on who performs it.
         info = errand.info if asked is self._engine and errand.info is not None else asked.model_info()
         self.model = info.name
-        try:
-            self.shape = await self._executor.shaped(errand, self._kit, asked, info)
-        except Exception as error:  # it is told from what the engine raises, and passes on
-            raise _Unshaped(error) from error
+        request = errand.request
+        if request.schema is None and not request.options and is_plain(request, info):
+            self.shape = Shaped(request)
+        else:
+            try:
+                self.shape = await self._executor.shaped(errand, self._kit, asked, info)
+            except Exception as error:  # it is told from what the engine raises, and passes on
+                raise _Unshaped(error) from error
         listener = self._listener()
         if listener is None or sealer is None:
-            return await asked.infer(self.shape.request, ear.before(listener))
+            return await _infer(asked, self.shape.request, ear.before(listener))
         veil = Veil(listener, partial(sealer.text, errand.sender.family, errand.request.messages))
         try:
-            return await asked.infer(self.shape.request, ear.before(veil.send))
+            return await _infer(asked, self.shape.request, ear.before(veil.send))
         finally:
             veil.flush()
 
     def _listener(self) -> StreamHandler | None:
-        if self.shape.hearing is Hearing.NOTHING:
+        if self.shape.hearing is _NOTHING:
             return None
         # One for all members: none is asked after another was heard.
         if self._answer is None:
             self._answer = self._executor.stream(self._errand)
         if self._answer is None:
             return None
-        return self._answer.send if self.shape.hearing is Hearing.ALL else _Held(self._answer.send).send
+        return self._answer.send if self.shape.hearing is _ALL else _Held(self._answer.send).send
+
+
+async def _infer(engine: Engine, request: ModelRequest, on_chunk: StreamHandler | None) -> ModelResult:
+    """The answer of an engine. One that takes the request alone may be no coroutine, and tells its answer as one piece."""
+    infer: Callable[..., Any] = engine.infer
+    function = getattr(infer, "__func__", infer)
+    if _streams(function, is_method=function is not infer):
+        said = infer(request, on_chunk)
+        return await said if inspect.isawaitable(said) else said  # type: ignore[no-any-return]  # looked at by the caller
+    result: ModelResult = await call_user_code(infer, request)
+    if on_chunk is not None and isinstance(result, ModelResult):
+        on_chunk(StreamChunk(result.content, result.reasoning))
+    return result
+
+
+@cache
+def _streams(function: Callable[..., Any], *, is_method: bool) -> bool:
+    """Whether a function takes a handler for the pieces of its answer, as one that shows no signature is taken to do."""
+    try:
+        inspect.signature(function).bind(*[None] * (2 + is_method))
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 class _Held:
@@ -266,7 +302,7 @@ def _whole(command: CallModel, result: ModelResult) -> ModelResult | ModelFailed
     if type(result) is not ModelResult:
         message = f"the engine of model {command.model!r} returned a {type(result).__name__} instead of a ModelResult"
         return ModelFailed(command.id, ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, was_cut=True)
-    if result.finish_reason is FinishReason.ERROR:
+    if result.finish_reason is _ERROR:
         message = f"model {command.model!r} stopped with an error"
         return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, result.usage)
     return result

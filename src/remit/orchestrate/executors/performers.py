@@ -44,7 +44,7 @@ class Performers:
     """Performs errands with the resources of this process."""
 
     def __init__(self, resources: ProcessResources) -> None:
-        self._resources = resources
+        self.resources = resources
         self._tools = ToolExecutor(resources)
         code = partial(run_code, resources=resources)
         self._by_kind: Mapping[type[Errand], _Perform] = MappingProxyType(
@@ -62,6 +62,10 @@ class Performers:
         """The calls that still go on although no caller waits for them."""
         return self._tools.abandoned
 
+    async def close(self) -> None:
+        """Wait for no call any longer that was abandoned."""
+        await self._tools.close()
+
     def perform(self, errand: Errand, kit: Kit) -> Awaitable[Report]:
         """Perform an errand with what its run works with; whatever goes wrong is told in the report.
 
@@ -71,7 +75,7 @@ class Performers:
 
     def carrier(self, kit_of: Callable[[str], Kit]) -> Callable[[Live, Command], Coroutine[Any, Any, Report]]:
         """Prepares commands and performs them right here, for those who drive runs in this process."""
-        fetch = self._resources.text
+        fetch = self.resources.text
 
         async def carried(live: Live, command: Command) -> Report:
             errand, lost = await prepare(live, command, fetch), 0

@@ -11,12 +11,11 @@ from typing import Any
 
 from remit.core.journal.canonical import canonical_json
 from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
-from remit.core.record import Text
+from remit.core.record import Text, replace
 from remit.core.run.inference import ModelRequest
-from remit.core.run.manifest import lineage_root
 from remit.core.run.messages import Role
 from remit.core.work.graph import NodeKind
-from remit.core.work.orders import LIST, LOOK_UP, orders_json, reads_of
+from remit.core.work.orders import LIST, LOOK_UP, TAKE, orders_json, reads_of
 from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned, standing_at
@@ -43,6 +42,7 @@ from remit.orchestrate.patterns.order_graph import orders_said
 from remit.orchestrate.patterns.plan_graph import ARGUMENTS, CALL_MARK
 from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLANNER
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
+from remit.wire.inbound import call_metadata, given_context
 
 # Gives a text in full, wherever it lives.
 Fetch = Callable[[Text], Awaitable[str]]
@@ -52,7 +52,7 @@ Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
 class ErrandTerms:
     """What all errands of a run have in common: their sender, the terms of a model call, and the models."""
 
-    __slots__ = ("checked", "models", "sender", "terms")
+    __slots__ = ("checked", "filters", "metadata", "models", "routing", "sender", "terms")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         manifest = pinned(state)
@@ -60,7 +60,7 @@ class ErrandTerms:
         hints, output = request.hints, request.output
         self.sender = Sender(
             run_id=run_id,
-            family=lineage_root(manifest),
+            family=state.derived.family,
             request_id=request.request_id,
             session_id=request.session_id,
             trace_id=request.trace_id,
@@ -79,6 +79,7 @@ class ErrandTerms:
             options=hints.options,
             replica=manifest.replica,
         )
+        self.routing, self.filters, self.metadata = manifest.router, tuple(manifest.filters), call_metadata(request)
         # Engines are written in the order of their models, as far as they can be.
         specs = chain(manifest.engines, repeat(""))
         # Whether an answer is checked next, by the node that asks for it.
@@ -86,9 +87,9 @@ class ErrandTerms:
         self.models = {info.name: (info, spec) for info, spec in zip(manifest.models, specs, strict=False)}
 
 
-async def prepare(live: Live, command: Command, fetch: Fetch) -> Errand:
+def prepare(live: Live, command: Command, fetch: Fetch) -> Awaitable[Errand]:
     """The errand of a command that is performed outside the hub."""
-    return await _PREPARED[type(command)](live, command, fetch)
+    return _PREPARED[type(command)](live, command, fetch)
 
 
 def common_of(live: Live) -> ErrandTerms:
@@ -102,20 +103,7 @@ def common_of(live: Live) -> ErrandTerms:
 async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
     state, common = live.state, common_of(live)
     messages = await live.conversation.whole(state, command.messages_count, fetch)
-    terms = common.terms
-    whole = ModelRequest(
-        messages=messages,
-        tools=terms.tools,
-        schema=terms.schema,
-        grammar=terms.grammar,
-        max_tokens=command.max_tokens,
-        temperature=terms.temperature,
-        top_p=terms.top_p,
-        tool_choice=terms.tool_choice,
-        options=terms.options,
-        attempt=command.attempt,
-        replica=terms.replica,
-    )
+    whole = replace(common.terms, messages=messages, max_tokens=command.max_tokens, attempt=command.attempt)
     request, ask = shaped_request(whole, state)
     began = began_at(state)
     info, engine = common.models.get(command.model, (None, ""))
@@ -129,17 +117,17 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
         info=info,
         began=began,
         occasion=None if ask is None else occasion_of(request, messages, began, ask),
-        routing=pinned(state).router,
+        routing=common.routing,
         is_checked=is_checked_next,
         engine=engine,
     )
 
 
 async def _tool(live: Live, command: CallTool, _: Fetch) -> Errand:
-    state, sender = live.state, common_of(live).sender
-    filters, metadata = pinned(state).filters, pinned(state).request.metadata
-    if filters and (unseen := unseen_because(state, command)):
-        return ToolErrand(sender, command, standing_at(state).name, tuple(filters), unseen, metadata)
+    state, common = live.state, common_of(live)
+    sender, metadata = common.sender, common.metadata
+    if common.filters and (unseen := unseen_because(state, command)):
+        return ToolErrand(sender, command, standing_at(state).name, common.filters, unseen, metadata)
     return ToolErrand(sender, command, metadata=metadata) if metadata else ToolErrand(sender, command)
 
 
@@ -159,9 +147,12 @@ async def _code(live: Live, command: CallCode, fetch: Fetch) -> Errand:
         to_come = node.ballot.replicas - len(replicas)
         return VoteErrand(sender, command, tuple([child.text for child in answers]), places, to_come)
     if command.name.startswith(FILTER_MARK):
-        return SiftErrand(sender, command, node.name, tuple(state.calls.proposed), pinned(state).request.metadata)
+        return SiftErrand(sender, command, node.name, tuple(state.calls.proposed), call_metadata(pinned(state).request))
     if command.name == LOOK_UP:
         return await _look_ups(live, command, node.name, fetch)
+    if command.name == TAKE:
+        made = orders_said(await fetch(state.result.answer), pinned(state).tools)
+        return ProposeErrand(sender, command, node.name, (), canonical_json(orders_json(made)).decode())
     if command.name == LIST:
         return ProposeErrand(sender, command, node.name)
     if command.name == PLANNER:
@@ -176,17 +167,18 @@ async def _code(live: Live, command: CallCode, fetch: Fetch) -> Errand:
 
 
 async def _look_ups(live: Live, command: CallCode, node: str, fetch: Fetch) -> Errand:
-    """The reads of the caller's orders, or of those that a model has just made."""
-    state, sender = live.state, common_of(live).sender
-    if given := pinned(state).request.orders:
-        return ProposeErrand(sender, command, node, reads_of(given))
+    """The reads of orders that a model has just made; those of orders that stand are known where the gate follows the run."""
+    state, sender, manifest = live.state, common_of(live).sender, pinned(live.state)
+    if manifest.request.orders or any(node.code == TAKE for node in manifest.graph.nodes):
+        return ProposeErrand(sender, command, node)
     made = orders_said(await fetch(state.result.answer), pinned(state).tools)
     return ProposeErrand(sender, command, node, reads_of(made), canonical_json(orders_json(made)).decode())
 
 
 async def _retrieve(live: Live, command: Retrieve, _: Fetch) -> Errand:
-    asked = [message for message in pinned(live.state).request.messages if message.role is Role.USER]
-    return RetrieveErrand(common_of(live).sender, command, asked[-1].content if asked else "")
+    request = pinned(live.state).request
+    asked = [message for message in request.messages if message.role is Role.USER]
+    return RetrieveErrand(common_of(live).sender, command, asked[-1].content if asked else "", given_context(request))
 
 
 _PREPARED: Mapping[type[Command], Prepare] = MappingProxyType(

@@ -92,7 +92,6 @@ class CodeProposed(Record, tag=True):
 
     command_id: str
     calls: tuple[ToolCall, ...]
-    is_shown: bool = False
     # The orders that a model made, as JSON, where the calls are for them.
     orders: str = ""
 
@@ -132,6 +131,7 @@ class PersonApproved(Record, tag=True):
     reason: str = ""
     for_values: bool = False
     is_awaited: bool = False
+    grant: str = ""
 
 
 class HostProposed(Record, tag=True):

@@ -21,7 +21,7 @@ from remit.core.record import JsonObject, Record
 from remit.core.schema.json_text import kept_value
 from remit.core.secrets.seal import SECRET_EXPOSED
 from remit.kernel.budget.backoff import BACKOFF_MS_MAX
-from remit.observe.logs import command_fields
+from remit.observe.logs import command_fields, run_fields
 from remit.orchestrate.exchange.filters import turned_away
 from remit.orchestrate.executors.errands import InquiryErrand, ToolErrand
 from remit.orchestrate.executors.process_resources import ProcessResources
@@ -56,11 +56,24 @@ class ToolExecutor:
         self._resources = resources
         # Calls that were cut off and have no outcome yet, so that they are not forgotten.
         self._left: dict[Late, Abandoned] = {}
+        # Those whose outcome is not waited for any more.
+        self._given_up: tuple[Abandoned, ...] = ()
 
     @property
     def abandoned(self) -> tuple[Abandoned, ...]:
         """The calls that still go on although no caller waits for them."""
-        return tuple(call for late, call in self._left.items() if not late.done())
+        return (*self._given_up, *[call for late, call in self._left.items() if not late.done()])
+
+    async def close(self) -> None:
+        """Wait for no call any longer that was abandoned: its thread goes on, and what it comes to is told to no run."""
+        self._given_up += self.abandoned
+        left = [late for late in self._left if not late.done()]
+        for late in left:
+            call = self._left[late]
+            fields = run_fields(call.run_id, command_id=call.command_id)
+            _log.warning("tool %s is left running; what it comes to is told to no run", call.tool, extra=fields)
+            late.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def call(self, errand: ToolErrand, kit: Kit) -> Report:
         """Call a tool within its time, and not before it has cooled down where it failed before."""
@@ -76,29 +89,38 @@ class ToolExecutor:
         tool = kit.tools.get(command.tool)
         if tool is None:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"there is no tool here named {command.tool!r}")
-        arguments = await self._given(errand, kit)
-        if isinstance(arguments, ToolBroke | RunHalted):
-            return arguments
         told = command.arguments
-        # Unless a handle was filled in, the tool is called with the very text that was judged.
+        # Unless a handle is to be filled in, the tool is called with the very text that was judged.
         canonical = told if type(told) is str and HANDLE_MARK not in told else ""
-        gate = partial(self._pass, errand)
+        if canonical and not errand.unseen and not resources.vault.redactor.names:
+            arguments: JsonObject = kept_value(canonical)
+        else:
+            given = await self._given(errand, kit)
+            if isinstance(given, Record):
+                return given
+            arguments = given
+        # A call that changes nothing and waits for nothing can neither be taken back nor be halted before it begins.
+        is_gated = command.mutating or tool.available is not None or tool.definition.secrets
+        gate = partial(self._pass, errand) if is_gated else None
         attempt = Attempt(tool, arguments, command.key, resources.vault, gate, canonical, errand.metadata)
-        began_s = asyncio.get_running_loop().time()
+        # The loop's own clock never goes back, and is played where the loop is.
+        now_s = asyncio.get_running_loop().time
+        began_s = now_s()
         try:
             performed = await within(command.timeout_ms, perform(attempt))
         except ToolFault as fault:
-            return ToolBroke(command.id, fault.error_code, fault.error, _since(began_s), is_unknown=fault.is_unknown)
+            duration_ms = _since(began_s, now_s())
+            return ToolBroke(command.id, fault.error_code, fault.error, duration_ms, is_unknown=fault.is_unknown)
         except HaltStands as stop:
             return halted(stop.halt, command.id)
         except Revoked:
             return not_done(command)
         except TimeRanOut:
-            return self._out_of_time(errand, attempt, _since(began_s))
+            return self._out_of_time(errand, attempt, _since(began_s, now_s()))
         except BaseException:
             self._leave(errand, attempt)
             raise
-        return _said(command, performed, _since(began_s))
+        return _said(command, performed, _since(began_s, now_s()))
 
     async def _pass(self, errand: ToolErrand, has_waited: bool) -> None:  # noqa: FBT001  # as every gate is told
         """Raise where a call that is about to begin may not: it was halted meanwhile, or taken back."""
@@ -214,6 +236,5 @@ def _gone(command: CallTool, handle: str) -> str:
     return f"{SECRET_GONE}: tool {command.tool!r} was not called: {why}; ask the user to give it again"
 
 
-def _since(began_s: float) -> int:
-    # The loop's own clock never goes back, and is played where the loop is.
-    return int((asyncio.get_running_loop().time() - began_s) * _MS_PER_S)
+def _since(began_s: float, now_s: float) -> int:
+    return int((now_s - began_s) * _MS_PER_S)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival
+from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, RequestRejected
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival, ProposedCall
 from remit.core.journal.canonical import NotCanonical, canonical_json
@@ -22,7 +22,7 @@ from remit.core.limits.tools import ToolCall
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, replace, size_bytes
 from remit.core.run.manifest import Manifest
 from remit.core.schema.json_schema import Violation
-from remit.core.work.orders import LIST, MADE
+from remit.core.work.orders import CONFIRM, LIST, LOOK_UP, MADE, orders_json, orders_of
 from remit.kernel.authority.call_flags import people_in
 from remit.kernel.authority.outside_paths import is_path
 from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD, happened_as_told
@@ -195,15 +195,15 @@ class Facts:
             repairs=repairs,
             raw=raw,
             model="" if not model or model == state.manifest.models[0].name else name(model),  # type: ignore[union-attr]
-            unsupported=self._unsupported(state, report, text),
+            unsupported=self._unsupported(state, report) if text else (),
             ungrounded=() if calls or not text else ungrounded_in(state, clean(result.content or ""), self._tracer),
             exposed=report.exposed,
         )
 
-    def _unsupported(self, state: RunState, report: reports.ModelSaid, text: Text) -> tuple[str, ...]:
+    def _unsupported(self, state: RunState, report: reports.ModelSaid) -> tuple[str, ...]:
         """Values of the answer that nothing which was observed says, where its task asks for facts."""
         task = compared_by(state, report)
-        if task is None or not text:
+        if task is None:
             return ()
         return unsupported_in(state, task, clean(report.result.content or ""), self._read)
 
@@ -246,7 +246,8 @@ class Facts:
                 control += [one for one in arguments if is_path(one, tool)]
                 short = abridged(arguments, boundary.conditions, control)
             proposed = ProposedCall(call_id, tool_name, text, digest, violations, abridged=short)
-        if tool is not None and carries_secret(pinned(state).boundary, canonical.decode()):
+        boundary = pinned(state).boundary
+        if tool is not None and boundary.conditions and carries_secret(boundary, canonical.decode()):
             proposed = replace(proposed, carries_secret=True)
         if tracer is not None and arguments is not call.arguments:
             said = canonical_json(call.arguments)
@@ -268,8 +269,13 @@ class Facts:
 
     def _code_proposed(self, state: RunState, report: reports.CodeProposed, kept: Kept) -> Arrival:
         calls: tuple[ProposedCall, ...] = ()
-        bound = MESSAGE_TOKENS_OVERHEAD
-        for call in report.calls:
+        bound, proposed = MESSAGE_TOKENS_OVERHEAD, report.calls
+        command = state.commands.open.get(report.command_id)
+        is_shown = isinstance(command, CallCode) and command.name == LOOK_UP
+        if self._tracer is not None and is_shown and not report.orders:
+            # Orders that were confirmed before their look-ups may have been changed by who confirmed them.
+            proposed = self._tracer.order_reads
+        for call in proposed:
             completed, call_bound = self._proposed(state, call, kept, len(calls))
             calls, bound = (*calls, completed), bound + call_bound
         return arrivals.CodeReturned(
@@ -277,7 +283,7 @@ class Facts:
             value=stored(report.orders, kept) if report.orders else "",
             kind=MADE if report.orders else "",
             calls=self._traced(state, calls, kept),
-            tokens_bound=bound if report.is_shown else 0,
+            tokens_bound=bound if is_shown and proposed else 0,
         )
 
     def _code_returned(self, state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:
@@ -350,25 +356,25 @@ class Facts:
             shown = stored_bytes(content, evidence, kept)
         else:
             shown, whole, size = shortened_result(content, evidence, kept)
-        goal = state.manifest.goal  # type: ignore[union-attr]  # complete() has seen that there is one
+        command, goal = state.commands.open.get(command_id), pinned(state).goal
         return arrivals.ToolReturned(
             command_id=command_id,
             content=shown,
             evidence=evidence,
             tokens_bound=size + MESSAGE_TOKENS_OVERHEAD,
-            violations=self._result_violations(state, state.commands.open.get(command_id), content),
+            violations=self._result_violations(state, command, content),
             refuted=note(report.refuted) if report.refuted else "",
             stop_loop=is_stopping,
             duration_ms=cut_figure(report.duration_ms),
             answer_violations=self._output_violations(pinned(state), content.decode()) if is_stopping else (),
             whole=whole,
             critical=() if goal is None else critical_facts(goal, content),
-            flags=self._flags(state, state.commands.open.get(command_id), content.decode()),
+            flags=self._flags(state, command, result.content),
             is_shared=report.is_shared,
         )
 
     def _flags(self, state: RunState, command: Command | None, content: str) -> tuple[str, ...]:
-        if type(command) is not CallTool:
+        if type(command) is not CallTool or command.tool not in state.derived.flagging:
             return ()
         return flags_in(pinned(state), state.derived.tools[command.tool], content)
 
@@ -394,7 +400,10 @@ class Facts:
 
     def _approved(self, state: RunState, report: reports.PersonApproved, kept: Kept) -> Arrival:
         by, question, modified = person(report.by), state.commands.open.get(report.command_id), None
-        if report.arguments is not None and isinstance(question, AskHuman):
+        orders: Text = ""
+        if report.arguments is not None and isinstance(question, AskHuman) and question.question == CONFIRM:
+            orders = stored(self._edited(report.arguments), kept)
+        elif report.arguments is not None and isinstance(question, AskHuman):
             if question.packet is None:
                 message = f"question {report.command_id!r} holds no call whose arguments could be changed"
                 raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
@@ -410,7 +419,17 @@ class Facts:
             reason=note(report.reason),
             for_values=report.for_values,
             is_awaited=report.is_awaited,
+            orders=orders,
+            grant=note(report.grant),
         )
+
+    def _edited(self, said: JsonObject) -> str:
+        """The orders as a person wants them; refused where the tools could not carry them out, or nothing was looked up."""
+        assert self._tracer is not None, "only a run that is traced asks for a confirmation"
+        try:
+            return canonical_json(orders_json(self._tracer.with_orders(orders_of(said.get("orders"))).orders)).decode()
+        except RequestRejected as error:
+            raise IllegalArrival(ArrivalFault.WRONG_PACKET, error.message) from None
 
 
 def _schema_here(state: RunState) -> JsonObject | None:

@@ -5,9 +5,14 @@ Rule 2: what is kept of a verdict is short and is for people; the decision itsel
 """
 
 from remit.core.journal.arrivals import Provenance
+from remit.core.journal.commands import StartChild
 from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.tools import ToolDefinition
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
+from remit.core.run.manifest import Manifest
+from remit.core.work.goal import JUDGE_MARK
+from remit.core.work.orders import told_order
+from remit.orchestrate.patterns.planned_graph import PLANNED
 from remit.provenance.gate_verdict import VALUE_SHOWN_CHARS_MAX, Argument, Decision, GateVerdict, shown_value
 from remit.provenance.handles import as_handle
 
@@ -71,9 +76,18 @@ def found(verdict: GateVerdict, *, is_lost: bool) -> JsonObject:
         "reasons": (*reasons, fix) if fix else reasons,
         "labels": verdict.labels,
         # What the gate objects to comes first: of a long list, a person is shown that for sure.
-        "origins": tuple([_origin(argument) for argument in sorted(verdict.args, key=_is_fine)[:ORIGINS_SHOWN_MAX]]),
+        "origins": _origins(verdict),
         "rules": verdict.rules,
     }
+
+
+def _origins(verdict: GateVerdict) -> tuple[ValueOrigin, ...]:
+    origins = [_origin(argument) for argument in sorted(verdict.args, key=_is_fine)[:ORIGINS_SHOWN_MAX]]
+    if verdict.order is None:
+        return tuple(origins)
+    # A call without arguments has no value that the order could stand at.
+    first, *rest = origins or [ValueOrigin("", "", told_order(verdict.order))]
+    return (replace(first, order=verdict.order), *rest)
 
 
 def _is_fine(argument: Argument) -> bool:
@@ -95,3 +109,15 @@ def _origin(argument: Argument) -> ValueOrigin:
         where,
         code,
     )
+
+
+def usable_by(child: StartChild, manifest: Manifest) -> tuple[ToolDefinition, ...]:
+    """The tools that a child may use: all of its parent's, unless its node names them or it judges an answer."""
+    if child.kind.startswith(JUDGE_MARK):
+        return ()
+    node = next((node for node in manifest.graph.nodes if node.name == child.node), None)
+    is_planned = node is not None and node.feed is not None and node.feed.step_type == PLANNED
+    if node is None or node.inner is None or is_planned:
+        return manifest.tools
+    named = (node.ask.tools or ()) if node.ask is not None else ()
+    return tuple(tool for tool in manifest.tools if tool.name in named)

@@ -14,7 +14,6 @@ Rule 6: structure counts where a tool returned what it promised. An error, or a 
 """
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from remit.core.failure import Refusal
@@ -26,22 +25,32 @@ from remit.core.journal.rulings import ToolCallRefused
 from remit.core.journal.turn import Turn
 from remit.core.limits.authority import Authority
 from remit.core.limits.queue import QUEUE_MARK
-from remit.core.limits.tools import Effect, ToolDefinition
+from remit.core.limits.tools import Effect, ToolCall
 from remit.core.limits.trust import READS_RANK, Reads
 from remit.core.record import JsonObject, Record, Text, replace
-from remit.core.run.manifest import Manifest
+from remit.core.run.manifest import Manifest, has_orders
 from remit.core.run.messages import Role
 from remit.core.schema.json_text import parse_json
-from remit.core.work.goal import JUDGE_MARK
-from remit.core.work.orders import CONFIRM, MADE, orders_of
+from remit.core.work.orders import (
+    CONFIRM,
+    LOOK_UP_ID,
+    MADE,
+    LeasedOrders,
+    Order,
+    orders_of,
+    reads_of,
+    ways_of,
+)
+from remit.kernel.results.grounding import LEFT_MAX
 from remit.kernel.rules.tool import leaves_open
-from remit.orchestrate.facts.gate_facts import declared, found
-from remit.orchestrate.facts.proposals import Ordered, Proposals
+from remit.orchestrate.facts.gate_facts import declared, found, usable_by
+from remit.orchestrate.facts.proposals import Ordered, Proposals, calls_in
 from remit.orchestrate.facts.texts import Read
 from remit.provenance.call_log import Call
 from remit.provenance.gate import Gate, start
 from remit.provenance.gate_verdict import SILENCE, Decision, GateVerdict, Objection
 from remit.provenance.handles import resolve
+from remit.provenance.order_book import OrderBook, leased_book
 
 # Who answers where no person does.
 _AUDIT = "audit"
@@ -67,7 +76,7 @@ class Tracer:
         # What else stood before the model at the beginning: instructions, earlier exchanges, the prompt of a child.
         self._told = [read(message.content) or "" for message in manifest.request.messages]
         boundary, tools = manifest.boundary, [declared(tool) for tool in manifest.tools]
-        self._judges_changes = boundary.authority is not None or bool(manifest.request.orders)
+        self._judges_changes = boundary.authority is not None or has_orders(manifest)
         self._gate = start(
             messages,
             tools,
@@ -77,6 +86,10 @@ class Tracer:
             trusted_hosts=boundary.trusted_hosts,
             orders=manifest.request.orders,
         )
+        if manifest.leased is not None:
+            self._gate.book = leased_book(manifest.leased, self._gate.tools)
+        # What children were leased, by the command that started each; the run itself does none of it meanwhile.
+        self.leases: dict[str, LeasedOrders] = {}
         # The latest verdict in full, for callers that show more of it than a call keeps.
         self.verdict: GateVerdict | None = None
         self._proposals = Proposals()
@@ -86,6 +99,7 @@ class Tracer:
         self._for_values: dict[str, list[bool]] = {}
         # What people are offered to choose from, by the question.
         self._options: dict[str, tuple[str, ...]] = {}
+        self._at_ms = 0
         # The question whether the orders that a model made are wanted.
         self._confirming = ""
         self._filters_left = 0
@@ -103,6 +117,18 @@ class Tracer:
         """The orders as a person reads them, with what was looked up for them; empty where there are none."""
         book = self._gate.book
         return "" if book is None else "\n".join(book.lines())
+
+    @property
+    def order_reads(self) -> tuple[ToolCall, ...]:
+        """The reads that fill the orders of the run."""
+        book = self._gate.book
+        reads = () if book is None else reads_of(book.orders)
+        return tuple([ToolCall(f"{LOOK_UP_ID}{place}", *read) for place, read in enumerate(_parsed(reads), 1)])
+
+    def with_orders(self, orders: tuple[Order, ...]) -> OrderBook:
+        """The book with these orders in place of others, filled from what was looked up; raises RequestRejected."""
+        book = self._gate.book
+        return OrderBook(orders, self._gate.tools, is_confirmed=False) if book is None else book.amended(orders)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -147,7 +173,8 @@ class Tracer:
             # Conditions look at what was read before any call, a read among them.
             return replace(call, labels=verdict.labels) if verdict.labels and self._judges_changes else call
         judged = replace(call, **found(verdict, is_lost=self.is_lost))
-        if self._has_delegated and judged.provenance is Provenance.BOUND and self._is_mutating(call.tool):
+        is_bound = judged.provenance is Provenance.BOUND and verdict.order is None
+        if self._has_delegated and is_bound and self._is_mutating(call.tool):
             return replace(
                 judged, provenance=Provenance.UNBOUND, objection=Objection.REPEAT.value, reasons=(_DELEGATED,)
             )
@@ -155,8 +182,8 @@ class Tracer:
 
     def follow(self, turn: Turn, read: Read) -> None:
         """Tell the gate what a turn made of the calls it judged, and show it what the turn brought."""
-        arrival = turn.arrival
-        if (calls := _calls_in(arrival)) is not None:
+        arrival, self._at_ms = turn.arrival, turn.at_ms
+        if (calls := calls_in(arrival)) is not None:
             names = [_name(turn.seq, place) for place in range(len(calls))]
             self._proposals.bring(calls, [name if name in self._judged else "" for name in names])
             self._judged.difference_update(names)
@@ -172,7 +199,8 @@ class Tracer:
         for decided in turn.decisions:
             if isinstance(decided, StartChild):
                 self._proposals.order(decided.id, Ordered("", self._most_private(decided)))
-                usable = _usable_by(decided, self._manifest)
+                usable = usable_by(decided, self._manifest)
+                self._lease(decided.id, [tool.name for tool in usable])
                 self._has_delegated = self._has_delegated or any(tool.effect.is_mutating for tool in usable)
             elif isinstance(decided, AskHuman) and decided.question == CONFIRM and decided.answer:
                 self._confirming = decided.id
@@ -186,8 +214,12 @@ class Tracer:
     def _note_yes(self, arrival: arrivals.ApprovalGiven, turn: Turn, read: Read) -> None:
         """A person agrees: to the orders that a model made, or to a call, perhaps with other arguments."""
         if arrival.command_id == self._confirming:
-            moment = datetime.fromtimestamp(turn.at_ms / 1000, UTC)
-            self._gate.confirm(f"{arrival.by} at {moment:%H:%M} UTC")
+            said = read(arrival.orders)
+            if said is None:
+                self._miss()
+            elif said:
+                self._gate.book = self.with_orders(orders_of(parse_json(said)))
+            self._gate.confirm(arrival.by, turn.at_ms)
         if self._manifest.host is not None:
             self._for_values.setdefault(arrival.command_id, []).append(arrival.for_values)
         if arrival.modified is not None:
@@ -207,7 +239,7 @@ class Tracer:
 
     def _to_judge(self, arrival: Arrival) -> tuple[ProposedCall, ...]:
         """The calls of an arrival that the gate judges: those of an answer, or what the last filter made of them."""
-        calls = _calls_in(arrival)
+        calls = calls_in(arrival)
         if calls is None:
             return ()
         is_filtered = isinstance(arrival, arrivals.CodeReturned) and arrival.is_filtered
@@ -285,7 +317,7 @@ class Tracer:
         """The tool by which a child could have read the most private things; empty where it could read none."""
         reads = {
             tool.name: READS_RANK[tool.trust.reads]
-            for tool in _usable_by(child, self._manifest)
+            for tool in usable_by(child, self._manifest)
             if tool.effect is Effect.READ and tool.trust.reads is not Reads.PUBLIC
         }
         return max(reads, key=lambda name: reads[name], default="")
@@ -326,8 +358,26 @@ class Tracer:
     def _is_idempotent(self, tool: str) -> bool:
         return any(one.name == tool and one.idempotent for one in self._manifest.tools)
 
+    def _lease(self, command_id: str, tools: Iterable[str]) -> None:
+        book, closed = self._gate.book, self._gate.ledger.carried_out
+        leased = None if book is None else book.lease(frozenset(tools), closed)
+        if leased is not None:
+            self.leases[command_id] = leased
+            closed.update(leased.numbers)
+
+    def _end_lease(self, arrival: arrivals.ChildEnded) -> None:
+        """Take back what a child was leased, but for orders whose tool it used, or may have used: those are used up."""
+        leased = self.leases.pop(arrival.command_id, None)
+        if leased is None or len(arrival.left) >= LEFT_MAX:
+            return
+        used = {tool for tool, _ in (*arrival.observed, *arrival.left)}
+        for number, order in zip(leased.numbers, leased.orders, strict=True):
+            if used.isdisjoint(way.tool for way in ways_of(order)):
+                self._gate.ledger.carried_out.discard(number)
+
     def hear_child(self, arrival: arrivals.ChildEnded, read: Read) -> None:
         """Note what a child said: text, and as private as anything it could have read."""
+        self._end_lease(arrival)
         self._show("", self._proposals.ordered(arrival.command_id).tool, read(arrival.text))
 
     def hear_code(self, arrival: arrivals.CodeReturned, read: Read) -> None:
@@ -347,8 +397,19 @@ class Tracer:
         """Note what an agent elsewhere was shown. Of several calls the gate takes one, and trusts no choice of it."""
         if arrival.is_lost:
             self.is_lost = True
+        elif arrival.orders:
+            self._hear_orders(arrival, read)
         else:
             self._show(None if arrival.is_shared else "", arrival.tool, read(arrival.text))
+
+    def _hear_orders(self, arrival: arrivals.TextShown, read: Read) -> None:
+        said = read(arrival.orders)
+        if said is None:
+            self._miss()
+            return
+        self._gate.book = self.with_orders(orders_of(parse_json(said)))
+        if arrival.by:
+            self._gate.confirm(arrival.by, self._at_ms)
 
     def hear_answer(self, arrival: arrivals.QuestionAnswered, read: Read) -> None:
         """Take in what a person answered. An answer that picks an option is the model's words, which bind nothing."""
@@ -387,28 +448,12 @@ def _read_before(manifest: Manifest) -> tuple[str, ...]:
     return (*manifest.read, *earlier, *context)
 
 
+def _parsed(reads: Iterable[tuple[str, str]]) -> Iterable[tuple[str, JsonObject]]:
+    return ((tool, parse_json(arguments)) for tool, arguments in reads)
+
+
 def _name(seq: int, place: int) -> str:
     return f"{seq}/{place}"
-
-
-def _calls_in(arrival: Arrival) -> tuple[ProposedCall, ...] | None:
-    """The calls that an arrival proposes; None for one that proposes nothing."""
-    if isinstance(arrival, arrivals.ModelAnswered | arrivals.CodeReturned) and arrival.calls:
-        return arrival.calls
-    if isinstance(arrival, arrivals.CallProposed) and not arrival.takes:
-        return (arrival.call,)
-    return None
-
-
-def _usable_by(child: StartChild, manifest: Manifest) -> tuple[ToolDefinition, ...]:
-    """The tools that a child may use: all of its parent's, unless its node names them or it judges an answer."""
-    if child.kind.startswith(JUDGE_MARK):
-        return ()
-    node = next((node for node in manifest.graph.nodes if node.name == child.node), None)
-    if node is None or node.inner is None:
-        return manifest.tools
-    named = (node.ask.tools or ()) if node.ask is not None else ()
-    return tuple(tool for tool in manifest.tools if tool.name in named)
 
 
 # What arrivals bring that the model will read, or that a person said.

@@ -17,7 +17,7 @@ from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors import reports
 from remit.orchestrate.facts.answer_evidence import objections_of
 from remit.orchestrate.facts.excerpts import secret_flag
-from remit.orchestrate.facts.texts import Kept, clean, cut_figure, cut_usage, name, note, stored
+from remit.orchestrate.facts.texts import Kept, clean, cut_figure, cut_usage, name, note, person, stored
 
 # Enough for a model to correct itself, little enough to stand in a turn.
 PROBLEMS_MAX = 10
@@ -91,7 +91,8 @@ def text_shown(state: RunState, arrival: arrivals.TextShown, kept: Kept) -> Arri
     text = stored(clean(arrival.text), kept) if isinstance(arrival.text, str) else arrival.text
     made = arrival.made
     made = None if made is None else replace(made, call_id=name(made.call_id), tool=name(made.tool))
-    return replace(arrival, tool=name(arrival.tool), text=text, made=made)
+    orders = stored(arrival.orders, kept) if isinstance(arrival.orders, str) else arrival.orders
+    return replace(arrival, tool=name(arrival.tool), text=text, made=made, orders=orders, by=person(arrival.by))
 
 
 def model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) -> Arrival:

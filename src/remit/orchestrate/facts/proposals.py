@@ -10,7 +10,8 @@ Rule 3: a call that the gate did not judge has no name, and a decision about it 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal import arrivals
+from remit.core.journal.arrivals import Arrival, ProposedCall
 from remit.core.journal.commands import AskHuman, CallTool, ReconcileTool, StartChild
 from remit.core.journal.rulings import FallbackChosen, QuestionSettled, ToolCallRefused
 from remit.core.journal.turn import Decision
@@ -127,3 +128,12 @@ def _hash_of(decision: About) -> bytes:
     if isinstance(decision, AskHuman):
         return b"" if decision.packet is None else decision.packet.call.arguments_hash
     return decision.arguments_hash
+
+
+def calls_in(arrival: Arrival) -> tuple[ProposedCall, ...] | None:
+    """The calls that an arrival proposes; None for one that proposes nothing."""
+    if isinstance(arrival, arrivals.ModelAnswered | arrivals.CodeReturned) and arrival.calls:
+        return arrival.calls
+    if isinstance(arrival, arrivals.CallProposed) and not arrival.takes:
+        return (arrival.call,)
+    return None

@@ -12,12 +12,16 @@ Rule 5: a value of the vault that a person tells is a secret like any other.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from operator import attrgetter, is_
+from types import MappingProxyType
+from typing import Any
 
 from remit.core.journal.arrivals import RunHalted, RunStarted
-from remit.core.record import Record, field_values, replace
+from remit.core.limits.tools import ToolCall
+from remit.core.record import Record, field_values, replace, text_paths
 from remit.core.run.manifest import Manifest, Origin, lineage_root
 from remit.core.run.messages import Message
 from remit.core.run.signals import UserSignal
@@ -49,9 +53,17 @@ KNOWN_CHARS_MIN = 8
 WORD_CHARS_MAX = 400
 # No text stands in these.
 _WITHOUT_TEXT = frozenset({int, float, bool, bytes})
+# What almost every report is or holds, with what reads all of its texts at once. What stands where a number or an enum is
+# declared need not be looked at: facts make numbers of it, or leave it out.
+_TEXTS_OF: Mapping[type, Callable[[Any], tuple[Any, ...]]] = MappingProxyType(
+    {kind: attrgetter(*text_paths(kind)) for kind in (ModelSaid, ToolSaid, ToolCall)}
+)
 _LISTS = (tuple, list)
 # For so many forms of values every text of a run is searched: those of some sixty. A run with more has read a list.
 FORMS_MAX = 1000
+# So many texts of a run are known to be plain, and none that is longer.
+PLAIN_MAX = 64
+PLAIN_CHARS_MAX = 64
 # Of so many runs what is known is kept at hand.
 RUNS_REMEMBERED_MAX = 256
 # Graphs that the runs of one process share.
@@ -69,10 +81,12 @@ class SecretGone(Exception):
 class _Scope:
     """What is known in one run and those beneath it."""
 
-    __slots__ = ("forms", "name")
+    __slots__ = ("forms", "name", "plain")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        # Short texts of late in which nothing was found: ids and names come again with every call.
+        self.plain: set[str] = set()
         # Every way of writing a known value, with the value's kind.
         self.forms: dict[str, str] = {}
 
@@ -80,17 +94,29 @@ class _Scope:
         """Look for a value from now on."""
         if len(value) >= KNOWN_CHARS_MIN and value not in self.forms and len(self.forms) < FORMS_MAX:
             self.forms |= {form: kind for form in forms_of(value) if len(form) >= KNOWN_CHARS_MIN}
+            self.plain.clear()
+
+    def note_plain(self, text: str) -> None:
+        """Remember that nothing was found in a text."""
+        if len(text) <= PLAIN_CHARS_MAX and HANDLE_MARK not in text:
+            if len(self.plain) >= PLAIN_MAX:
+                self.plain.clear()
+            self.plain.add(text)
 
 
-class _Look(NamedTuple):
+class _Look(Record):
     """Where secrets are looked for: what is known there, and the messages that stand in its context already.
 
-    `has_all` says that every handle that was given out there is known, or among these messages.
+    `has_all` says that every handle that was given out there is known, or among these messages. A text of fewer than
+    `chars_min` letters holds nothing that is looked for; ids and names of tools are so short. Nor does one of `plain`,
+    which is empty where the vault has secrets: those change.
     """
 
     scope: _Scope
-    shown: Sequence[Message] = ()
-    has_all: bool = False
+    shown: Sequence[Message]
+    has_all: bool
+    chars_min: int
+    plain: Collection[str]
 
 
 class Sealer:
@@ -109,7 +135,7 @@ class Sealer:
             # What was said in a session may be meant in its next run.
             self._seals.adopt(lineage_root(manifest), manifest.session.previous_run_id)
         is_first = manifest.parent is None and (manifest.session is None or not manifest.session.previous_run_id)
-        look = _Look(self._scope(lineage_root(manifest)), has_all=is_first)
+        look = self._look_into(lineage_root(manifest), has_all=is_first)
         request = manifest.request
         changed = self._changed(look, request.messages), self._changed(look, request.metadata)
         if changed != (request.messages, request.metadata):
@@ -138,13 +164,15 @@ class Sealer:
         """A report without a secret, as it may become an arrival."""
         if type(report) is RunStarted:
             return report
-        sealed: Report = self._changed(self._look(live), report)
+        # What is said to a run that never began is refused, and looked at all the same.
+        family = live.state.derived.family or live.run_id
+        sealed: Report = self._changed(self._look_into(family, live.conversation.messages, has_all=True), report)
         return sealed
 
     def origin(self, origin: Origin, fork_id: str, family: str) -> Origin:
         """Where a fork comes from, and why, without a secret; what was sealed for its origin's family is known in it."""
         self._seals.adopt(fork_id, family)
-        sealed: Origin = self._changed(_Look(self._scope(fork_id)), origin)
+        sealed: Origin = self._changed(self._look_into(fork_id), origin)
         return sealed
 
     def covered(self, text: str) -> str:
@@ -153,12 +181,12 @@ class Sealer:
 
     def signal(self, signal: UserSignal, family: str) -> UserSignal:
         """A signal to a run of this family as it may be left for another process."""
-        sealed: UserSignal = self._changed(_Look(self._scope(family)), signal)
+        sealed: UserSignal = self._changed(self._look_into(family), signal)
         return sealed
 
     def text(self, family: str, shown: Sequence[Message], text: str) -> str:
         """A text without a secret, for those who listen to a model that was shown these messages."""
-        return self._replaced(_Look(self._scope(family), shown, has_all=True), text)
+        return self._replaced(self._look_into(family, shown, has_all=True), text)
 
     def filled(self, family: str, value: Any) -> Any:
         """The value with what stands behind the handles of a family; raises SecretGone where that is not there."""
@@ -170,11 +198,11 @@ class Sealer:
             return type(value)([self.filled(family, part) for part in value])
         return value
 
-    def _look(self, live: Live) -> _Look:
-        manifest = live.state.manifest
-        # What is said to a run that never began is refused, and looked at all the same.
-        family = live.run_id if manifest is None else lineage_root(manifest)
-        return _Look(self._scope(family), live.conversation.messages, has_all=True)
+    def _look_into(self, family: str, shown: Sequence[Message] = (), *, has_all: bool = False) -> _Look:
+        scope = self._scopes.get(family) or self._scope(family)
+        if self._vault.redactor.names:
+            return _Look(scope, shown, has_all, 0, ())
+        return _Look(scope, shown, has_all, CHARS_MIN, scope.plain)
 
     def _scope(self, name: str) -> _Scope:
         """What is known in a family: a run, those beneath it and those that it was tried again as."""
@@ -194,18 +222,20 @@ class Sealer:
 
     def _replaced(self, look: _Look, text: str) -> str:
         scope = look.scope
-        if len(text) < CHARS_MIN and not self._vault.redactor.names:
-            return text  # Nothing that is looked for is so short; ids and names of tools are.
+        if len(text) < look.chars_min or text in look.plain:
+            return text
+        said = text
         if look.has_all and HANDLE_MARK in text:
             text = _without_made_up(text, self._seals.values(scope.name), look.shown)
         if self._vault.redactor.names:
-            text = self._vault.redactor.without(text, lambda value: self._sealed(scope, VAULT_KIND, value))
+            text = self._vault.redactor.without(text, partial(self._sealed, scope, VAULT_KIND))
         if scope.forms:
-            # The longest first: a value may be the beginning of another one.
-            found = sorted([form for form in scope.forms if form in text], key=len, reverse=True)
-            for form in found:
+            for form in _forms_in(text, scope.forms):
                 text = text.replace(form, self._sealed(scope, scope.forms[form], form))
-        return without_secrets(text, lambda kind, value: self._sealed(scope, kind, value))
+        text = without_secrets(text, partial(self._sealed, scope))
+        if text is said and look.chars_min:
+            scope.note_plain(text)
+        return text
 
     def _named(self, look: _Look, name: str, value: Any) -> Any:
         """The value of a field, which may be or hold a secret by the name that it has.
@@ -231,19 +261,39 @@ class Sealer:
         """
         if type(value) is str:
             return self._named(look, name, value) if name else self._replaced(look, value)
-        if isinstance(value, Record):
-            changes = {}
-            for field, old in zip(value.__struct_fields__, field_values(value), strict=True):
-                # Most fields are empty or numbers, and every report comes by here.
-                if old and type(old) not in _WITHOUT_TEXT and (new := self._changed(look, old)) is not old:
-                    changes[field] = new
-            return replace(value, **changes) if changes else value
-        if isinstance(value, _LISTS):
-            parts = [self._changed(look, part, name) for part in self._line(look, value)]
-            return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)
+        if (texts := _TEXTS_OF.get(type(value))) is not None and self._is_plain(look, value, texts):
+            return value
         if isinstance(value, dict):
             return self._members(look, value, name)
-        return value
+        if isinstance(value, _LISTS):
+            return self._parts(look, value, name)
+        return self._record(look, value) if isinstance(value, Record) else value
+
+    def _parts(self, look: _Look, value: Sequence[Any], name: str) -> Sequence[Any]:
+        parts = [self._changed(look, part, name) for part in self._line(look, value)]
+        changed: Sequence[Any] = value if all(map(is_, parts, value)) else type(value)(parts)  # type: ignore[call-arg]
+        return changed
+
+    def _record(self, look: _Look, value: Record) -> Record:
+        changes = {}
+        for field, old in zip(value.__struct_fields__, field_values(value), strict=True):
+            if old and type(old) not in _WITHOUT_TEXT and (new := self._changed(look, old)) is not old:
+                changes[field] = new
+        return replace(value, **changes) if changes else value
+
+    def _is_plain(self, look: _Look, value: Record, texts: Callable[[Any], tuple[Any, ...]]) -> bool:
+        """Whether nothing is found in any text of a record. Most texts are empty or short, and every report comes by here."""
+        try:
+            found = texts(value)
+        except AttributeError:  # A field does not hold what is declared.
+            return False
+        chars_min = look.chars_min
+        for text in filter(None, found):
+            if type(text) is str and len(text) < chars_min:
+                continue
+            if self._changed(look, text) is not text:
+                return False
+        return True
 
     def _members(self, look: _Look, value: dict[Any, Any], name: str) -> dict[Any, Any]:
         """A structure with every member looked at under the name that tells what it is."""
@@ -254,7 +304,8 @@ class Sealer:
         items, is_same = [], True
         for key, part in value.items():
             is_value = name and (str(key).casefold() in VALUE_MEMBERS or name.casefold() in COOKIE_JARS)
-            new_key, new = self._changed(look, key), self._named(look, name if is_value else str(key), part)
+            new_key = key if type(key) is str and len(key) < look.chars_min else self._changed(look, key)
+            new = part if type(part) in _WITHOUT_TEXT else self._named(look, name if is_value else str(key), part)
             items.append((new_key, new))
             is_same = is_same and new is part and new_key == key
         return value if is_same else dict(items)
@@ -287,6 +338,11 @@ class Sealer:
             changed.append(word)
             begin = end + 1
         return changed
+
+
+def _forms_in(text: str, forms: Iterable[str]) -> list[str]:
+    """The forms that stand in a text, the longest first: a value may be the beginning of another one."""
+    return sorted([form for form in forms if form in text], key=len, reverse=True)
 
 
 def waits_for(handle: str, what: str, command_id: str) -> RunHalted:

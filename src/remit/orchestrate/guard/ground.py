@@ -127,10 +127,17 @@ class Ground:
     # For whom runs are guarded, and what says which boundary holds for them.
     principal: Principal = LOCAL
     policies: Policies | None = None
+    # Raises where the system that runs are guarded in was closed.
+    expect_open: Callable[[], None] = lambda: None
 
 
 def ground_beside(
-    post: Post, manifests: Manifests, halts: Callable[[], HaltStanding], begin: Begin, principal: Principal
+    post: Post,
+    manifests: Manifests,
+    halts: Callable[[], HaltStanding],
+    begin: Begin,
+    principal: Principal,
+    expect_open: Callable[[], None],
 ) -> Ground:
     """The ground of runs that are held, listed, told and vouched for like those of the hub that a post delivers to."""
     hub = post.hub
@@ -149,6 +156,7 @@ def ground_beside(
         owner=manifests.owner,
         principal=principal,
         policies=manifests.policies,
+        expect_open=expect_open,
     )
 
 
@@ -209,7 +217,8 @@ async def reopened_run(ground: Ground, manifest: Manifest, moment_ms: int | None
         raise RunHeld(run_id, message=message) from error
     try:
         live = await ground.runner.load(run_id)
-        live.warrant, live.moment_ms = warrant, moment_ms
+        await ground.holdings.bind(live, warrant)
+        live.moment_ms = moment_ms
         if ground.custody is not None:
             await ground.custody.expect_kept(live.state, run_id)
         _check_same(ground, live.state, manifest)

@@ -31,8 +31,6 @@ from remit.core.journal.commands import CallTool
 from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject
-from remit.core.run.envelope import ID_CHARS_MAX
-from remit.core.run.manifest import lineage_root
 from remit.core.run.person import check_person
 from remit.core.run.principal import Scope as MayDo
 from remit.core.run.principal import expect_scope, person_for
@@ -44,12 +42,14 @@ from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
 from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Ground, begun, go_on, manifest_of, reopened_run
+from remit.orchestrate.guard.host_orders import granted, taken_orders
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.open_run import Held, OpenRun, not_held
 from remit.orchestrate.guard.protocol import (
     GUARD_LINE_TOO_LONG,
     GUARD_OP_INVALID,
     LINE_BYTES_MAX,
+    ORDERS,
     RESULT,
     addressed,
     id_in,
@@ -62,6 +62,7 @@ from remit.orchestrate.guard.protocol import (
     size_of,
     tenant_in,
     unfit,
+    wrong,
 )
 from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, shown_verdict
 from remit.orchestrate.loop.halt_switch import check_halts, check_host_call, scopes_over
@@ -89,7 +90,6 @@ BYTES_MAX = 256 * 1024 * 1024
 _CALL_BYTES = 1_024
 
 _SHOWN_CHARS_MAX = 80
-_MESSAGE_CHARS_MAX = 500
 _DONE: Mapping[str, Any] = MappingProxyType({"ok": True})
 # What a call must be before it can be another call of the same id.
 _FIT = (is_registered, has_valid_arguments)
@@ -114,6 +114,7 @@ class Guard:
             "call": self._call,
             RESULT: self._result,
             "answer": self._answer,
+            ORDERS: self._orders,
             "end": self._end,
         }
 
@@ -139,7 +140,7 @@ class Guard:
             except RequestRejected as error:
                 op, name = named_in_broken_line(data)
                 await self._lose(operation := {"op": op, "run": name})
-                return _wrong(error, operation)
+                return wrong(error, operation)
             return await self._answered(operation)
 
     async def too_long(self, beginning: bytes) -> JsonObject:
@@ -150,7 +151,7 @@ class Guard:
                 for each in dict.fromkeys(self.runs) if not name else [name]:
                     await self._lose({"op": RESULT, "run": each})
         message = f"the line has more than line_bytes_max={LINE_BYTES_MAX}; shorten what it carries"
-        return _wrong(RequestRejected(GUARD_LINE_TOO_LONG, message), {"op": op, "run": name})
+        return wrong(RequestRejected(GUARD_LINE_TOO_LONG, message), {"op": op, "run": name})
 
     async def hear(self) -> None:
         """Let the open runs hear what people have told them through the store, without being asked."""
@@ -175,9 +176,10 @@ class Guard:
             return await self._performed(op, name, operation)
         except RemitError as error:
             await self._lose(operation)
-            return _wrong(error, operation)
+            return wrong(error, operation)
 
     async def _hear(self) -> None:
+        self._ground.expect_open()
         if self._ground.hear is not None and self._runs:
             lives = {run.live.run_id: run.live for run in self._runs.values()}
             await self._ground.hear(lives.get)
@@ -198,6 +200,7 @@ class Guard:
             if run.is_lost or run.is_broken or run.state.end.ending is not None:
                 continue
             try:
+                self._ground.expect_open()
                 await self._runner.rule_on(run.live, TextShown(is_lost=True))
             except RemitError:
                 run.is_broken = True  # That an unknown text was read could not be written down either.
@@ -286,6 +289,7 @@ class Guard:
             shown["arguments"] = self._filled(run, shown["arguments"])
         if (now_held := run.held.get(call_id)) is not None:
             now_held.shown = shown
+            shown = {**shown, **await granted(self._runner, run, now_held)}
         return {"id": call_id, **shown}
 
     async def _arguments_of(self, run: OpenRun, command: CallTool) -> JsonObject:
@@ -295,7 +299,7 @@ class Guard:
     def _filled(self, run: OpenRun, arguments: Any) -> JsonObject:
         """Arguments with what was sealed before they were written."""
         sealer = self._runner.sealer
-        filled: JsonObject = arguments if sealer is None else sealer.filled(lineage_root(pinned(run.state)), arguments)
+        filled: JsonObject = arguments if sealer is None else sealer.filled(run.state.derived.family, arguments)
         return filled
 
     def _again(self, run: OpenRun, held: Held, proposed: ToolCall) -> JsonObject:
@@ -392,6 +396,12 @@ class Guard:
         report = PersonApproved(held.question.id, by, changed, for_values=scope == ApprovalScope.VALUE, is_awaited=True)
         return await self._approved(run, call_id, held, report)
 
+    async def _orders(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
+        """Take in the effects that are wanted of a run, and who confirms them; what stands then is shown."""
+        await self._pass_time(run, moment_in(operation))
+        self._charge(name, run, size_of(operation.get("orders")))
+        return {**_DONE, **await taken_orders(operation, self._ground, run.live)}
+
     async def _approved(self, run: OpenRun, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
         """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""
         try:
@@ -485,16 +495,3 @@ def _answered_late(run: OpenRun, call_id: str, *, approve: bool) -> JsonObject:
         raise RequestRejected(RUN_STOPPED, message, {"stop": True})
     del run.held[call_id]
     return dict(_DONE)
-
-
-def _wrong(error: RemitError, operation: Any) -> JsonObject:
-    """The answer to what is wrong; it says of which operation, since some others have no answer."""
-    answer: JsonObject = {"ok": False, "code": str(error.code), "message": error.message[:_MESSAGE_CHARS_MAX]}
-    if error.details.get("stop") is True:
-        answer["stop"] = True
-    if isinstance(operation, dict):
-        for key in ("op", "run", "id"):
-            value = operation.get(key)
-            if isinstance(value, (str, int)) and value != "" and len(str(value)) <= ID_CHARS_MAX:
-                answer[key] = value
-    return answer

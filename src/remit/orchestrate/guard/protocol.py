@@ -14,14 +14,14 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject, Record
 from remit.core.regex import regex
 from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.person import check_no_secret, check_person
-from remit.core.run.principal import EVERY_TENANT, Principal, tenant_for, tenant_problem
+from remit.core.run.principal import EVERY_TENANT, Principal, tenant_problem, tenant_seen
 from remit.core.schema.json_text import parse_with_oddities
 
 GUARD_LINE_INVALID = "GUARD_LINE_INVALID"
@@ -30,12 +30,13 @@ GUARD_OP_INVALID = "GUARD_OP_INVALID"
 
 # A result of several megabytes, escaped; nothing that a model could read is longer.
 LINE_BYTES_MAX = 16 * 1024 * 1024
-RESULT = "result"
+RESULT, ORDERS = "result", "orders"
 # Where programs put the keys of an operation, before its arguments or its content.
 _BEGINNING_BYTES = 2_048
 _OP = regex(rb'"op"\s*:\s*"([a-z]{1,16})"')
 _RUN = regex(rb'"run"\s*:\s*("(?:[^"\\]|\\.){0,1024}"|\d{1,16})')
 _MESSAGE_CHARS_MAX = 200
+_ANSWER_CHARS_MAX = 500
 
 # The largest id that is a number, as every reader of JSON holds it.
 _NUMBER_MAX = 2**53 - 1
@@ -51,6 +52,7 @@ _KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
         "call": (("run", "tool", "args"), ("id", "tenant", AT_MS)),
         RESULT: (("run", "tool", "content"), ("id", "error", "not_done", "tenant", AT_MS)),
         "answer": (("run", "approve", "by"), ("id", "scope", "arguments", "tenant", AT_MS)),
+        ORDERS: (("run",), ("orders", "approve", "by", "tenant", AT_MS)),
         "end": (("run",), ("tenant", AT_MS)),
     }
 )
@@ -152,7 +154,7 @@ def asker_in(operation: JsonObject) -> Asker:
 def tenant_in(operation: JsonObject, principal: Principal) -> str | None:
     """The tenant whose run is meant, within what the guard acts for; None where the operation leaves that open."""
     said = id_in(operation, "tenant")
-    return said if said is None and principal.tenant_id == EVERY_TENANT else tenant_for(principal, said or "")
+    return said if said is None and principal.tenant_id == EVERY_TENANT else tenant_seen(principal, said or "")
 
 
 def model_in(operation: JsonObject) -> str:
@@ -222,3 +224,16 @@ def _read_leniently(data: bytes) -> Any:
         return parse_with_oddities(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
+
+
+def wrong(error: RemitError, operation: Any) -> JsonObject:
+    """The answer to what is wrong; it says of which operation, since some others have no answer."""
+    answer: JsonObject = {"ok": False, "code": str(error.code), "message": error.message[:_ANSWER_CHARS_MAX]}
+    if error.details.get("stop") is True:
+        answer["stop"] = True
+    if isinstance(operation, dict):
+        for key in ("op", "run", "id"):
+            value = operation.get(key)
+            if isinstance(value, (str, int)) and value != "" and len(str(value)) <= ID_CHARS_MAX:
+                answer[key] = value
+    return answer

@@ -3,7 +3,7 @@
 Rule 1: the decision, its code and its reasons are the kernel's, read off the turn that it took; values, plan and labels are
         the gate's.
 Rule 2: what a boundary that only audits would have objected to is shown beside an `allow`, never instead of it.
-Rule 3: every code has words that say what would make the call pass; with a check, its way out is added here.
+Rule 3: every code has a text in FIXES that says what would make the call pass; a new check brings its text.
 """
 
 from collections.abc import Iterable, Mapping

@@ -13,11 +13,10 @@ from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, Req
 from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.signing import Signer
-from remit.core.journal.storage import RunEntry
+from remit.core.journal.storage import STORE_INDEX_LOST, RunEntry
 from remit.core.page import check_limit, page_of
 from remit.core.record import Text, replace
 from remit.core.run.approval import Approval
-from remit.core.run.contract import ToolCallMade
 from remit.core.run.halt import HALTED, HALTS, HaltScope
 from remit.core.run.manifest import Source
 from remit.core.run.run_events import SYSTEM_CLOSED
@@ -28,9 +27,9 @@ from remit.observe.people.packets import GROUP_MARK, grouped, too_late
 from remit.observe.proof.export import export_lines
 from remit.observe.proof.findings import Fault, Finding, StoreInDoubt, Verification
 from remit.observe.proof.verify import verify_halts, verify_run
-from remit.observe.reading import Reading, is_failed_call
+from remit.observe.reading import Reading, is_failed_call, reading_of
 from remit.observe.views.calls_made import calls_made, children_of
-from remit.observe.views.explain import Told, explain
+from remit.observe.views.explain import DoneBeneath, Told, explain
 from remit.observe.views.late_outcomes import NOTHING_BELOW
 from remit.observe.views.outline import loop_states
 from remit.orchestrate.executors.human import approvals_told
@@ -38,7 +37,7 @@ from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
 from remit.orchestrate.history.repair import doubts
 from remit.orchestrate.history.replay import Audit, audit, kept_texts
 from remit.orchestrate.loop.child_runs import doubts_below, halted_beneath, held_now, orphan_above, paused_beneath
-from remit.orchestrate.loop.durability import run_listing, standing_after
+from remit.orchestrate.loop.durability import ill_listed
 from remit.orchestrate.loop.halt_switch import has_met
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
 from remit.orchestrate.setup.reloaded_kit import changed_sources
@@ -50,8 +49,6 @@ LAST = "last"
 # As many candidates as fit a line.
 SHOWN_MAX = 4
 _NAME_CHARS_MAX = 80
-# From which rules on a run is listed under the gravest code that it waits under.
-LISTED_BY_STAKES_SINCE = 3
 
 
 class Glimpse(NamedTuple):
@@ -116,8 +113,12 @@ class Archive:
             raise _ambiguous(RUN_AMBIGUOUS, "runs begin with", name, [entry.run_id for entry in found])
         return found[0]
 
+    async def _expect(self, run_id: str) -> None:
+        if await self._shelf.catalogue.entry(run_id) is None:
+            raise await self.absent(run_id)
+
     async def absent(self, name: str) -> RequestRejected:
-        """Why a run is not there: it was never started, it was deleted, or it was taken out of the store."""
+        """Why a run is not there: it was never started, it was deleted, it is not listed, or it was taken out of the store."""
         return await why_absent(self._shelf.log, name)
 
     async def runs(
@@ -135,8 +136,8 @@ class Archive:
         """
         catalogue = self._shelf.catalogue
         check_limit(limit)
-        if before and await catalogue.entry(before) is None:
-            raise await self.absent(before)
+        if before:
+            await self._expect(before)
         listed: list[RunEntry] = []
         while True:
             left = limit - len(listed) if limit else 0
@@ -155,7 +156,7 @@ class Archive:
             before = found[-1].run_id
 
     async def _as_it_waits(self, entry: RunEntry) -> RunEntry:
-        """A run that waits, listed under what is asked now: of its children it was told only what they asked first."""
+        """The entry of a waiting run with what is asked now: the catalogue knows only the first question of each child."""
         if not entry.waiting_for or not await self._shelf.catalogue.entries(parent_id=entry.run_id, limit=1):
             return entry
         state = await self._read(entry.run_id)
@@ -168,13 +169,16 @@ class Archive:
         except RemitError:
             return None
 
-    async def _calls_beneath(self, state: RunState) -> list[ToolCallMade]:
-        """The calls of the runs beneath one, as far as they can be read."""
-        made: list[ToolCallMade] = []
+    async def _beneath(self, state: RunState) -> DoneBeneath:
+        """The calls of the runs beneath one, and how far those went in the gauges, as far as they can be read."""
+        found = DoneBeneath()
         for command_id in children_of(state):
-            child = await self._read(state.children.runs[command_id])
-            made += [] if child is None else [*calls_made(child), *await self._calls_beneath(child)]
-        return made
+            with suppress(RemitError):
+                history = await self.history(state.children.runs[command_id])
+                child = await self._stands(history)
+                own = DoneBeneath(calls_made(child), reading_of(history.turns).gauges())
+                found = found.with_more(own).with_more(await self._beneath(child))
+        return found
 
     async def _alone(self, run_id: str) -> RunState | None:
         """How a run stands by itself: with nothing done where it has no turn, None where it cannot be read."""
@@ -202,7 +206,11 @@ class Archive:
         return entry.run_id
 
     async def family(self, run_id: str) -> list[str]:
-        """A run and every run beneath it, the deepest first."""
+        """A run and every run beneath it, the deepest first; raises RequestRejected where there is no such run."""
+        await self._expect(run_id)
+        return await self._family(run_id)
+
+    async def _family(self, run_id: str) -> list[str]:
         found = [run_id]
         for known in found:
             found.extend(child.run_id for child in await self._shelf.catalogue.entries(parent_id=known))
@@ -217,8 +225,8 @@ class Archive:
         return read_history(run_id, data)
 
     async def _turns(self, run_id: str) -> Sequence[bytes]:
-        if not (data := await self._shelf.journal.read(run_id)) and await self._shelf.catalogue.entry(run_id) is None:
-            raise await self.absent(run_id)
+        if not (data := await self._shelf.journal.read(run_id)):
+            await self._expect(run_id)
         return data
 
     async def told(self, run_id: str) -> Told:
@@ -231,7 +239,7 @@ class Archive:
         went, stands = loop_states(manifest, facts), loop_state(state)
         loop = went if went[-1:] == (stands,) else (*went, stands)
         below = NOTHING_BELOW if state.end.ending is None else await doubts_below(state, self._read)
-        explained = explain(state, reading, below, await self._calls_beneath(state))
+        explained = explain(state, reading, below, await self._beneath(state))
         if state.children.held and (paused := await paused_beneath(state, self._read)):
             explained = replace(explained, standing=replace(explained.standing, paused=paused))
         failed = tuple([fact.step for fact in facts if is_failed_call(fact)])
@@ -300,6 +308,7 @@ class Archive:
         wanted = f"{entry.run_id}{PACKET_MARK}{command_id}"
         found = [approval for approval in open_now if not mark or approval.id == wanted]
         if not found:
+            await self._expect_listed(entry.run_id)
             if (late := await self.settled(entry.run_id, command_id if mark else "")) is not None:
                 raise late
             raise never_asked(entry.run_id, command_id if mark else "")
@@ -307,12 +316,20 @@ class Archive:
             raise _ambiguous(PACKET_AMBIGUOUS, "questions are open in", name, [approval.id for approval in found])
         return found[0]
 
+    async def _expect_listed(self, run_id: str) -> None:
+        """Raise INDEX_DIFFERS where the list says something else of a run, or of one beneath it, than its turns do."""
+        for name in await self._family(run_id):
+            entry, data = await self._shelf.catalogue.entry(name), await self._turns(name)
+            with suppress(InvariantBroken):  # One that cannot be read tells nothing.
+                if entry is not None and (message := ill_listed(entry, data)):
+                    raise RequestRejected(Fault.INDEX_DIFFERS.value, message, {"run_id": name})
+
     async def settled(self, run_id: str, command_id: str = "") -> RequestRejected | None:
         """What became of a question that a run asks no more, in words; None where there was none.
 
         Where none is named, of the last one that the run, or one beneath it, asked.
         """
-        for name in [run_id] if command_id else await self.family(run_id):
+        for name in [run_id] if command_id else await self._family(run_id):
             with suppress(InvariantBroken, RequestRejected):  # One that cannot be read, or is not there, tells nothing.
                 if (late := too_late(name, (await self.history(name)).turns, command_id)) is not None:
                     return late
@@ -340,9 +357,10 @@ class Archive:
         Raises SourceFault where what has become of it cannot be accepted: it is gone, or declares something else; and
         RequestRejected where no key that this user accepts vouches for what the run names.
         """
+        history = await self.history(run_id)
         if self._custody is not None:
             await self._custody.expect_vouched(run_id)
-        return changed_sources(fold(await self.history(run_id)))
+        return changed_sources(fold(history))
 
     async def glimpse(self, entry: RunEntry) -> Glimpse:
         """What a list tells of a run besides its entry; nothing of one that cannot be read."""
@@ -372,13 +390,8 @@ class Archive:
         if signer is None and self._signer is not None:
             signer = self._signer().did
         found = verify_run(run_id, data, heads, logged, signer, texts.get)
-        # Another process may have written since the run was looked up, and then its entry speaks of fewer turns.
-        if not found.ok or entry is None or entry.turns != len(data) or _is_listed_truly(entry, data):
+        if not found.ok or entry is None or not (message := ill_listed(entry, data)):
             return found
-        message = (
-            f"run {run_id} is listed as {entry.ending or entry.waiting_for or 'open'}, which is not what its turns say;"
-            " `remit rebuild` lists it anew"
-        )
         return replace(found, findings=(*found.findings, Finding(Fault.INDEX_DIFFERS, message)))
 
     async def verify_halts(self, signer: str | None = None) -> tuple[str, ...]:
@@ -402,7 +415,7 @@ class Archive:
             yield _nothing_of(HALTS, *found)
         lost = await self._shelf.log.losses()
         for run_id in lost.unlisted:
-            message = f"run {run_id} is kept and not listed, so that no reader sees it; `remit rebuild` lists it again"
+            message = f"run {run_id} is kept and not listed ({STORE_INDEX_LOST}); `remit rebuild` lists it again"
             yield _nothing_of(run_id, Finding(Fault.INDEX_DIFFERS, message))
         for run_id in lost.missing:
             message = f"run {run_id} was signed for and is gone, and was not deleted: it was taken out of the store"
@@ -427,8 +440,7 @@ class Archive:
 
     async def export(self, run_id: str) -> Iterator[bytes]:
         """A run as the lines of a file, signed at its end; raises RequestRejected where there is none."""
-        if await self._shelf.catalogue.entry(run_id) is None:
-            raise await self.absent(run_id)
+        await self._expect(run_id)
         if self._signer is None:
             message = f"run {run_id} cannot be exported: this store has no key to sign with"
             raise RequestRejected(EXPORT_UNSIGNED, message, {"run_id": run_id})
@@ -453,12 +465,13 @@ class Archive:
 
 
 def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:
-    """The entry of a run that waits, with the code of what it and its children ask now."""
-    if entry.waiting_for in ("", HALTED):
+    """The entry of a run with the end that its turns tell, or the code of what it and its children ask now."""
+    ending = "" if state.end.ending is None else state.end.ending.value
+    if ending == entry.ending and entry.waiting_for in ("", HALTED):
         return entry
-    if (code := waiting_for(state)) is not None:
-        return replace(entry, waiting_for=code.value)
-    return replace(entry, waiting_for="" if state.place.halted is None else HALTED)
+    code = waiting_for(state)
+    halted = HALTED if state.place.halted is not None and not ending else ""
+    return replace(entry, ending=ending, waiting_for=halted if code is None else code.value)
 
 
 def _nothing_of(name: str, *findings: Finding) -> Verification:
@@ -466,22 +479,6 @@ def _nothing_of(name: str, *findings: Finding) -> Verification:
     return Verification(
         run_id=name, turns=0, signed_turns=0, head="", ending="", signer="", redacted=(), findings=findings
     )
-
-
-def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
-    """Whether the list of runs says of a run what its turns say; a reader misled by it would overlook an open run."""
-    turns = [decode_turn(stored) for stored in data]
-    standing, began = standing_after(turns), turns[0]
-    assert isinstance(began.arrival, RunStarted), "a run that verifies begins with its start"
-    # What runs are alike by is no part of the list.
-    listing = replace(run_listing(began.arrival.manifest, began.at_ms), likeness="")
-    if (entry.listing, entry.ending) != (listing, standing.ending):
-        return False
-    # Earlier versions listed a run under the code of its first question.
-    is_by_the_first = began.kernel < LISTED_BY_STAKES_SINCE and HALTED not in (entry.waiting_for, standing.waiting_for)
-    if is_by_the_first:
-        return bool(entry.waiting_for) == bool(standing.waiting_for)
-    return entry.waiting_for == standing.waiting_for
 
 
 def _ambiguous(code: str, what: str, name: str, candidates: Sequence[str]) -> RequestRejected:

@@ -11,15 +11,25 @@ Rule 3: whether a run is whole costs two lines of the log and one turn of the jo
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.arrivals import SourcesAccepted
 from remit.core.journal.codec import decode_turn, hash_turn, redacted_in
 from remit.core.journal.signing import is_deletion_signed, is_head_signed
-from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_LOG_DAMAGED, RunBehind, SignedHead
+from remit.core.journal.storage import (
+    RUN_NOT_VOUCHED,
+    STORE_INDEX_LOST,
+    STORE_LOG_DAMAGED,
+    RunBehind,
+    RunEntry,
+    SignedHead,
+)
 from remit.kernel.state import RunState
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
+from remit.observe.proof.findings import Fault
+from remit.orchestrate.loop.durability import ill_listed
 from remit.orchestrate.loop.recover import RUN_NOT_FOUND
 from remit.orchestrate.ports import Catalogue, HeadLog, Turns
 
@@ -111,14 +121,31 @@ def _refuse_unvouched(run_id: str, why: str) -> NoReturn:
 
 
 async def why_absent(log: HeadLog, name: str) -> RequestRejected:
-    """Why a run is not there: it was never started, it was deleted, or it was taken out of the store."""
+    """Why a run is not there: it was never started, it was deleted, it is not listed, or it was taken out of the store."""
     shown = name[:_NAME_CHARS_MAX]
     code, message = RUN_NOT_FOUND, f"there is no run {shown!r} in this store; `remit runs` lists those there are"
     deletion = await log.deletion(name)
     logged = [head.seq for head in await log.heads(name) if is_head_signed(head)]
     if deletion is not None and is_deletion_signed(deletion):
         code, message = RUN_DELETED, f"run {shown} was deleted after turn {deletion.seq}; the log of heads says so"
+    elif logged and name in (await log.losses()).unlisted:
+        message = f"run {shown} is kept and not listed, so that no reader sees it; `remit rebuild` lists it again"
+        code = STORE_INDEX_LOST
     elif logged:
         message = f"run {shown} is gone, although turn {max(logged)} of it was signed and it was not deleted"
         code, message = RUN_MISSING, f"{message}: it was taken out of the store; put back a backup"
     return RequestRejected(code, message, {"run_id": shown})
+
+
+async def expect_left_behind(journal: Turns, catalogue: Catalogue, log: HeadLog, orphan: RunEntry) -> None:
+    """Raise where only the list of runs says that the run above one has ended or is gone, and its turns do not."""
+    parent_id = orphan.listing.parent_id
+    parent = await catalogue.entry(parent_id)
+    if parent is None:
+        absent = await why_absent(log, parent_id)
+        if absent.code == STORE_INDEX_LOST:
+            raise absent
+        return
+    with suppress(InvariantBroken):  # Of one that cannot be read the list alone tells.
+        if message := ill_listed(parent, await journal.read(parent_id)):
+            raise RequestRejected(Fault.INDEX_DIFFERS.value, message, {"run_id": parent_id})

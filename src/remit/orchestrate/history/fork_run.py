@@ -5,7 +5,8 @@ Rule 2: what the origin and its children did after that turn, or were doing, the
         changes the like. Of an origin that is open it is unknown what it will do, so its fork asks before any change.
 Rule 3: what a person tells a fork while it is being made is heard and holds: a fork that was paused, cancelled or resumed
         by then is not let go on in the name of the person who asked for it.
-Rule 4: a fork that was cut off while it was copied is copied to its end by the process that takes it up.
+Rule 4: a fork that was cut off while it was copied, or before it went on, is copied to its end and let go on by the process that
+        takes it up, in the name of the person who asked for it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -102,11 +103,18 @@ def awaits_resume(state: RunState) -> bool:
     return state.place.is_copy and not state.place.paused_by
 
 
-async def let_go_on(state: RunState, resume: Callable[[], Awaitable[Turn]]) -> None:
-    """Resume a fork that stands still because no person has said yet how it goes on; the first who says so is heard."""
+async def let_go_on(
+    state: RunState, resume: Callable[[ResumeRequested], Awaitable[Turn]], report: ResumeRequested | None = None
+) -> None:
+    """Resume a fork that stands still because no person has said yet how it goes on; the first who says so is heard.
+
+    Without a report, in the name of the person who wanted the fork.
+    """
     try:
         if awaits_resume(state):
-            await resume()
+            origin = pinned(state).forked_from
+            assert origin is not None, "what stands still as a copy was copied from a run"
+            await resume(report or ResumeRequested(origin.by))
     except IllegalArrival:
         if awaits_resume(state):
             raise

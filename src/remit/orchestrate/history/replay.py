@@ -26,6 +26,7 @@ from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import references
 from remit.observe.plain import printable_line
+from remit.observe.proof.export import Export
 from remit.orchestrate.facts.facts import Facts
 from remit.orchestrate.facts.first_arrival import started
 from remit.orchestrate.facts.texts import Kept
@@ -306,3 +307,8 @@ def _first_unlike(name: str, recorded: object, recomputed: object) -> tuple[str,
 
 def _shown(value: object) -> str:
     return printable_line(value if isinstance(value, str) else str(value), SHOWN_CHARS_MAX)
+
+
+def replay_export(export: Export) -> Audit:
+    """A run that was carried here as a file, decided again with no model and no tool."""
+    return audit(export.data, export.blobs.get)

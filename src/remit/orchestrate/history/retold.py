@@ -19,6 +19,7 @@ from remit.core.record import JsonObject, Text, replace
 from remit.core.regex import regex
 from remit.core.run.inference import ModelResult
 from remit.core.schema.json_schema import MESSAGE_CHARS_MAX, Violation
+from remit.core.schema.json_text import parse_json
 from remit.core.work.orders import MADE
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
@@ -82,23 +83,28 @@ def _code(arrival: arrivals.CodeReturned, read: Read) -> Report:
         )
     if arrival.calls or arrival.kind == MADE:
         proposed = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
-        return reports.CodeProposed(
-            arrival.command_id, proposed, is_shown=bool(arrival.tokens_bound), orders=read(arrival.value)
-        )
+        return reports.CodeProposed(arrival.command_id, proposed, orders=read(arrival.value))
     return replace(arrival, value=read(arrival.value))
 
 
 def _approval(arrival: arrivals.ApprovalGiven, read: Read) -> Report:
-    modified = arrival.modified
     return reports.PersonApproved(
         command_id=arrival.command_id,
         by=arrival.by,
-        arguments=None if modified is None else _arguments(modified, read),
+        arguments=_changed(arrival, read),
         packet=arrival.packet,
         reason=arrival.reason,
         for_values=arrival.for_values,
         is_awaited=arrival.is_awaited,
+        grant=arrival.grant,
     )
+
+
+def _changed(arrival: arrivals.ApprovalGiven, read: Read) -> JsonObject | None:
+    """What a person gave in place of what was shown: the arguments of a call, or orders."""
+    if arrival.orders:
+        return {"orders": parse_json(read(arrival.orders))}
+    return None if arrival.modified is None else _arguments(arrival.modified, read)
 
 
 # Arrival kind -> the report it was made from.
@@ -143,7 +149,9 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
         arrivals.CallProposed: lambda arrival, read: reports.HostProposed(
             ToolCall(arrival.call.call_id, arrival.call.tool, _arguments(arrival.call, read))
         ),
-        arrivals.TextShown: lambda arrival, read: replace(arrival, text=read(arrival.text)),
+        arrivals.TextShown: lambda arrival, read: replace(
+            arrival, text=read(arrival.text), orders=read(arrival.orders)
+        ),
     }
 )
 

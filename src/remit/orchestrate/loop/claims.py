@@ -24,6 +24,8 @@ class PerformerLost(Exception):
 
 class _Standing(Enum):
     OFFERED = "offered"
+    # Offered again after it was revoked.
+    REOPENED = "reopened"
     CLAIMED = "claimed"
     REVOKED = "revoked"
 
@@ -40,8 +42,10 @@ class Claims:
     def offer(self, run_id: str, command_id: str) -> None:
         """Let a call begin that goes out here and nowhere else; one that was revoked here is wanted again."""
         calls = self._standing.setdefault(run_id, {})
-        if calls.get(command_id) is not _Standing.CLAIMED:
-            calls[command_id] = _Standing.OFFERED
+        standing = calls.get(command_id)
+        if standing is not _Standing.CLAIMED:
+            is_again = standing in (_Standing.REVOKED, _Standing.REOPENED)
+            calls[command_id] = _Standing.REOPENED if is_again else _Standing.OFFERED
 
     def claim(self, run_id: str, command_id: str) -> bool:
         """Whether a call may begin now; False where it was revoked before."""
@@ -54,7 +58,7 @@ class Claims:
     def revoke(self, run_id: str, command_id: str) -> bool:
         """Whether a call will certainly not be made; False where it has begun, or may have."""
         calls = self._standing.get(run_id, {})
-        if calls.get(command_id) not in (_Standing.OFFERED, _Standing.REVOKED):
+        if calls.get(command_id) not in (_Standing.OFFERED, _Standing.REOPENED, _Standing.REVOKED):
             return False
         calls[command_id] = _Standing.REVOKED
         return True
@@ -62,6 +66,14 @@ class Claims:
     def is_revoked(self, run_id: str, command_id: str) -> bool:
         """Whether a call was taken back already."""
         return self._standing.get(run_id, {}).get(command_id) is _Standing.REVOKED
+
+    def is_reopened(self, run_id: str, command_id: str) -> bool:
+        """Whether a call was taken back here and is wanted again."""
+        return self._standing.get(run_id, {}).get(command_id) is _Standing.REOPENED
+
+    def begun(self, run_id: str, command_id: str) -> None:
+        """Know that another process has begun a call."""
+        self._standing.setdefault(run_id, {})[command_id] = _Standing.CLAIMED
 
     def forget(self, run_id: str) -> None:
         """Keep nothing of a run that is no longer driven here."""

@@ -61,7 +61,7 @@ class Steps:
         return await self._shielded(run_id, step, resumed(waits_for, begun))
 
     async def _shielded(self, run_id: str, step: Coroutine[Any, Any, T], rest: Coroutine[Any, Any, T]) -> T:
-        """Finish a step in a task of its own, whoever stops waiting."""
+        """Finish a step in a task of its own, even if its caller stops waiting."""
         task = asyncio.create_task(rest)
         self._tasks[task] = run_id
         task.add_done_callback(partial(self._is_over, step))

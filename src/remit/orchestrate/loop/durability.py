@@ -12,6 +12,7 @@ from typing import get_args
 from remit.core.failure import Ending, gravest
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival
+from remit.core.journal.codec import decode_turn
 from remit.core.journal.commands import AskHuman, CallTool, ForkRun
 from remit.core.journal.rulings import (
     CallTaken,
@@ -23,7 +24,7 @@ from remit.core.journal.rulings import (
     RunPaused,
     RunResumed,
 )
-from remit.core.journal.storage import Barrier, RunListing
+from remit.core.journal.storage import Barrier, RunEntry, RunListing
 from remit.core.journal.turn import Decision, Turn
 from remit.core.run.halt import HALTED
 from remit.core.run.manifest import Manifest, lineage_of
@@ -37,6 +38,8 @@ from remit.observe.proof.verify import ANSWERED_BY_THE_WORLD
 SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWERED_BY_THE_WORLD
 # After these a run may no longer be listed as waiting.
 HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
+# From which rules on a run is listed under the gravest code that it waits under.
+LISTED_BY_STAKES_SINCE = 3
 # How a run is listed whose calls an agent elsewhere proposes and makes.
 GUARD_MODE = "guard"
 # Decisions after which a process or a person acts, so that they make their turn a barrier; of calls, the mutating ones.
@@ -49,17 +52,24 @@ def barrier_of(state: RunState, turn: Turn, entry: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
     if state.end.ending is not None:
         return Barrier(state.end.ending.value, heard=entry, answer=answer_of(turn) if entry else "", seq=turn.seq)
-    for decision in turn.decisions:
-        if type(decision) in WEIGHTY and (type(decision) is not CallTool or decision.mutating):
-            break
-    else:
-        if not entry and type(turn.arrival) not in HEAVY:
-            return None
+    if not entry and type(turn.arrival) not in HEAVY and not is_weighty(turn):
+        return None
     weighty = [decision for decision in turn.decisions if type(decision) in WEIGHTY]
     for decision in weighty:
         if isinstance(decision, RunEnded):
             return Barrier(decision.ending.value, heard=entry, seq=turn.seq)
     return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=entry, seq=turn.seq)
+
+
+def is_weighty(turn: Turn) -> bool:
+    """Whether a decision of a turn makes it a barrier; of calls only the mutating ones do, and every turn comes by here."""
+    if WEIGHTY.isdisjoint(map(type, turn.decisions)):
+        return False
+    # A loop, since any() would ask a generator for each decision.
+    for decision in turn.decisions:
+        if type(decision) in WEIGHTY and (type(decision) is not CallTool or decision.mutating):
+            return True
+    return False
 
 
 def answer_of(turn: Turn) -> str:
@@ -121,3 +131,39 @@ def run_listing(manifest: Manifest, at_ms: int) -> RunListing:
         lineage=lineage_of(manifest),
         name="" if manifest.host is None else manifest.host.name,
     )
+
+
+# What a list says of a run from its first turn on. What runs are alike by, and what they reserve, it does not tell.
+_COLUMNS = ("started_at_ms", "mode", "tenant_id", "session_id", "ordinal", "parent_id", "lineage", "name")
+
+
+def ill_listed(entry: RunEntry, data: Sequence[bytes]) -> str:
+    """That a run is listed otherwise than its turns say, where, and what mends it; empty where it is not.
+
+    A reader who is misled by the list would overlook an open run.
+    """
+    # Another process may have written since the run was looked up, and then its entry speaks of fewer turns.
+    wrong = _differences(entry, data) if data and entry.turns == len(data) else ""
+    return (
+        wrong and f"run {entry.run_id} is listed otherwise than its turns say: {wrong}; `remit rebuild` lists it anew"
+    )
+
+
+def _differences(entry: RunEntry, data: Sequence[bytes]) -> str:
+    """What the list of runs says of a run and its turns do not, column by column; empty where it says the same."""
+    turns = [decode_turn(stored) for stored in data]
+    standing, began = standing_after(turns), turns[0]
+    assert isinstance(began.arrival, arrivals.RunStarted), "a run that verifies begins with its start"
+    listing = run_listing(began.arrival.manifest, began.at_ms)
+    told = {column: (getattr(entry.listing, column), getattr(listing, column)) for column in _COLUMNS}
+    told["ending"] = entry.ending, str(standing.ending)
+    # Earlier versions listed a run under the code of its first question.
+    is_by_the_first = began.kernel < LISTED_BY_STAKES_SINCE and HALTED not in (entry.waiting_for, standing.waiting_for)
+    if not is_by_the_first or bool(entry.waiting_for) != bool(standing.waiting_for):
+        told["waiting_for"] = entry.waiting_for, str(standing.waiting_for)
+    wrong = [
+        f"{column} is {listed!r}, and {true!r} by its turns"
+        for column, (listed, true) in told.items()
+        if listed != true
+    ]
+    return "; ".join(wrong)

@@ -22,6 +22,7 @@ from remit.core.journal.arrivals import RunHalted, RunStarted
 from remit.core.journal.codec import NO_HASH, decode_turn, hash_turn
 from remit.core.journal.commands import AskHuman, AskPurpose, CallModel, CallTool, Command, ReconcileTool, StartChild
 from remit.core.journal.storage import AppendConflict
+from remit.core.limits.grant import GrantEntry
 from remit.core.record import Record, replace
 from remit.core.run.halt import (
     HALT_UNKNOWN,
@@ -150,7 +151,34 @@ class Halts:
     @property
     def entries(self) -> Sequence[Halt]:
         """Every halt and every lifting, oldest first."""
-        return halts_in(self._log.since(0))
+        return [entry for entry in halts_in(self._log.since(0)) if entry.grant is None]
+
+    async def decide(self, entry_of: Callable[[HaltStanding], GrantEntry | None], *, by: str) -> HaltStanding:
+        """Write what follows from how grants stand, and give how they stand then; a slower process decides anew."""
+        for _ in range(_CONFLICTS_MAX):
+            await self.refresh()
+            standing = self.standing
+            if not self._is_whole:
+                raise halt_refusal(standing.halts[_EVERYTHING], "no grant was given, revoked or drawn")
+            if (deed := entry_of(standing)) is None:
+                return standing
+            entry = Halt(
+                number=standing.number + 1,
+                at_ms=self._clock.now_ms(),
+                previous=standing.head,
+                scope=_EVERYTHING,
+                by=by,
+                grant=deed,
+            )
+            data = encode_halt(entry)
+            try:
+                head = head_of(self._key, HALTS, data, standing.number)
+                await self._log.append(data, after=standing.number, head=head)
+            except AppendConflict:
+                continue
+            await self.refresh()
+            return self.standing
+        raise AppendConflict(HALTS)
 
     def stopping(self, state: RunState, command: Command) -> Halt | None:
         """What keeps a command from going out, if anything does."""

@@ -14,6 +14,7 @@ from remit.core.failure import RemitError
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import AppendConflict, Barrier, LeaseLost, Place, RunHeld, RunListing, Stretch, Warrant
 from remit.observe.logs import run_fields
+from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Journal, Leases
 
 # Two may fail before a lease is in danger.
@@ -48,6 +49,17 @@ class Holdings:
         if self.may_expire and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
         return warrant
+
+    async def bind(self, live: Live, warrant: Warrant) -> None:
+        """Have a run that was loaded written under this warrant; raises LeaseLost where another has taken it since.
+
+        While the lease is held, a later token in the run can only be of the store that it was imported from.
+        """
+        live.warrant = warrant
+        if live.state.token > warrant.token:
+            if not await self._leases.renew(live.run_id, warrant.token):
+                raise LeaseLost(live.run_id)
+            live.foreign_token = live.state.token
 
     async def let_go(self, run_id: str, warrant: Warrant | None) -> None:
         """Let a run go that was taken under this warrant; one that was lost is not held any more."""

@@ -23,7 +23,7 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.arrivals import ResumeRequested
 from remit.core.journal.storage import LeaseLost, Warrant
 from remit.core.journal.turn import Turn
-from remit.core.run.manifest import Manifest, lineage_of, lineage_root
+from remit.core.run.manifest import Manifest, lineage_of
 from remit.core.run.run_events import system_closed
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
@@ -51,8 +51,9 @@ _log = logging.getLogger(__name__)
 
 # Finds what a run works with when this process has not started it, from what its state says.
 FindKit = Callable[[RunState], Awaitable[Kit]]
-# Told of a run that was taken up, before it is driven; and that a driver has set out.
+# Told of a run that was taken up, before it is driven; and of one that is let go for others to drive.
 OnTaken = Callable[[Live], Awaitable[None]]
+OnLeft = Callable[[str], Awaitable[None]]
 # Writes what is missing of a fork, under the warrant of its holder.
 Copy = Callable[[Warrant], Awaitable[None]]
 T = TypeVar("T")
@@ -84,6 +85,7 @@ class Hub:
         self.is_closing = self.is_closed = False
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
+        self.on_left: OnLeft | None = None
         self.late_delivery = LateDelivery(self)
         self.steps = Steps()
         # Why a driver broke, until the run is taken up again.
@@ -136,16 +138,19 @@ class Hub:
 
     async def _fork(self, run_id: str, report: ResumeRequested, copy: Copy) -> str:
         if (driver := self.drivers.get(run_id)) is not None:  # Made before, and driven here already.
-            await let_go_on(driver.live.state, partial(self._tell, driver, report, 0))
+            await let_go_on(driver.live.state, partial(self._tell, driver, entry=0), report)
             return rests_because(driver.live.state)
         live, _ = await self._taken_up(run_id, is_released=False, copy=copy)
+        return rests_because((await self._go_on(live, report)).live.state)
+
+    async def _go_on(self, live: Live, report: ResumeRequested | None = None) -> Driver:
+        """Drive a run that was taken up; a fork that was made just now, or was left in the making, is let go on first."""
         try:
-            await let_go_on(live.state, partial(self.runner.rule_on, live, report))
+            await let_go_on(live.state, partial(self.runner.rule_on, live), report)
         except BaseException:
             await self._rest(live)
             raise
-        self._drive_on(live)
-        return rests_because(live.state)
+        return self._drive_on(live)
 
     async def note(self, run_id: str, report: Report, *, entry: int = 0) -> tuple[Live, Turn]:
         """Say something to a run without letting it go on, unless it is going on here anyway."""
@@ -196,11 +201,10 @@ class Hub:
         if (driver := self.drivers.get(run_id)) is not None:
             return driver
         live, _ = await self._taken_up(run_id, kit)
-        return self._drive_on(live)
+        return await self._go_on(live)
 
     async def _hear(self, run_id: str, report: Report, entry: int) -> tuple[Driver, Turn]:
-        driver = self.drivers.get(run_id)
-        if driver is not None:
+        if (driver := self.drivers.get(run_id)) is not None:
             return driver, await self._tell(driver, report, entry)
         # Who says resume releases the run, from whatever paused it.
         live, has_heard = await self._taken_up(run_id, is_released=not isinstance(report, ResumeRequested))
@@ -395,7 +399,7 @@ class Hub:
             check_needs(state, kit)
         except RequestRejected:
             # What does not suffice is forgotten, or it would stand in the way of the right one.
-            for run_id in (state.run_id, lineage_root(pinned(state))):
+            for run_id in (state.run_id, state.derived.family):
                 if run_id not in self.drivers and self._kits.get(run_id) is kit:
                     del self._kits[run_id]
             raise
@@ -415,16 +419,18 @@ class Hub:
         live = await self.runner.load(run_id)
         if self.custody is not None:
             await self.custody.expect_kept(live.state, run_id)
-        live.warrant = warrant
+        await self.holdings.bind(live, warrant)
         await copy_whole(self.runner, live)
         return live
 
     def _drive_on(self, live: Live) -> Driver:
         if self.runner.bus is not None:
             self.runner.bus.learn(live.state)
-        driver = self.drivers[live.run_id] = Driver(live)
+        driver = Driver(live)
         self.broken.pop(live.run_id, None)
-        driver.task = asyncio.create_task(self._drive(driver))
+        if self.on_left is None:
+            self.drivers[live.run_id] = driver
+        driver.task = asyncio.create_task(self._drive(driver) if self.on_left is None else self._leave(live))
         self._driving[driver.task] = live.run_id
         driver.task.add_done_callback(lambda task: self._driven(driver, task))
         if self.on_driven is not None:
@@ -450,6 +456,12 @@ class Hub:
                 await self.holdings.let_go(live.run_id, live.warrant)
         if live.state.end.ending is not None and not driver.is_awaited:
             self.late_delivery.tell_parent(live.state)
+
+    async def _leave(self, live: Live) -> None:
+        """Let a run go for others to drive; they are told before: its lease tells them where this process dies in between."""
+        if self.on_left is not None and live.state.end.ending is None:
+            await self.on_left(live.run_id)
+        await self._rest(live)
 
     def _is_put_down(self, driver: Driver) -> bool:
         """Put a run down that rests, has ended, or that may not be driven any more; says whether that is new."""

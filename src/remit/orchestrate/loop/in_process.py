@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from remit.core.failure import RemitError
 from remit.core.journal.arrivals import RunHalted, TimerFired
@@ -34,6 +34,9 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.patience import STOP_GRACE_S
 from remit.orchestrate.ports import Clock
 from remit.tool.secrets.vault import NO_SECRETS, Vault
+
+if TYPE_CHECKING:
+    from remit.orchestrate.errand_ports import SharedClaims
 
 Executor = Callable[[Live, Any], Awaitable[Report]]
 
@@ -69,8 +72,8 @@ class _Work:
         self.direct = ""
         self.driver: asyncio.Task[Any] | None = None
         self.is_cut = False
-        # Commands that a halt called off while they were under way, and whether they had not begun.
-        self.called_off: dict[str, tuple[Halt, bool]] = {}
+        # Commands that a halt called off while they were under way.
+        self.called_off: dict[str, Halt] = {}
 
     @property
     def is_waited_for(self) -> bool:
@@ -99,8 +102,13 @@ class InProcessDispatch:
         clock: Clock,
         vault: Vault = NO_SECRETS,
         halts: Halts | None = None,
+        shared: "SharedClaims | None" = None,
     ) -> None:
         self.vault = vault
+        # Claims of all processes, where a store has them.
+        self._shared = shared
+        # The kinds of commands that workers are given.
+        self.carried: frozenset[type[Command]] = frozenset()
         self._halts = halts
         self._executors = executors
         self._clock = clock
@@ -108,6 +116,8 @@ class InProcessDispatch:
         self._claims = Claims()
         # Takes a report for a run that has gone on without it.
         self.on_late: Callable[[str, Report], None] | None = None
+        # Told of a run that has ended and is forgotten.
+        self.on_ended: Callable[[str], None] | None = None
         # Cancels on their way to children and forks in the making, with the run that sends each. Only this keeps them.
         self._chores: dict[asyncio.Task[None], str] = {}
         # What was under way for a run that is not driven here any more, and was told to stop.
@@ -117,7 +127,7 @@ class InProcessDispatch:
         """Have a command performed: when the run is next driven, or at once when its driver waits already."""
         work = self._work[live.run_id]
         if type(command) in PERFORMED:
-            if type(command) is CallTool and command.mutating and _is_ordered_here(live, command):
+            if type(command) is CallTool and command.mutating and live.is_ordered_here(command):
                 self._claims.offer(live.run_id, command.id)
             # Asked only where something is under way; most commands come when nothing is.
             if not (work.direct or work.outbox or work.tasks or work.waiter is not None):
@@ -160,12 +170,12 @@ class InProcessDispatch:
                 report = received(report, self.vault)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             if not work.is_cut:
-                return self._explained(live, command, error)
-            report = _called_off(work, live, command) or report_of_broken(command, "it was cut off")
+                return await self._explained(live, command, error)
+            report = await self._called_off(work, live, command) or report_of_broken(command, "it was cut off")
         finally:
             work.direct = ""
         if getattr(report, "command_id", None) != command_id:
-            report = self._placed(live, command, report)
+            report = await self._placed(live, command, report)
         return _resumed(work, report) if work.is_cut else report
 
     def call_off(self, live: Live) -> None:
@@ -183,23 +193,27 @@ class InProcessDispatch:
                 # Its run is halted by itself, and this one rests as soon as that does.
                 work.report(halted(halt))
                 continue
-            is_mutating = isinstance(command, CallTool) and command.mutating
-            work.called_off[command_id] = (halt, is_mutating and self._claims.revoke(live.run_id, command_id))
+            work.called_off[command_id] = halt
             self._cancel(work, command_id)
 
     def forget(self, live: Live) -> None:
         """Cancel what is under way for a run and keep nothing of it; its timers stand in its state."""
         work = self._work.pop(live.run_id, None)
         self._claims.forget(live.run_id)
+        if live.state.end.ending is not None and self.on_ended is not None:
+            self.on_ended(live.run_id)
         if work is None:
             return
         _disarm(work)
         for task in work.tasks.values():
             task.cancel()
             # It may take a while to stop; the caller does not leave before it has, or was given up.
-            stopping = asyncio.create_task(_stopped(task, live))
-            self._stopping[stopping] = live.run_id
-            stopping.add_done_callback(self._stopping.pop)
+            self.look_after(asyncio.create_task(_stopped(task, live)), live.run_id)
+
+    def look_after(self, task: "asyncio.Task[None]", run_id: str) -> None:
+        """Have a process that leaves wait for something that was told to stop."""
+        self._stopping[task] = run_id
+        task.add_done_callback(self._stopping.pop)
 
     def wake(self, live: Live) -> None:
         """Let the driver of a run look at it again: another caller had a report ruled on for it."""
@@ -264,49 +278,93 @@ class InProcessDispatch:
         except HaltStands as stop:
             report = halted(stop.halt, command.id)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
-            report = _called_off(work, live, command) or self._explained(live, command, error)
+            report = await self._called_off(work, live, command) or await self._explained(live, command, error)
         finally:
             # Also after a cancel: the driver must not wait for something that will never be reported.
             work.tasks.pop(command.id, None)
-            work.report(self._placed(live, command, report))
+            work.report(await self._placed(live, command, report))
 
-    async def claim(self, run_id: str, command_id: str) -> bool:
-        """Whether a call that changes something may begin; False where it was revoked."""
-        return self._claims.claim(run_id, command_id)
+    def carries(self, command: Command) -> bool:
+        """Whether a command that an earlier driver has sent is waited for by sending it, and not performed again."""
+        return type(command) in self.carried
+
+    async def claim(self, run_id: str, command_id: str, *, is_repeatable: bool = False) -> bool:
+        """Whether a call that changes something may begin; False where it was revoked, or another process has begun it.
+
+        One that is safe to repeat may begin although another has begun it.
+        """
+        was_reopened = self._claims.is_reopened(run_id, command_id)
+        if not self._claims.claim(run_id, command_id):
+            return False
+        if self._shared is None:
+            return True
+        # Only those who share claims pay for it.
+        from remit.core.journal.queued import Claimed
+
+        if was_reopened:
+            await self._shared.offer(run_id, command_id)
+        attempt = 0 if is_repeatable else 1
+        return await self._shared.claim(run_id, command_id, attempt=attempt) is Claimed.GRANTED
 
     async def revoke(self, run_id: str, command_id: str) -> bool:
-        """Whether a call will certainly not be made; False where it has begun."""
-        return self._claims.revoke(run_id, command_id)
+        """Whether a call will certainly not be made; False where it has begun.
 
-    def _explained(self, live: Live, command: Command, error: BaseException) -> Report:
+        Where workers perform calls, each of them claims what it begins for all to see, so it need not have been sent here.
+        """
+        if self.carried:
+            self._claims.offer(run_id, command_id)
+        if not self._claims.revoke(run_id, command_id):
+            return False
+        if self._shared is None or await self._shared.revoke(run_id, command_id):
+            return True
+        self._claims.begun(run_id, command_id)
+        return False
+
+    async def _explained(self, live: Live, command: Command, error: BaseException) -> Report:
         """Why there is no report, unless the driver of the run wants to stop: then there will be none."""
         if isinstance(error, asyncio.CancelledError):
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise error
-            return self._broken(live, command, "its executor was cancelled from within")
+            return await self._broken(live, command, "its executor was cancelled from within")
         kind, fields = type(command).__name__, run_fields(live.run_id, live.state, command_id=command.id)
         if isinstance(error, PerformerLost):
             _log.warning("the performer of %s is gone", kind, extra=fields)
-            return self._broken(live, command, "the process that performed it is gone")
+            return await self._broken(live, command, "the process that performed it is gone")
         # The words of an unexpected error may hold secrets: they are for the operator, not for the journal.
         _log.error("the executor of %s broke", kind, exc_info=error, extra=fields)
-        return self._broken(live, command, f"its executor raised {type(error).__name__}")
+        return await self._broken(live, command, f"its executor raised {type(error).__name__}")
 
-    def _placed(self, live: Live, command: Command, report: Report) -> Report:
+    async def _placed(self, live: Live, command: Command, report: Report) -> Report:
         """A report that is about its command: as it is, or what is said of one that reported something else."""
         if getattr(report, "command_id", None) == command.id:
             return report
         if isinstance(report, RunHalted) and report.withheld == (command.id,):
             return report
         why = f"its executor reported {type(report).__name__}, which is not about it"
-        return self._broken(live, command, why)
+        return await self._broken(live, command, why)
 
-    def _broken(self, live: Live, command: Command, why: str) -> Report:
+    async def _broken(self, live: Live, command: Command, why: str) -> Report:
         """What is reported of a command that broke: a call that could still be revoked has certainly not begun."""
-        if isinstance(command, CallTool) and command.mutating and self._claims.revoke(live.run_id, command.id):
+        if isinstance(command, CallTool) and command.mutating and await self.revoke(live.run_id, command.id):
             return not_called(command, why)
         return report_of_broken(command, why)
+
+    async def _called_off(self, work: _Work, live: Live, command: Command) -> Report | None:
+        """What is reported of a command that a halt called off; None where none did.
+
+        What may be repeated is withheld, and so is what had not begun. A mutating call that had may have done everything or
+        nothing: the run pauses first, so that no person is asked about it before the halt is lifted.
+        """
+        halt = work.called_off.pop(command.id, None)
+        if halt is None:
+            return None
+        is_mutating = isinstance(command, CallTool) and command.mutating
+        is_revoked = is_mutating and await self.revoke(live.run_id, command.id)
+        if is_safe_to_repeat(live.state, command) or is_revoked:
+            return halted(halt, command.id)
+        work.report(halted(halt))
+        return report_of_broken(command, f"it was under way when {halt.scope} was halted by {halt.by}")
 
     def _take_back(self, work: _Work, live: Live, command_id: str) -> None:
         """Stop a command that its run no longer waits for; a call that has not begun is told to be certainly not done."""
@@ -318,8 +376,16 @@ class InProcessDispatch:
             or self._claims.is_revoked(live.run_id, command_id)
         ):
             return
-        if self._claims.revoke(live.run_id, command_id) and self.on_late is not None:
+        if self._shared is not None:
+            chore = asyncio.create_task(self._tell_if_revoked(live.run_id, command))
+            self._chores[chore] = live.run_id
+            chore.add_done_callback(self._chores.pop)
+        elif self._claims.revoke(live.run_id, command_id) and self.on_late is not None:
             self.on_late(live.run_id, not_done(command))
+
+    async def _tell_if_revoked(self, run_id: str, command: CallTool) -> None:
+        if await self.revoke(run_id, command.id) and self.on_late is not None:
+            self.on_late(run_id, not_done(command))
 
     def _cancel(self, work: _Work, command_id: str) -> None:
         work.outbox = [(live, command) for live, command in work.outbox if command.id != command_id]
@@ -356,11 +422,6 @@ class InProcessDispatch:
             _cut(work)
 
 
-def _is_ordered_here(live: Live, command: Command) -> bool:
-    """Whether no other process can have begun a command: its turn was taken here, and not by an earlier driver."""
-    return int(command.id.partition(".")[0]) > live.recovered_seq
-
-
 async def _stopped(task: "asyncio.Task[None]", live: Live) -> None:
     """Wait until something has ended that was told to stop, for as long as a caller waits for that."""
     await asyncio.wait([task], timeout=STOP_GRACE_S)
@@ -378,21 +439,6 @@ async def _run(executor: Executor, live: Live, command: Command) -> None:
             _log.warning("%s was not done: %s", kind, error, extra=fields)
         else:
             _log.error("the executor of %s broke", kind, exc_info=error, extra=fields)
-
-
-def _called_off(work: _Work, live: Live, command: Command) -> Report | None:
-    """What is reported of a command that a halt called off; None where none did.
-
-    What may be repeated is withheld, and so is what had not begun. A mutating call that had may have done everything or
-    nothing: the run pauses first, so that no person is asked about it before the halt is lifted.
-    """
-    halt, is_revoked = work.called_off.pop(command.id, (None, False))
-    if halt is None:
-        return None
-    if is_safe_to_repeat(live.state, command) or is_revoked:
-        return halted(halt, command.id)
-    work.report(halted(halt))
-    return report_of_broken(command, f"it was under way when {halt.scope} was halted by {halt.by}")
 
 
 def _resumed(work: _Work, report: Report) -> Report:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from remit.core.journal.commands import Command
 from remit.core.journal.storage import START, Warrant
 from remit.core.journal.turn import Turn
 from remit.kernel.state import RunState
@@ -20,6 +21,7 @@ class Live:
         "common",
         "conversation",
         "follow",
+        "foreign_token",
         "moment_ms",
         "place",
         "recovered_seq",
@@ -42,6 +44,8 @@ class Live:
         self.tracer: Tracer | None = None
         # Under which lease its turns are written; None for who only reads.
         self.warrant: Warrant | None = None
+        # The token that a driver in another store has left in a run that was imported; it says nothing about leases here.
+        self.foreign_token = 0
         # What time it is, where an agent elsewhere keeps the time of its run; None where the clock counts.
         self.moment_ms: int | None = None
         # After which turn the snapshot was made that is kept of the run; -1 where none is known here.
@@ -50,3 +54,7 @@ class Live:
         self.recovered_seq = -1
         # The guard, which drives it for an agent elsewhere, takes in every turn here before any listener is told of it.
         self.follow: Callable[[Turn], None] | None = None
+
+    def is_ordered_here(self, command: Command) -> bool:
+        """Whether no other process can have begun a command: its turn was taken here, and not by an earlier driver."""
+        return int(command.id.partition(".")[0]) > self.recovered_seq

@@ -11,7 +11,7 @@ from remit.core.failure import RequestRejected
 from remit.core.limits.tools import ToolChoiceMode
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import Graph, Node, NodeKind
-from remit.core.work.orders import LIST, LOOK_UP
+from remit.core.work.orders import LIST, LOOK_UP, TAKE
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.patterns.plan_graph import CALL_MARK
 from remit.orchestrate.patterns.planned_graph import PLANNER
@@ -66,7 +66,7 @@ def _missing_below(graph: Graph, model: str, kit: Kit) -> Iterator[str]:
 
 
 def _is_code_missing(name: str, kit: Kit) -> bool:
-    if not name or name in kit.code or name in (LOOK_UP, LIST) or name.startswith(CALL_MARK):
+    if not name or name in kit.code or name in (LOOK_UP, LIST, TAKE) or name.startswith(CALL_MARK):
         return False
     if name == PLANNER:
         return kit.planner is None

@@ -7,6 +7,8 @@ Rule 3: copying can be cut off between any two turns and goes on from there; the
 Rule 4: a fork begins paused where its origin was left, and goes on when the caller that asked for it resumes it.
 """
 
+from collections.abc import Callable
+
 from remit.core.failure import NO_DENIALS, InvariantBroken
 from remit.core.journal.arrivals import RunForked, RunStarted, RunTaken
 from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, from_json, hash_turn
@@ -26,6 +28,7 @@ from remit.core.run.manifest import EarlierEffect, Manifest, Origin, lineage_of
 from remit.core.run.messages import Message, Role, system_message, user_message
 from remit.core.schema.json_text import kept_value
 from remit.core.work.graph import Ask, Graph, Node, graph_version
+from remit.core.work.orders import LeasedOrders
 from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
@@ -49,10 +52,11 @@ def child_manifest(
     model: str = "",
     read: tuple[str, ...] = (),
     earlier: tuple[EarlierEffect, ...] = (),
+    leased: LeasedOrders | None = None,
 ) -> Manifest:
     """What a child run is started with: its task alone, or the request that its node declares.
 
-    `read` are the labels of what its parent has read by now, and `earlier` what earlier attempts at its step did.
+    `read` labels what its parent has read by now, `earlier` is what earlier attempts did; its orders are those `leased` to it.
     """
     lease = dict(command.lease)
     asked = request or child_request(parent.request, (user_message(command.prompt),))
@@ -67,7 +71,8 @@ def child_manifest(
     return replace(
         parent,
         run_id=command.run_id,
-        request=asked,
+        request=replace(asked, orders=()),
+        leased=leased,
         models=models,
         engines=engines,
         boundary=boundary,
@@ -306,8 +311,9 @@ REMEMBERED_MAX = 4096
 class Lineages:
     """Tells the lineages of runs."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, expect_open: Callable[[], None] = lambda: None) -> None:
         self._catalogue = catalogue
+        self._expect_open = expect_open
         self._known: dict[str, tuple[str, ...]] = {}
 
     def learn(self, manifest: Manifest) -> None:
@@ -318,6 +324,7 @@ class Lineages:
 
     async def of(self, run_id: str) -> tuple[str, ...]:
         """The runs that a run came from as a child or as a retry, the first of them first; none where it was not started."""
+        self._expect_open()
         if (known := self._known.get(run_id)) is not None:
             return known
         entry = await self._catalogue.entry(run_id)

@@ -1,11 +1,12 @@
 """Recovery: fold the journal, find the open commands, and go on.
 
 Rule 1: recovery folds and never decides anew; a new rule never breaks an old run.
-Rule 2: what is safe to repeat is dispatched again, under the same id and key; anything else is reported as lost.
+Rule 2: what is safe to repeat is dispatched again, under the same id and key; so is what workers perform, who are given
+        nothing twice. Anything else is reported as lost.
 Rule 3: an ended run only has its parting commands repeated, which are harmless to repeat.
 Rule 4: what a halt withheld was not begun: it waits for the resume, and is neither repeated nor lost.
 Rule 5: a fork whose copying was cut off is copied to its end before anything else. Until it goes on, nothing of it is
-        sent: the resume does that.
+        sent: the resume does that, which follows at once where no person has told the fork something else.
 Rule 6: where leases expire, the driver before may still be at work. So a turn with the token of the new lease is written
         before anything is performed: the next turn of the driver before is refused then.
 """
@@ -44,7 +45,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         is_parting = command in live.state.commands.parting
         if not is_parting and (live.state.end.ending is not None or command.id not in live.state.commands.open):
             continue
-        if is_safe_to_repeat(live.state, command):
+        if is_safe_to_repeat(live.state, command) or _is_carried(runner, live, command):
             if live.state.place.is_copy or pinned(live.state).host is not None:
                 continue
             runner.dispatch.send(live, command)
@@ -55,6 +56,13 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
     if runner.bus is not None and was_open:
         runner.bus.recovered(live.state, _told(live, repeated, lost))
     return live
+
+
+def _is_carried(runner: Runner, live: Live, command: Command) -> bool:
+    """Whether a worker was given a command, or will be now, so that what came of it will be known."""
+    commands = live.state.commands
+    is_open = command.id not in commands.doubted and command.id not in commands.withheld
+    return is_open and runner.dispatch.carries(command)
 
 
 async def _fence(runner: Runner, live: Live, token: int) -> None:

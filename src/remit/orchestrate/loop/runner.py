@@ -7,7 +7,7 @@ Rule 4: no secret stands in what is written: whatever looks like one is sealed b
 Rule 5: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -36,9 +36,10 @@ from remit.kernel.decide import weigh
 from remit.kernel.fold.apply import apply
 from remit.kernel.fold.derived import derived_of
 from remit.kernel.state import RunState, pinned
+from remit.kernel.tally import Tally
 from remit.observe.history import Linked, linked_turns, references
 from remit.orchestrate.bus.bus import Bus
-from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.executors.reports import ModelSaid, Report
 from remit.orchestrate.executors.timer import cuts_off
 from remit.orchestrate.facts.answer_evidence import compared_by, inline, long_evidence
 from remit.orchestrate.facts.facts import Facts
@@ -89,6 +90,8 @@ class Runner:
         self.bus = bus
         self.facts = Facts()
         self.rates = UserRates()
+        # Answers what a run asks, as far as a person has granted it beforehand.
+        self.grants: Callable[[RunState], Awaitable[Report | None]] | None = None
 
     async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
         """Begin a run, in a Live of the caller's or in a new one."""
@@ -138,11 +141,16 @@ class Runner:
         try:
             while state.end.ending is None:
                 report = await dispatch.receive(live)
+                is_granted = report is None and self.grants is not None
+                if is_granted and self.grants is not None:
+                    report = await self.grants(state)
                 if report is None:
                     return
                 try:
-                    await self.rule_on(live, report, insists=_tells_of_an_effect(state, report))
+                    await self.rule_on(live, report, insists=None)
                 except IllegalArrival:
+                    if is_granted:
+                        return  # The run waits for a person all the same.
                     continue  # A duplicate, or no longer of interest.
         finally:
             dispatch.forget(live)
@@ -154,31 +162,26 @@ class Runner:
         except IllegalArrival:
             return None
 
-    async def rule_on(self, live: Live, report: Report, entry: int = 0, *, insists: bool = False) -> Turn:
+    async def rule_on(self, live: Live, report: Report, entry: int = 0, *, insists: bool | None = False) -> Turn:
         """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard.
 
         `entry` is the number in the inbox that the report came from, 0 for none. With `insists` it waits
-        until a store that cannot be written just now can be.
+        until a store that cannot be written just now can be; with None where the report tells of an effect.
         """
         state, conflicts = live.state, 0
         if type(report) in _CUTTING:
             report = await self._cut(live, report)
         report = report if self.sealer is None else self.sealer.report(live, report)
         while conflicts < CONFLICTS_MAX:
-            seq = state.seq
-            _check_fence(live)
+            seq, warrant = state.seq, live.warrant
+            if warrant is not None and warrant.token < state.token != live.foreign_token:
+                raise LeaseLost(live.run_id)  # Another has taken the run up since.
             kept: Kept = []
             tracer = await self.tracer(live) if state.derived.is_traced else None
             try:
-                task = compared_by(state, report)
+                task = compared_by(state, report) if type(report) is ModelSaid else None
                 read = inline if task is None else text_reader(await self._evidence(state, task))
-                arrival = self.facts.complete(state, report, kept, tracer, read)
-                now_ms = self.clock.now_ms() if live.moment_ms is None else live.moment_ms
-                at_ms = now_ms if now_ms > state.at_ms else state.at_ms  # noqa: FURB136  # calling max() takes longer
-                if type(arrival) is TimerFired:
-                    at_ms = max(at_ms, _due_at_ms(state, arrival))
-                arrival = self.rates.counted(state, arrival, at_ms)
-                tally = weigh(state, arrival, at_ms)
+                tally = self._weighed(live, report, kept, tracer, read)
             except IllegalArrival:
                 await self.catch_up(live)
                 if state.seq == seq:
@@ -189,15 +192,14 @@ class Runner:
             data = encode_turn(turn)
             barrier = barrier_of(state, turn, entry)
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
-            listing = None if seq >= 0 else run_listing(pinned(tally.state), at_ms)
-            written = (live.run_id, data, live.place, barrier, listing, live.warrant, tally.orders)
+            listing = None if seq >= 0 else run_listing(pinned(tally.state), tally.at_ms)
+            written = (live.run_id, data, live.place, barrier, listing, warrant, tally.issued)
             try:
-                place = await self._write(kept, written, insists)
+                place = await self._write(kept, written, insists, (state, report))
             except AppendConflict:
                 await self._catch_up_after_conflict(live)
                 conflicts += 1
                 continue
-            self.rates.settle(state, tally.orders, at_ms)
             # Another caller that holds this run may have read the turn as soon as it was written, and gone on.
             is_latest = state.seq == seq
             if is_latest:
@@ -205,19 +207,35 @@ class Runner:
                 live.place = place
                 if tracer is not None:
                     live.tracer = _followed(tracer, turn, kept)
-            self._tell(live, turn)
-            # What an agent elsewhere is to do, it is told by the guard.
-            for command in tally.orders if tally.manifest.host is None else ():
-                if is_latest or _is_wanted(state, command):
-                    self.dispatch.send(live, command)
+            self._act_on(live, tally, turn, is_latest=is_latest)
             return turn
         raise AppendConflict(live.run_id)
 
-    def _tell(self, live: Live, turn: Turn) -> None:
+    def _weighed(self, live: Live, report: Report, kept: Kept, tracer: "Tracer | None", read: Read) -> Tally:
+        """What is decided about a report as of now, or IllegalArrival."""
+        state = live.state
+        arrival = self.facts.complete(state, report, kept, tracer, read)
+        now_ms = self.clock.now_ms() if live.moment_ms is None else live.moment_ms
+        at_ms = now_ms if now_ms > state.at_ms else state.at_ms  # noqa: FURB136  # calling max() takes longer
+        if type(arrival) is TimerFired:
+            at_ms = max(at_ms, _due_at_ms(state, arrival))
+        if state.derived.user_rates:
+            arrival = self.rates.counted(state, arrival, at_ms)
+        return weigh(state, arrival, at_ms)
+
+    def _act_on(self, live: Live, tally: Tally, turn: Turn, *, is_latest: bool) -> None:
+        """Tell of a turn that was written, and have its commands performed."""
+        state = live.state
+        if state.derived.user_rates:
+            self.rates.settle(state, tally.issued, tally.at_ms)
         if live.follow is not None:
             live.follow(turn)
         if self.bus is not None:
-            self.bus.turned(live.state, turn)
+            self.bus.turned(state, turn)
+        # What an agent elsewhere is to do, it is told by the guard.
+        for command in tally.issued if tally.manifest.host is None else ():
+            if is_latest or _is_wanted(state, command):
+                self.dispatch.send(live, command)
 
     async def _cut(self, live: Live, report: Report) -> Report:
         """A report that may end the run, with the calls that it keeps from beginning: of others that is unknown."""
@@ -240,14 +258,14 @@ class Runner:
         revoked = [name for name in unsure if await self.dispatch.revoke(live.run_id, name)]
         return replace(report, unbegun=tuple(revoked)) if revoked else report
 
-    async def _write(self, kept: Kept, turn: Append, insists: bool) -> Place:  # noqa: FBT001  # asked for once a turn
+    async def _write(self, kept: Kept, turn: Append, insists: bool | None, of: tuple[RunState, Report]) -> Place:  # noqa: FBT001  # asked for once a turn
         """Write the texts of a turn and the turn, or keep both until the store can be written."""
         try:
             if kept:
                 await self._keep(kept)
             return await self.journal.append(*turn)
         except StoreUnusable:
-            if not insists:
+            if not (_tells_of_an_effect(*of) if insists is None else insists):
                 raise
             await insist(partial(self._keep, kept), turn[0])
             return await append_at_last(self.journal, *turn)
@@ -321,12 +339,6 @@ def _followed(tracer: "Tracer", turn: Turn, kept: Kept) -> "Tracer | None":
     was_gone = tracer.is_gone
     tracer.follow(turn, text_reader(dict(kept)))
     return tracer if tracer.is_gone is was_gone else None
-
-
-def _check_fence(live: Live) -> None:
-    """Refuse to write for a run that another has taken up since."""
-    if live.warrant is not None and live.warrant.token < live.state.token:
-        raise LeaseLost(live.run_id)
 
 
 def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:

@@ -1,4 +1,4 @@
-"""Counting: candidates of a vote read, told apart, put into groups, and whether the leader can still be overtaken.
+"""Ballots: the candidates of a vote, read, told apart and put into groups, and whether the leader can still be overtaken.
 
 Rule 1: two candidates are equal when their keys are: the canonical form of a JSON answer, the bare text of any other.
 Rule 2: groups and tallies stand in the order in which they were first seen; the first of them wins a tie.

@@ -4,20 +4,24 @@ Rule 1: the model that makes orders sees the user's words, the date and the tool
 Rule 2: the reads are proposed by code and judged like any call; what they return fills the orders, and the model is shown it.
 Rule 3: a read that fails or is refused fills nothing: the effects that need it ask a person.
 Rule 4: the caller's own orders are confirmed by being given. A model's are shown to a person, with what was looked up.
-        Of what a model says, an order that no tool could carry out is left out: that costs a question.
+        Of what a model says, an order that no tool could carry out is left out, and so is everything where it cannot be
+        read at all: that costs questions.
 """
 
 import json
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from remit.core.failure import RequestRejected
-from remit.core.limits.authority import Maker
+from remit.core.limits.authority import Confirm, Maker
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.tools import ToolDefinition
-from remit.core.record import replace
+from remit.core.record import JsonObject, replace
+from remit.core.regex import regex
 from remit.core.run.contract import SystemRequest
 from remit.core.run.lifecycle import LifecycleState
+from remit.core.run.messages import Role
 from remit.core.schema.json_text import NotJson, parse_json
 from remit.core.work.graph import (
     PROMPT_CHARS_MAX,
@@ -32,26 +36,27 @@ from remit.core.work.graph import (
     StepInput,
     schema_text,
 )
-from remit.core.work.orders import CONFIRM, LIST, LOOK_UP, ORDERS_INVALID, ORDERS_MAX, Order, orders_of, reads_of
+from remit.core.work.orders import CONFIRM, LIST, LOOK_UP, ORDERS_INVALID, ORDERS_MAX, TAKE, Order, orders_of, reads_of
 from remit.core.work.values import ValueKind
 
 if TYPE_CHECKING:
     from remit.provenance.declarations import Declaration
 
-_MAKE, _PROPOSE, _READ, _LIST, _CONFIRM = (
+_MAKE, _TAKE, _PROPOSE, _READ, _LIST, _CONFIRM = (
     "make_orders",
+    "take_orders",
     "look_up_orders",
     "read_for_orders",
     "list_orders",
     "confirm_orders",
 )
 _PREPARE = LifecycleState.PREPARE
-
-_SCHEMA = {
-    "type": "object",
-    "properties": {"orders": {"type": "array", "maxItems": ORDERS_MAX, "items": {"type": "object"}}},
-    "required": ["orders"],
-}
+# As many names of the user's words as a maker of orders chooses from.
+NAMES_MAX = 100
+# How kinds of identifiers begin; punctuation around a word; what makes a word the name of something.
+ID_MARK = "id:"
+_AROUND = ".,;:!?()[]{}\"'\u201c\u201d\u2018\u2019"
+_NAME = regex(r"\d|\w[@._/#-]\w|[a-z][A-Z]")
 
 _TASK = """Today is {today}. Write down, as JSON, which effects the user asks for: {{"orders": [...]}}. Do nothing else.
 One order is one call of a tool that changes something:
@@ -74,14 +79,18 @@ def begun_with_orders(
     if request.orders:
         _check(request.orders, _declarations(tools))
         return _chained(graph, *_look_ups()) if reads_of(request.orders) else graph
-    is_made = boundary.authority is not None and boundary.authority.orders is Maker.MODEL
-    if not is_made or not any(tool.effect.is_mutating for tool in tools):
+    if boundary.authority is None or boundary.authority.orders is not Maker.MODEL:
         return graph
-    make = Node(_MAKE, NodeKind.MODEL, _PREPARE, visits_max=1, ask=_asked(tools, now_ms))
+    if not any(tool.effect.is_mutating for tool in tools):
+        return graph
+    make = Node(_MAKE, NodeKind.MODEL, _PREPARE, visits_max=1, ask=_asked(tools, now_ms, _names_in(request)))
     text = ValueKind.TEXT
     listed = Node(_LIST, NodeKind.DECIDE, _PREPARE, visits_max=1, code=LIST, feed=StepInput(gives=text, kind=text))
     confirm = Node(_CONFIRM, NodeKind.HUMAN, visits_max=1, prompt=CONFIRM, feed=StepInput(source=_LIST))
-    return _chained(graph, make, *_look_ups(), listed, confirm)
+    if boundary.authority.confirm is Confirm.AFTER:
+        return _chained(graph, make, *_look_ups(), listed, confirm)
+    take = Node(_TAKE, NodeKind.DECIDE, _PREPARE, visits_max=1, code=TAKE)
+    return _chained(graph, make, take, listed, confirm, *_look_ups())
 
 
 def _look_ups() -> tuple[Node, Node]:
@@ -97,18 +106,75 @@ def _chained(graph: Graph, *before: Node) -> Graph:
             ORDERS_INVALID, f"graph {graph.name!r}: node {taken[0]!r} has a name that orders use; rename it"
         )
     onward = [Edge(name, after) for name, after in zip(names, [*names[1:], graph.start], strict=True)]
-    failed = [Edge(edge.source, edge.target, NodeOutcome.FAILED) for edge in onward if edge.source == _READ]
+    failed = [Edge(edge.source, edge.target, NodeOutcome.FAILED) for edge in onward if edge.source in (_MAKE, _READ)]
     return replace(graph, start=names[0], nodes=(*before, *graph.nodes), edges=(*failed, *onward, *graph.edges))
 
 
-def _asked(tools: tuple[ToolDefinition, ...], now_ms: int) -> Ask:
+def _asked(tools: tuple[ToolDefinition, ...], now_ms: int, names: Sequence[str] = ()) -> Ask:
     today = datetime.fromtimestamp(now_ms / 1000, UTC).date().isoformat()
     lines = [json.dumps(_shown(declaration), ensure_ascii=False) for declaration in _declarations(tools).values()]
     task = _TASK.format(today=today, tools="\n".join(lines))
     if len(task) > PROMPT_CHARS_MAX:
         message = f"orders: {len(lines)} tools take {len(task)} characters, more than {PROMPT_CHARS_MAX}; give the run fewer tools, or give the orders yourself"
         raise RequestRejected(ORDERS_INVALID, message)
-    return Ask(task, tools=(), schema=schema_text(_SCHEMA), sees=Sees.REQUEST)
+    return Ask(task, tools=(), schema=schema_text(_schema(_declarations(tools).values(), names)), sees=Sees.REQUEST)
+
+
+def _schema(declarations: "Collection[Declaration]", names: Sequence[str]) -> JsonObject:
+    """The shape of what a maker of orders says: orders of the tools that change something, values or look-ups of the reads."""
+    reads = [one for one in declarations if not one.effect.is_mutating and one.result]
+    sources = [one.name for one in declarations if not one.effect.is_mutating]
+    orders = [_order_schema(one, reads, sources, names) for one in declarations if one.effect.is_mutating]
+    items = orders[0] if len(orders) == 1 else {"anyOf": orders}
+    return {
+        "type": "object",
+        "properties": {"orders": {"type": "array", "maxItems": ORDERS_MAX, "items": items}},
+        "required": ["orders"],
+    }
+
+
+def _names_in(request: SystemRequest) -> list[str]:
+    """What the user wrote that is shaped like an identifier: with digits, signs within, or capitals within."""
+    said = " ".join(str(message.content) for message in request.messages if message.role is Role.USER)
+    words = [word.strip(_AROUND) for word in said.split()]
+    return [*dict.fromkeys(word for word in words if _NAME.search(word))][:NAMES_MAX]
+
+
+def _order_schema(
+    declaration: "Declaration", reads: "Sequence[Declaration]", sources: Sequence[str], names: Sequence[str]
+) -> JsonObject:
+    known: JsonObject = declaration.parameters.get("properties", {})
+    kinds = dict(declaration.control_args)
+    # What names a record is a name that the user wrote, or looked up: a model makes up none.
+    plain = {
+        name: {"enum": [*names]} if names and kinds.get(name, "").startswith(ID_MARK) else known[name] for name in known
+    }
+    args = {name: _value_schema(plain[name], reads) for name in known if name not in declaration.payload_args}
+    free = {"type": "object", "properties": {"free": {"type": "array", "items": {"enum": [*sources]}}}}
+    wording: JsonObject = (
+        {"anyOf": [{"type": "string"}, {**free, "required": ["free"]}]} if sources else {"type": "string"}
+    )
+    text = {name: wording for name in known if name in declaration.payload_args}
+    required = [name for name in declaration.parameters.get("required", ()) if name in known]
+    parts: JsonObject = {
+        "tool": {"enum": [declaration.name]},
+        "args": _object(args, [*filter(args.__contains__, required)]),
+    }
+    if text:
+        parts["text"] = _object(text, [*filter(text.__contains__, required)])
+    return _object(parts | {"if": {"type": "string"}}, ["tool", "args", *(["text"] if text else [])])
+
+
+def _value_schema(schema: object, reads: "Sequence[Declaration]") -> JsonObject:
+    """A literal of a plain type, or a look-up; what is not plain is not told."""
+    plain = {key: said for key, said in schema.items() if key in ("type", "enum")} if isinstance(schema, dict) else {}
+    if plain.get("type") not in ("string", "integer", "number", "boolean") and "enum" not in plain:
+        return {}
+    return {"anyOf": [plain, *({"type": "object", "required": ["lookup"]} for _ in reads[:1])]} if reads else plain
+
+
+def _object(properties: JsonObject, required: Sequence[str]) -> JsonObject:
+    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
 
 
 def _shown(declaration: "Declaration") -> dict[str, object]:

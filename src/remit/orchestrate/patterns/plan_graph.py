@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.codec import to_json
-from remit.core.limits.tools import ToolChoiceMode
+from remit.core.limits.tools import ToolChoiceMode, ToolDefinition, check_tool_choice
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints, Mode, OutputContract, SystemRequest
 from remit.core.run.envelope import check_request
@@ -53,6 +53,7 @@ from remit.orchestrate.patterns.handlers import (
 )
 from remit.orchestrate.patterns.step_values import NoStepValue, journaled_value, read_value
 from remit.orchestrate.patterns.structured_graph import structured_graph
+from remit.orchestrate.setup.grammar_source import grammar_text
 from remit.tool.registry import Registry
 
 # Before the type of a step, it names the code of its handler; before the name of a tool, it names what proposes a call.
@@ -283,15 +284,41 @@ def _check_asked(step: Step, request: ModelRequest, hints: ExecutionHints) -> No
 
 
 def _tools_of(step: Step, request: ModelRequest, handler: InferHandler) -> tuple[str, ...]:
+    try:
+        check_tool_choice(request.tool_choice)
+    except RequestRejected as refused:
+        raise _unfollowed(step, refused.message) from refused
     if request.tool_choice.mode is ToolChoiceMode.NONE:
         return ()
     if request.tool_choice.mode is not ToolChoiceMode.AUTO:
         raise _unfollowed(step, f"tool_choice={request.tool_choice.mode} demands a call; use a tool step for that")
-    for wanted in request.tools:
+    # A tool stands for its definition.
+    named: list[ToolDefinition] = [getattr(one, "definition", one) for one in request.tools]
+    for wanted in named:
         found = handler.tools.get(wanted.name)
-        if found is None or found.definition != wanted:
+        if found is None:
             raise _unfollowed(step, f"tool {wanted.name[:80]!r} is none of its handler's; give it to the InferHandler")
-    return tuple(tool.name for tool in request.tools or [tool.definition for tool in handler.tools])
+        if differs := _differing(wanted, found.definition):
+            way_out = "leave it out, or give the tool itself"
+            raise _unfollowed(step, f"{differs} of tool {wanted.name[:80]!r} is not its handler's; {way_out}")
+    return tuple(tool.name for tool in named or [tool.definition for tool in handler.tools])
+
+
+def _differing(wanted: ToolDefinition, own: ToolDefinition) -> str:
+    """The first field of a definition that says something else than the tool's own; a default says nothing."""
+    plain = ToolDefinition(wanted.name, "", {})
+    for name in wanted.__struct_fields__:
+        said, is_so = getattr(wanted, name), getattr(own, name)
+        if said != getattr(plain, name) and said != is_so and not (name == "parameters" and _is_part(said, is_so)):
+            return name
+    return ""
+
+
+def _is_part(said: object, whole: object) -> bool:
+    """Whether a schema written by hand says nothing that the whole one does not say."""
+    if isinstance(said, dict) and isinstance(whole, dict):
+        return all(key in whole and _is_part(value, whole[key]) for key, value in said.items())
+    return said == whole
 
 
 def _unfollowed(step: Step, problem: str) -> RequestRejected:
@@ -364,13 +391,21 @@ def followed(step: Step, handler: Handler) -> Step:
     if step.instruction and isinstance(handler, ToolHandler | RetrieveHandler | RerankHandler | ValidateHandler):
         raise invalid_step(step, "has an instruction, and its handler follows none; leave it out")
     if step.schema is not None:
-        step = replace(step, schema=_object_schema(step))
+        step = replace(step, schema=_object_schema(step, step.schema))
+    if isinstance(step.input, ModelRequest) and isinstance(handler, InferHandler):
+        step = replace(step, input=_written_out(step, step.input))
     # A handler that lacks what it works with does not find it by being tried again.
     return replace(step, retries=0) if is_lacking(handler) else step
 
 
-def _object_schema(step: Step) -> JsonObject:
-    schema = schema_of(step.schema)
+def _written_out(step: Step, request: ModelRequest) -> ModelRequest:
+    """A request with the schema that a type of its stands for, and the grammar that is in a file."""
+    schema = None if request.schema is None else _object_schema(step, request.schema)
+    return replace(request, schema=schema, grammar=grammar_text(request.grammar))
+
+
+def _object_schema(step: Step, source: object) -> JsonObject:
+    schema = schema_of(source)
     if isinstance(schema, bool):
         message = f"step {step.name!r} has the schema {schema!r}, which says nothing about an output; pass an object"
         raise RequestRejected(SCHEMA_SOURCE_INVALID, message, {"step": step.name})

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.journal.codec import read_json
 from remit.core.limits.boundary import Boundary, DecisionRight
@@ -95,13 +95,21 @@ class ModelPlanner:
     """A model makes the plan: it is asked in a run beneath the one that needs it, on the budget of that run.
 
     The model is told which types of steps and which tools there are; `instruction` says how to choose among them.
-    0 for max_tokens is what every pattern allows.
+    0 for max_tokens is what every pattern allows. A PlanExecutor takes the spec of an engine, too, and opens it.
     """
 
     planner_id = "model"
 
-    def __init__(self, engine: Engine, *, instruction: str = PLAN_INSTRUCTION, max_tokens: int = 0) -> None:
-        self.engine, self.instruction, self.max_tokens = engine, instruction, max_tokens
+    def __init__(self, engine: Engine | str, *, instruction: str = PLAN_INSTRUCTION, max_tokens: int = 0) -> None:
+        self.given, self.instruction, self.max_tokens = engine, instruction, max_tokens
+
+    @property
+    def engine(self) -> Engine:
+        """The model that makes the plans; raises RequestRejected where it was named and never opened."""
+        if isinstance(self.given, str):
+            message = f"the engine {self.given[:80]!r} of the planner is not open; give ModelPlanner(remit.engine(…))"
+            raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+        return self.given
 
     def create_plan(self, request: SystemRequest) -> ExecutionPlan:
         """Refused: only a run can ask the model, and has the plan read from its answer."""

@@ -58,7 +58,8 @@ def redundant_graph(schema: str, grammar: str, redundancy: Redundancy) -> Graph:
     """The graph for so many answers of this schema (its JSON text)."""
     n, early_stop = redundancy.n, redundancy.early_stop
     is_parallel = redundancy.is_parallel and not early_stop
-    inner = structured_graph(schema, grammar, is_prepared=True)
+    # Voting takes the place of asking again: what a replica cannot repair has no vote.
+    inner = structured_graph(schema, grammar, reasks_max=0, is_prepared=True)
     vote = Node(
         "vote",
         NodeKind.DECIDE,

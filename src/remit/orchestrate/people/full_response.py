@@ -38,9 +38,9 @@ class Responses:
             await self._load(beneath) if (beneath := steps_run(state)) else RunState() if is_planned(state) else state
         )
         outputs = {step: await self._output(output) for step, output in steps.result.outputs.items()}
-        calls = tuple(begun.call for begun in await self._calls(state))
-        is_unsure = any(call.is_late or call.status is CallStatus.OUTCOME_UNKNOWN for call in calls)
-        below = await doubts_below(state, self._load) if state.end.ending is not None and is_unsure else NOTHING_BELOW
+        calls, unknown = tuple([begun.call for begun in await self._calls(state)]), CallStatus.OUTCOME_UNKNOWN
+        unsure = [call for call in calls if call.is_late or call.status is unknown]
+        below = await doubts_below(state, self._load) if state.end.ending is not None and unsure else NOTHING_BELOW
         response = response_of(state, await self._runner.text(steps.result.answer), outputs, calls, below)
         if state.children.runs:
             # Of those that a call started, here or further beneath, the state of their parent does not tell.

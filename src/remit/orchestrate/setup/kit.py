@@ -14,6 +14,7 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tools import ToolCall
+from remit.core.limits.trust import READS_RANK, Reads
 from remit.core.record import Record
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
@@ -61,11 +62,35 @@ ToolCallFilter = (
 )
 
 
+# A provider of evidence that reads more than the boundary of its run allows.
+CONTEXT_BEYOND_BOUNDARY = "CONTEXT_BEYOND_BOUNDARY"
+
+
 class ContextProvider(Protocol):
-    """Finds evidence for an exchange."""
+    """Finds evidence for an exchange.
+
+    An attribute `reads` says what it reads, as a tool does: `public`, `private` (so it is taken to be) or `secret`. Where its
+    function has a parameter `asked_by`, it is told for whom it looks: the principal, with tenant and user.
+    """
 
     def build(self, query: str) -> Sequence[Message] | Awaitable[Sequence[Message]]:
         """Messages with what was found for the user's words; none when there is nothing."""
+
+
+def check_context(provider: ContextProvider | None, boundary: Boundary) -> None:
+    """Refuse a provider that reads more than a boundary lets a run read; there is no call that a person could allow."""
+    if provider is None:
+        return
+    said = getattr(provider, "reads", Reads.PRIVATE)
+    if said not in set(Reads):
+        message = f"the context provider has reads={said!r:.80}; it may be {', '.join(Reads)}"
+        raise RequestRejected(CONTEXT_BEYOND_BOUNDARY, message)
+    if READS_RANK[Reads(said)] > READS_RANK[boundary.reads_max]:
+        message = (
+            f"the context provider reads what is {Reads(said)}, and boundary {boundary.name} lets a run read "
+            f"{boundary.reads_max}; say what it reads with `reads`, or look it up with a tool, which a person may allow"
+        )
+        raise RequestRejected(CONTEXT_BEYOND_BOUNDARY, message, {"boundary": boundary.name, "reads": str(said)})
 
 
 @runtime_checkable
@@ -84,7 +109,8 @@ PROMPT_PROVIDER_FAILED = "PROMPT_PROVIDER_FAILED"
 
 def prompt_text(given: SystemPrompt) -> str:
     """The text of a system prompt, made now where a provider makes it; raises RequestRejected where there is none."""
-    if not isinstance(given, PromptProvider):
+    # A text is asked for first: finding out whether it has the methods of a protocol takes as long as a turn.
+    if isinstance(given, str) or not isinstance(given, PromptProvider):
         return given
     name, made = type(given).__name__, None
     try:

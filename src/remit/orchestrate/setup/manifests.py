@@ -35,7 +35,7 @@ from remit.orchestrate.patterns.graph_choice import check_graph_fits, graph_for
 from remit.orchestrate.patterns.order_graph import begun_with_orders
 from remit.orchestrate.patterns.planners import check_planner, check_planning, plan_at_hand
 from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.setup.kit import Kit, Terms
+from remit.orchestrate.setup.kit import Kit, Terms, check_context
 from remit.orchestrate.setup.like_run_lookup import LikeRunLookup
 from remit.orchestrate.setup.reloaded_kit import engine_sources
 from remit.orchestrate.tenants.policies import Policies
@@ -88,8 +88,10 @@ class Manifests:
         first = next(iter(kit.engines.values()), None)
         asked = ("", "") if first is None else (first.model_info().name, engine_spec(first))
         entered = replace(entered, messages=instructed(terms.role, entered.messages))
-        terms = dataclasses.replace(terms, boundary=narrowed_to(terms.role, terms.boundary))
+        if (narrowed := narrowed_to(terms.role, terms.boundary)) is not terms.boundary:
+            terms = dataclasses.replace(terms, boundary=narrowed)
         _check_tools(entered, kit, terms.boundary)
+        check_context(kit.context, terms.boundary)
         await self._halts.refresh()
         self._halts.check_start(entered.tenant_id, *asked)
         for tool in kit.tools.definitions:

@@ -13,6 +13,7 @@ from dataclasses import replace as replace_parts
 from pathlib import Path
 
 from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.limits.tools import ToolDefinition
 from remit.core.record import replace
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.manifest import Source
@@ -170,11 +171,36 @@ def _check_plan_kept(state: RunState, changed: Iterable[Source], tools: frozense
         raise fault(PLAN_DEFINITION_CHANGED, source, problem, source.digest)
 
 
+def pinned_kit(state: RunState) -> Kit:
+    """What a run works with where workers ask its models and call its tools: neither is loaded, only what they declare."""
+    engines = {info.name: _Pinned(info, spec) for info, spec in _specs(state)}
+    return equipped(Kit(engines, _PinnedTools(state)), _parts(state))
+
+
+class _PinnedTools(Registry):
+    """The tools of a run as they were declared; none of them can be called."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, state: RunState) -> None:
+        super().__init__()
+        self._state = state
+
+    @property
+    def definitions(self) -> tuple[ToolDefinition, ...]:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """What the manifest pins."""
+        return pinned(self._state).tools
+
+    def __contains__(self, name: object) -> bool:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        return any(tool.name == name for tool in self.definitions)
+
+
 @dataclass(frozen=True, slots=True)
 class _Pinned:
     """An engine that says which model it has and is asked nothing."""
 
     info: ModelInfo
+    spec: str = ""
 
     def model_info(self) -> ModelInfo:
         """What the manifest says of the model."""

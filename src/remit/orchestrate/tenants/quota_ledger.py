@@ -3,8 +3,8 @@
 Rule 1: what is left is looked up before a run's caps are pinned, and checked again in the write of its first turn. Who
         was slower looks again and begins with what is left then.
 Rule 2: only runs without a parent count: children hold leases of them. A fork counts with what it adds to its origin.
-Rule 3: what a run counts is a fold of its turns, whenever it is asked. What is kept of it is an index; runs that it does
-        not know as they stand are folded before it is relied on, once in a process for each tenant.
+Rule 3: what a run counts is always a fold of its turns. The index only keeps the results: before a process relies on it
+        for a tenant, it once folds the runs of that tenant whose latest turn the index does not have.
 Rule 4: a person's release is beyond the quota: it is charged when the run ends, and never refused.
 Rule 5: a tenant without a quota costs nothing: nothing is looked up, reserved or settled.
 """
@@ -178,7 +178,7 @@ class Quotas:
                 raise _exhausted(tenant_id, dimension, needed, zip(limits, committed, strict=True))
         if manifest.is_money_capped or all(limit.dimension != _MONEY for limit in limits):
             return replace(manifest, caps=caps)
-        # A quota of money is somebody's word: a model without a price could pass it.
+        # A quota of money was set by a person: a model without a price could pass it.
         notes = tuple([note for note in manifest.notes if note not in unpriced_notes(manifest.models)])
         return replace(manifest, caps=caps, is_money_capped=True, notes=notes)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from remit.core.journal.arrivals import OVER_RATE, Arrival, CodeReturned, ModelAnswered, ProposedCall
 from remit.core.journal.commands import CallTool, Command, StartChild
-from remit.core.limits.boundary import Rate, Whose
+from remit.core.limits.boundary import Rate
 from remit.core.record import Record, replace
 from remit.kernel.authority.policy import ANY_TOOL
 from remit.kernel.state import RunState, pinned
@@ -45,9 +45,8 @@ class UserRates:
 
     def counted(self, state: RunState, arrival: Arrival, at_ms: int) -> Arrival:
         """The arrival whose calls say which of them are over a rate of the user; from now on the others count, too."""
-        if state.manifest is None or not state.manifest.boundary.rates:
-            return arrival  # As a rule there are none, and every turn comes by here.
-        if not isinstance(arrival, ModelAnswered | CodeReturned) or not arrival.calls or not (rates := _rates(state)):
+        rates = state.derived.user_rates
+        if not rates or not isinstance(arrival, ModelAnswered | CodeReturned) or not arrival.calls:
             return arrival
         user, window_ms = self._user(state, at_ms), max(rate.per_ms for rate in rates)
         user.calls = [one for one in user.calls if one.at_ms > at_ms - window_ms and one.proposed_by != state.run_id]
@@ -62,7 +61,7 @@ class UserRates:
 
     def settle(self, state: RunState, orders: Iterable[Command], at_ms: int) -> None:
         """Let count what a turn has called, in place of what was proposed to it."""
-        if state.manifest is None or not state.manifest.boundary.rates or not _rates(state):
+        if not state.derived.user_rates:
             return
         user = self._user(state, at_ms)
         called = [order.tool for order in orders if isinstance(order, CallTool | StartChild) and order.tool]
@@ -88,10 +87,6 @@ def as_counted(recorded: Arrival, completed: Arrival) -> Arrival:
         return completed
     calls = [replace(call, filtered=over.get(place, call.filtered)) for place, call in enumerate(completed.calls)]
     return replace(completed, calls=tuple(calls))
-
-
-def _rates(state: RunState) -> tuple[Rate, ...]:
-    return tuple([rate for rate in pinned(state).boundary.rates if rate.whose is Whose.USER])
 
 
 def _over(call: ProposedCall, rates: tuple[Rate, ...], calls: Iterable[_Called], at_ms: int) -> str:

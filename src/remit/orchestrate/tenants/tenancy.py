@@ -2,7 +2,7 @@
 
 Rule 1: everything that is looked up for a principal is looked up here. Whatever is not of its tenant is not found, by the
         same words and the same way as what was never started.
-Rule 2: nothing here writes but receipts of what was found here.
+Rule 2: nothing here writes but receipts of what was found here, and what deletes or redacts a run.
 Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is for the operator of the store.
 """
 
@@ -13,21 +13,31 @@ from typing import TYPE_CHECKING, Protocol
 
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.signing import SignedDeletion
-from remit.core.journal.storage import Losses, RunEntry, SignedHead, Stretch
+from remit.core.journal.storage import Losses, Redacted, Removed, RunEntry, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import QuotaStanding
 from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.run.contract import Mode
 from remit.core.run.halt import HaltScope
-from remit.core.run.principal import EVERY_TENANT, LOCAL, Principal, Scope, expect_scope, person_for, sees, tenant_for
+from remit.core.run.principal import (
+    EVERY_TENANT,
+    LOCAL,
+    NO_TENANT,
+    Principal,
+    Scope,
+    expect_scope,
+    person_for,
+    sees,
+    tenant_seen,
+)
 from remit.core.run.run_events import Subject, system_closed
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.bus.subscription import Subscription
 from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
 from remit.orchestrate.loop.durability import GUARD_MODE
-from remit.orchestrate.loop.halt_switch import scope_for
+from remit.orchestrate.loop.halt_switch import Halts, scope_for
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
 
@@ -265,9 +275,10 @@ class TenantStandings:
         self._expect_open = expect_open
 
     async def standings(self, tenant_id: str = "") -> list[QuotaStanding]:
-        """How the tenant stands in each of its quotas; how others do is refused, whether or not there are any."""
+        """How the tenant stands in each of its quotas; of others nothing is told, whether or not there are any."""
         self._expect_reader()
-        return await self._every.standings(tenant_for(self._principal, tenant_id))
+        whose = tenant_seen(self._principal, tenant_id)
+        return [] if whose == NO_TENANT else await self._every.standings(whose)
 
     async def tenants(self, *, after: str | None = None, limit: int = 0) -> list[str]:
         """The tenant, if it has a quota; every tenant for a principal that sees them all."""
@@ -285,10 +296,12 @@ class Acting:
     """Acts for a principal, to whom nothing exists but what is of its tenant."""
 
     principal: Principal
+    _store: Store
     _seen: Seen
     _check_name: Callable[[str, str], None]
     _bus: Bus
     _hub: Hub
+    _halts: Halts
     archive: Archive
 
     def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
@@ -318,12 +331,11 @@ class Acting:
 
         if by not in list(Grouping):
             raise RequestRejected(COSTS_INVALID, f"by={by!r:.80} groups nothing; use one of {', '.join(Grouping)}")
-        whose = tenant_id if tenant_id is None else tenant_for(self.principal, tenant_id)
         book, archive = CostBook(Grouping(by), prices or NO_PRICES), self.archive
         wanted = [(await archive.find(name)).run_id for name in runs]
         for tree in trees_of(await archive.runs(with_children=True), wanted):
             root = tree[-1].listing
-            if root.started_at_ms < since_ms or whose not in (None, root.tenant_id):
+            if root.started_at_ms < since_ms or tenant_id not in (None, root.tenant_id):
                 continue
             for entry in tree:
                 try:
@@ -348,6 +360,20 @@ class Acting:
         expect = partial(self._expect, run_id, Scope.READ, "subscribe") if run_id else None
         return self._bus.subscribe(own, since, chunks=chunks, beneath=beneath, expect=expect, whose=self._whose)
 
+    async def delete(self, run_id: str) -> Removed:
+        """Remove a run, the runs beneath it and the texts that only they need; raises as the store's retention does."""
+        await self._expect(run_id, Scope.ADMIN, "delete")
+        removed = await self._store.retention.delete(run_id)
+        self._bus.forget(run_id)
+        return removed
+
+    async def redact(self, run_id: str, *, text: str = "", kind: str = "", by: str = "", why: str) -> Redacted:
+        """Take a text, or every secret of a kind, out of a run and those beneath it; the chain still verifies."""
+        await self._expect(run_id, Scope.ADMIN, "redact")
+        redacted = await self._store.redactions.redact(run_id, text=text, kind=kind, by=self._person(by), why=why)
+        self._bus.forget(run_id)
+        return redacted
+
     def _expect_scope(self, scope: Scope, verb: str, run_id: str = "") -> None:
         expect_scope(self.principal, scope, verb)
         self._expect_open(run_id)
@@ -356,13 +382,21 @@ class Acting:
         if self._hub.is_closed:
             raise system_closed(run_id)
 
-    async def _halting(self, tenant: str, tool: str, model: str, run: str) -> HaltScope:
+    async def _halting(self, tenant: str, tool: str, model: str, run: str, *, is_lift: bool = False) -> HaltScope:
         """What the principal may halt, and lift."""
         scope = scope_for(self.principal, tenant=tenant, tool=tool, model=model, run=run)
         self._expect_open(run)
-        if run and self.principal is not LOCAL:
+        if run and not (self.principal is LOCAL and await self._is_haltable(scope, is_lift=is_lift)):
             await self._expect(run, Scope.ADMIN, "halt")
         return scope
+
+    async def _is_haltable(self, scope: HaltScope, *, is_lift: bool) -> bool:
+        """Whether a name is none of a run and can be meant: what is halted, of a run that is gone by now, or a host's name."""
+        if is_lift:
+            await self._halts.refresh()
+            return scope in self._halts.standing.halts
+        is_run = await self._seen.runs.entry(scope.name) is not None
+        return not is_run and any(entry.listing.name == scope.name for entry in await self._seen.runs.entries())
 
     async def _expect(self, run_id: str, scope: Scope, verb: str) -> RunEntry:
         """A run that exists for the principal, who may do this with it."""
@@ -376,13 +410,23 @@ class Acting:
     @property
     def _whose(self) -> str:
         """The tenant whose events are heard; empty where those of all tenants are."""
-        return tenant_for(self.principal, "")
+        return tenant_seen(self.principal, "")
 
     async def is_guarded(self, run_id: str) -> bool:
         """Whether a run is driven by an agent elsewhere, which goes on when it likes."""
-        self._expect_open(run_id)
-        entry = await self._seen.runs.entry(run_id)
-        return entry is not None and entry.listing.mode == GUARD_MODE
+        return (await self._expect(run_id, Scope.READ, "is_guarded")).listing.mode == GUARD_MODE
+
+    async def is_left(self, run_id: str, *, is_quiet: bool) -> bool:
+        """Whether a run has ended, waits for people or, where nothing was heard of it for a while, is driven by no process."""
+        self._expect_scope(Scope.READ, "watch", run_id)
+        # Whether a run of another tenant is driven here is not told.
+        if (entry := await self._seen.runs.entry(run_id)) is None:
+            return True
+        is_resting = bool(entry.ending or entry.waiting_for)
+        if not is_resting and self._hub.on_left is not None:  # A worker takes it up, if none has, unless it was paused.
+            return is_quiet and (await self._hub.runner.load(run_id)).state.place.paused
+        is_left = is_resting or (is_quiet and not await self._store.leases.is_held(run_id))
+        return is_left and run_id not in self._hub.drivers
 
     def _person(self, by: str) -> str:
         """In whose name something is done; no secret is one."""
@@ -393,4 +437,4 @@ class Acting:
     def _subject(self, subject: Subject, verb: str) -> Subject:
         """What of a subject exists for the principal."""
         self._expect_scope(Scope.READ, verb)
-        return replace(subject, tenant_id=tenant_for(self.principal, subject.tenant_id))
+        return replace(subject, tenant_id=tenant_seen(self.principal, subject.tenant_id))

@@ -6,30 +6,56 @@ DISPATCH_CHECKS against your dispatch, with any test runner.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+from remit.backend.memory.small_ports import MemoryHalts
 from remit.core.failure import Ending, ErrorCode
-from remit.core.journal.arrivals import TimerFired
+from remit.core.journal.arrivals import RunHalted, TimerFired
 from remit.core.journal.commands import CallTool, CancelCommand, Command, SetTimer, TimerPurpose
 from remit.core.limits.tools import ToolResult
+from remit.core.run.contract import SystemRequest
+from remit.core.run.messages import user_message
 from remit.kernel.state import RunState
-from remit.orchestrate.executors.reports import Report, ToolBroke, ToolSaid
+from remit.orchestrate.executors.reports import PERFORMED, Report, ToolBroke, ToolSaid
 from remit.orchestrate.loop.claims import PerformerLost
+from remit.orchestrate.loop.halt_switch import Halts, scope_of
+from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Dispatch
 from remit.testing.conformance.in_words import in_words
+from remit.testing.conformance.sample_turns import a_manifest
 
 # Performs a command, wherever the dispatch has it performed.
 Perform = Callable[[Command], Awaitable[Report]]
-# Opens a dispatch whose commands are performed so, and closes it afterwards.
-OpenDispatch = Callable[[Perform], AbstractAsyncContextManager[Dispatch]]
+# Opens a dispatch whose commands are performed so and which asks these halts, and closes it afterwards.
+OpenDispatch = Callable[[Perform, Halts], AbstractAsyncContextManager[Dispatch]]
 DispatchCheck = Callable[[OpenDispatch], Coroutine[Any, Any, None]]
 
 MANY = 20
 # Longer than any dispatch takes that works at all.
 PATIENCE_S = 20
+# In which whatever should not happen would have.
+A_WHILE_S = 0.02
+
+
+class _StillClock:
+    def now_ms(self) -> int:
+        """A moment that the deadlines of the checks lie behind."""
+        return 1_000_000
+
+
+@asynccontextmanager
+async def in_process_dispatch(perform: Perform, halts: Halts) -> AsyncIterator[Dispatch]:
+    """The dispatch that ships, opened as the checks ask for it: what is sent is performed in this process."""
+
+    async def performed(_: Live, command: Command) -> Report:
+        return await perform(command)
+
+    dispatch = InProcessDispatch(dict.fromkeys(PERFORMED, performed), _StillClock(), halts=halts)
+    yield dispatch
+    await dispatch.finish()
 
 
 class Performer:
@@ -58,9 +84,15 @@ class Performer:
         return ToolSaid(command.id, ToolResult(command.call_id, command.tool, "done"))
 
 
+def no_halts() -> Halts:
+    """Halts of which none stands yet."""
+    return Halts(MemoryHalts(), _StillClock())
+
+
 def a_run(*commands: Command, run_id: str = "run") -> Live:
     """A run with these commands open."""
     state = RunState()
+    state.manifest = a_manifest(run_id, SystemRequest((user_message("please"),)))
     state.commands.open = {command.id: command for command in commands}
     return Live(run_id, state)
 
@@ -73,7 +105,7 @@ def a_call(command_id: str = "1.1", *, mutating: bool = False) -> CallTool:
 async def a_command_is_performed_once_and_reported_once(open_dispatch: OpenDispatch) -> None:
     """Whatever is sent comes back as one report about it; then there is nothing to receive."""
     performer, call = Performer(), a_call()
-    async with open_dispatch(performer) as dispatch:
+    async with open_dispatch(performer, no_halts()) as dispatch:
         live = a_run(call)
         dispatch.send(live, call)
         report = await _received(dispatch, live)
@@ -86,7 +118,7 @@ async def a_command_is_performed_once_and_reported_once(open_dispatch: OpenDispa
 async def many_are_performed_beside_each_other(open_dispatch: OpenDispatch) -> None:
     """None waits for another, and each is reported once."""
     performer, calls = Performer(waits=True), [a_call(f"1.{number}") for number in range(MANY)]
-    async with open_dispatch(performer) as dispatch:
+    async with open_dispatch(performer, no_halts()) as dispatch:
         live = a_run(*calls)
         for call in calls:
             dispatch.send(live, call)
@@ -101,7 +133,7 @@ async def many_are_performed_beside_each_other(open_dispatch: OpenDispatch) -> N
 async def what_is_under_way_is_not_begun_again(open_dispatch: OpenDispatch) -> None:
     """However often it is sent."""
     performer, call = Performer(waits=True), a_call()
-    async with open_dispatch(performer) as dispatch:
+    async with open_dispatch(performer, no_halts()) as dispatch:
         live = a_run(call)
         dispatch.send(live, call)
         dispatch.send(live, call)
@@ -131,7 +163,7 @@ async def _broke(open_dispatch: OpenDispatch, call: CallTool, code: ErrorCode, *
             assert not claims or await dispatch.claim("run", command.id), "a call that was not revoked may not begin"
             raise why
 
-        async with open_dispatch(break_off) as dispatch:
+        async with open_dispatch(break_off, no_halts()) as dispatch:
             live = a_run(call)
             dispatch.send(live, call)
             report = await _received(dispatch, live)
@@ -148,7 +180,7 @@ async def a_cancelled_command_is_stopped(open_dispatch: OpenDispatch) -> None:
 
 
 async def _stopped(open_dispatch: OpenDispatch, performer: Performer, calls: list[CallTool]) -> None:
-    async with open_dispatch(performer) as dispatch:
+    async with open_dispatch(performer, no_halts()) as dispatch:
         live, waiting = await _waited_for(dispatch, performer, calls)
         for call in calls:
             dispatch.send(live, CancelCommand(f"2.{call.id}", call.id))
@@ -159,7 +191,7 @@ async def _stopped(open_dispatch: OpenDispatch, performer: Performer, calls: lis
 async def what_was_cancelled_before_it_began_never_begins(open_dispatch: OpenDispatch) -> None:
     """It is not performed, and nothing is reported of it."""
     performer, call = Performer(), a_call()
-    async with open_dispatch(performer) as dispatch:
+    async with open_dispatch(performer, no_halts()) as dispatch:
         live = a_run(call)
         dispatch.send(live, call)
         dispatch.send(live, CancelCommand("2.1", call.id))
@@ -170,7 +202,7 @@ async def what_was_cancelled_before_it_began_never_begins(open_dispatch: OpenDis
 async def whoever_is_first_claims_or_revokes(open_dispatch: OpenDispatch) -> None:
     """A call that was claimed is in doubt and cannot be revoked; one that was revoked certainly never begins."""
     calls = [a_call("1.1", mutating=True), a_call("1.2", mutating=True)]
-    async with open_dispatch(Performer()) as dispatch:
+    async with open_dispatch(Performer(), no_halts()) as dispatch:
         live = a_run(*calls)
         for call in calls:
             dispatch.send(live, call)
@@ -190,7 +222,7 @@ async def whoever_is_first_claims_or_revokes(open_dispatch: OpenDispatch) -> Non
 async def what_somebody_else_may_have_begun_is_not_revoked(open_dispatch: OpenDispatch) -> None:
     """A call that was never sent here, or was ordered before the run was taken up here, may have happened."""
     call = a_call("3.1", mutating=True)
-    async with open_dispatch(Performer()) as dispatch:
+    async with open_dispatch(Performer(), no_halts()) as dispatch:
         assert not await dispatch.revoke("run", call.id), "a call that was sent elsewhere was revoked"
         live = a_run(call)
         live.recovered_seq = 3
@@ -209,7 +241,7 @@ async def what_somebody_else_may_have_begun_is_not_revoked(open_dispatch: OpenDi
 async def whoever_waits_can_be_woken(open_dispatch: OpenDispatch) -> None:
     """Another process has judged a report, and the run may have ended by that: then there is nothing more to receive."""
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
-    async with open_dispatch(performer) as dispatch:
+    async with open_dispatch(performer, no_halts()) as dispatch:
         live, waiting = await _waited_for(dispatch, performer, calls)
         live.state.end.ending = Ending.SUCCESS
         dispatch.wake(live)
@@ -217,23 +249,79 @@ async def whoever_waits_can_be_woken(open_dispatch: OpenDispatch) -> None:
         dispatch.forget(live)
 
 
+async def whoever_waits_is_not_sent_away_while_something_is_under_way(open_dispatch: OpenDispatch) -> None:
+    """That there is nothing to receive means that the run rests; to be woken for nothing does not."""
+    for count in (1, 2):
+        performer, calls = Performer(waits=True), [a_call(f"1.{number}") for number in range(count)]
+        async with open_dispatch(performer, no_halts()) as dispatch:
+            live, waiting = await _waited_for(dispatch, performer, calls)
+            dispatch.wake(live)
+            await asyncio.sleep(A_WHILE_S)
+            assert not waiting.done(), f"while {count} commands were under way, the caller was told {await waiting}"
+            performer.may_go_on.set()
+            assert isinstance(await waiting, ToolSaid), "a command that was under way is not reported"
+
+
+async def what_is_halted_is_called_off_and_nothing_else(open_dispatch: OpenDispatch) -> None:
+    """It is stopped and withheld, and its run hears of the halt; what is not halted goes on."""
+    for count in (1, 2):
+        await _called_off(open_dispatch, Performer(waits=True), [a_call(f"1.{number}") for number in range(count)])
+
+
+async def _called_off(open_dispatch: OpenDispatch, performer: Performer, calls: list[CallTool]) -> None:
+    halts = no_halts()
+    async with open_dispatch(performer, halts) as dispatch:
+        live, waiting = await _waited_for(dispatch, performer, calls)
+        dispatch.call_off(live)
+        await asyncio.sleep(A_WHILE_S)
+        assert performer.stopped == [], "what is not halted was called off"
+        await halts.write(scope_of(run=live.run_id), by="ada", why="smoke")
+        dispatch.call_off(live)
+        reports = [await waiting, *[await _received(dispatch, live) for _ in calls[1:]]]
+        withheld = [report.withheld for report in reports if isinstance(report, RunHalted)]
+        assert sorted(withheld) == [(call.id,) for call in calls], f"what a halt called off is reported as {reports}"
+        await _until(lambda: len(performer.stopped) == len(calls), "what a halt called off goes on")
+
+
+async def what_an_earlier_driver_sent_is_carried_or_begun_again(open_dispatch: OpenDispatch) -> None:
+    """As `carries` says: what is carried comes back to the driver that sends it next, and is not performed a second time."""
+    performer, call = Performer(waits=True), a_call()
+    async with open_dispatch(performer, no_halts()) as earlier, open_dispatch(performer, no_halts()) as later:
+        _, left = await _waited_for(earlier, performer, [call])
+        live = a_run(call)
+        live.recovered_seq = 1
+        later.send(live, call)
+        waiting = asyncio.create_task(_received(later, live))
+        if later.carries(call):
+            await asyncio.sleep(A_WHILE_S)
+            assert performer.begun == [call.id], "a command that is said to be carried is performed again"
+        else:
+            await _until(
+                lambda: len(performer.begun) > 1, "a command that is said not to be carried is not begun again"
+            )
+        performer.may_go_on.set()
+        assert isinstance(await waiting, ToolSaid), "what an earlier driver sent is not reported to the later one"
+        left.cancel()
+        await asyncio.wait([left])
+
+
 async def nothing_goes_on_for_a_run_that_is_forgotten(open_dispatch: OpenDispatch) -> None:
     """Whatever was under way for it is stopped; to wake it changes nothing."""
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
-    async with open_dispatch(performer) as dispatch:
+    async with open_dispatch(performer, no_halts()) as dispatch:
         live, waiting = await _waited_for(dispatch, performer, calls)
         dispatch.wake(live)
         dispatch.forget(live)
         dispatch.wake(live)
+        await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
         performer.may_go_on.set()
         await waiting
-        await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
 
 
 async def runs_are_performed_apart(open_dispatch: OpenDispatch) -> None:
     """Commands of two runs have the same ids: each is performed, and what one run takes back or leaves is the other's still."""
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
-    async with open_dispatch(performer) as dispatch:
+    async with open_dispatch(performer, no_halts()) as dispatch:
         ours, theirs, gone = (a_run(*calls, run_id=name) for name in ("run", "other", "gone"))
         for live in (ours, theirs, gone):
             for call in calls:
@@ -256,7 +344,7 @@ async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDis
     """A process that leaves has to know what to wait for: it is named with its run, and `finish` waits for it."""
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
     performer.may_stop.clear()
-    async with open_dispatch(performer) as dispatch:
+    async with open_dispatch(performer, no_halts()) as dispatch:
         live, waiting = await _waited_for(dispatch, performer, calls)
         dispatch.forget(live)
         await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
@@ -275,7 +363,7 @@ async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDis
 async def a_timer_is_reported_when_its_moment_has_come(open_dispatch: OpenDispatch) -> None:
     """A moment that is past is reported at once."""
     timer = SetTimer("1.1", 1, TimerPurpose.RETRY)
-    async with open_dispatch(Performer()) as dispatch:
+    async with open_dispatch(Performer(), no_halts()) as dispatch:
         live = a_run(timer)
         dispatch.send(live, timer)
         assert await _received(dispatch, live) == TimerFired(timer.id), "a timer whose moment is past is not reported"
@@ -283,7 +371,7 @@ async def a_timer_is_reported_when_its_moment_has_come(open_dispatch: OpenDispat
 
 async def nothing_has_to_be_waited_for_where_nothing_was_sent(open_dispatch: OpenDispatch) -> None:
     """A process without open calls can leave at once."""
-    async with open_dispatch(Performer()) as dispatch:
+    async with open_dispatch(Performer(), no_halts()) as dispatch:
         live = a_run()
         assert await _received(dispatch, live) is None, "there is something to receive where nothing was sent"
         await dispatch.finish()
@@ -335,6 +423,9 @@ DISPATCH_CHECKS: Sequence[DispatchCheck] = in_words(
     whoever_is_first_claims_or_revokes,
     what_somebody_else_may_have_begun_is_not_revoked,
     whoever_waits_can_be_woken,
+    whoever_waits_is_not_sent_away_while_something_is_under_way,
+    what_is_halted_is_called_off_and_nothing_else,
+    what_an_earlier_driver_sent_is_carried_or_begun_again,
     nothing_goes_on_for_a_run_that_is_forgotten,
     runs_are_performed_apart,
     what_was_told_to_stop_is_under_way_until_it_has,

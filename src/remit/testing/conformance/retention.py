@@ -32,7 +32,7 @@ from remit.core.record import digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import add, last_turn
+from remit.testing.conformance.sample_turns import add, first_turn, last_turn
 
 # Opens an empty store that has a key and goes by this clock, and closes it afterwards.
 OpenStore = Callable[[Callable[[], int]], AbstractAsyncContextManager[Store]]
@@ -114,7 +114,7 @@ async def a_child_whose_parent_is_open_stays(open_store: OpenStore) -> None:
         code = await _refused(store.retention.delete("child"))
         assert code == PARENT_OPEN, f"a child whose parent is open was refused with {code!r}"
         assert len(await store.catalogue.entries()) == 3, "a child was refused, and some of its family is gone"
-        await add(signed_journal(store.journal, store.key), "root", b"end", Barrier("SUCCESS"))
+        await add(signed_journal(store.journal, store.key), "root", last_turn(START_MS), Barrier("SUCCESS"))
         removed = await store.retention.delete("child")
         assert removed.runs == 2, f"a child with one beneath it was deleted, and {removed.runs} runs are gone"
         assert await store.catalogue.entry("root") is not None, "a parent went with its child"
@@ -312,6 +312,40 @@ async def a_collection_leaves_what_only_the_list_calls_ended(open_store: OpenSto
         assert named == ["late", "open", "torn"], f"three runs are listed as what they are not, and {named} are named"
 
 
+async def what_the_turns_say_of_a_run_counts_more_than_the_list(open_store: OpenStore) -> None:
+    """Where the list is wrong, a collection leaves the newest run of a session, what came from it and children of open runs."""
+    async with open_store(Time().now_ms) as store:
+        session = RunListing(1, tenant_id="acme", session_id="talk", ordinal=1)
+        await _told(store, "earlier", RunListing(1, tenant_id="acme", session_id="talk"), listed=RunListing(1))
+        await _told(store, "newest", session, listed=RunListing(1))
+        await _told(store, "retry", RunListing(1, lineage=("newest",)), listed=RunListing(1))
+        await _told(store, "open", RunListing(1), listed=RunListing(1), ending="")
+        beneath = RunListing(1, parent_id="open", lineage=("open",))
+        await _told(store, "child", beneath, listed=RunListing(1))
+        removed = await store.retention.gc(ended_before_ms=NEVER_MS)
+        found = sorted(entry.run_id for entry in await store.catalogue.entries())
+        expected = ["child", "newest", "open", "retry"]
+        assert found == expected, (
+            f"by their turns {expected} will be asked for, and after a collection there are {found}"
+        )
+        assert removed.runs == 1, f"one run was collected, and {removed.runs} are told"
+
+
+async def only_what_is_beneath_a_run_by_its_turns_goes_with_it(open_store: OpenStore) -> None:
+    """Not what the list alone calls its child; and a parent that the list alone calls ended keeps its child."""
+    async with open_store(Time().now_ms) as store:
+        await _told(store, "root", RunListing(1), listed=RunListing(1))
+        await _told(store, "stranger", RunListing(1), listed=RunListing(1, parent_id="root", lineage=("root",)))
+        removed = await store.retention.delete("root")
+        assert removed.runs == 1, f"a run without children was deleted, and {removed.runs} runs are gone"
+        assert await store.catalogue.entry("stranger") is not None, "a run went that only the list called a child"
+        await _told(store, "open", RunListing(1), listed=RunListing(1), ending="", listed_ending="SUCCESS")
+        beneath = RunListing(1, parent_id="open", lineage=("open",))
+        await _told(store, "child", beneath, listed=RunListing(1))
+        code = await _refused(store.retention.delete("child"))
+        assert code == PARENT_OPEN, f"a child whose parent is open by its turns was refused with {code!r}"
+
+
 async def a_collection_leaves_what_is_held(open_store: OpenStore) -> None:
     """A process may be adding to a run that has ended; it will be as old tomorrow."""
     async with open_store(Time().now_ms) as store:
@@ -362,6 +396,8 @@ RETENTION_CHECKS: Sequence[RetentionCheck] = in_words(
     a_dry_run_says_what_a_collection_would_remove,
     a_collection_leaves_what_somebody_will_ask_for,
     a_collection_leaves_what_only_the_list_calls_ended,
+    what_the_turns_say_of_a_run_counts_more_than_the_list,
+    only_what_is_beneath_a_run_by_its_turns_goes_with_it,
     a_collection_leaves_what_is_held,
     a_collection_takes_texts_and_answers_that_nobody_needs,
 )
@@ -380,6 +416,22 @@ async def _run(
     journal = signed_journal(store.journal, store.key)
     await add(journal, run_id, data, None, listing or RunListing(1))
     await add(journal, run_id, last_turn(START_MS, Ending(ending) if ending else None), Barrier(ending))
+
+
+async def _told(
+    store: Store,
+    run_id: str,
+    listing: RunListing,
+    *,
+    listed: RunListing,
+    ending: str = "SUCCESS",
+    listed_ending: str = "",
+) -> None:
+    """A run whose turns say one thing, and its entry in the list perhaps another."""
+    journal = signed_journal(store.journal, store.key)
+    await add(journal, run_id, first_turn(run_id, listing), None, listed)
+    last = last_turn(START_MS, Ending(ending) if ending else None)
+    await add(journal, run_id, last, Barrier(listed_ending or ending))
 
 
 async def _family(store: Store, *, parent_ending: str = "SUCCESS") -> None:

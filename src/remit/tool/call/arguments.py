@@ -61,10 +61,11 @@ def prepared(
     except Exception as error:
         # A validator of the user's own type may raise anything.
         raise _not_begun(_unfit(error)) from error
-    fields, were_given = given.__dict__, given.model_fields_set
-    values = {
-        name: fields[field] for field, name, has_default in signature.names if not has_default or field in were_given
-    }
+    fields = given.__dict__
+    values: dict[str, Any] = {}
+    for field, name, has_default in signature.names:
+        if not has_default or field in given.model_fields_set:
+            values[name] = fields[field]
     if signature.takes_key:
         values[KEY_PARAMETER] = key
     for name in signature.token_names:

@@ -6,7 +6,7 @@ Rule 2: texts of tools are data. They are bounded here and made fit to be writte
 
 from remit.core.failure import ErrorCode, RemitError
 from remit.core.journal.arrivals import Happened
-from remit.core.record import Record
+from remit.core.record import MadeByHand, Record
 from remit.core.secrets.secret_search import secrets_in
 
 # A result is a text that a model is shown and a journal keeps. Sixteen megabytes hold any page, file or table that one
@@ -36,7 +36,7 @@ class Stop(Record):
     content: str
 
 
-class Reconciled(Record):
+class Reconciled(MadeByHand):
     """What became of an earlier call: whether it happened, its result if it did, and why that is unknown otherwise."""
 
     happened: Happened

@@ -109,7 +109,7 @@ async def perform(attempt: Attempt) -> Performed:
         wanted, timeout_ms = tool.definition.secrets, tool.definition.timeout_ms
         attempt.secrets = await attempt.vault.fill(tool.name, wanted, timeout_ms=timeout_ms)
     if attempt.gate is not None:
-        await attempt.gate(bool(tool.available is not None or tool.definition.secrets))
+        await attempt.gate(tool.available is not None or len(tool.definition.secrets) > 0)
     attempt.has_begun = True
     if attempt.leash is not None:
         return await _in_process(attempt, attempt.leash)

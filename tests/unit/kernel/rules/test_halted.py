@@ -35,7 +35,7 @@ def test_what_was_withheld_is_sent_by_the_resume_and_reserved_once() -> None:
     run.take(halt(call.id))
     assert not is_safe_to_repeat(run.state, call), "nobody but the resume sends it"
     tally = weigh(run.state, arrivals.ResumeRequested("bob"), run.state.at_ms)
-    assert tally.orders == [call]
+    assert tally.issued == [call]
     run.take(arrivals.ResumeRequested("bob"))
     assert (run.state.commands.withheld, run.state.place.halted, run.state.place.paused) == ({}, None, False)
     assert run.state.reserved == reserved

@@ -8,8 +8,7 @@ from remit.core.journal.commands import CallModel, CallTool, ForkRun, TimerPurpo
 from remit.core.limits.budget import Budget
 from remit.core.record import replace
 from remit.core.run.lineage import derived_id
-from remit.core.run.manifest import SessionLink, Source
-from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
+from remit.core.run.manifest import SESSION_ENTRIES_MAX, SessionLink, Source
 from remit.kernel.state import loop_state
 from tests.unit.kernel.builders import Run, manifest_of, wants
 

@@ -19,6 +19,7 @@ from remit.adapters.cli.screen.narration import tell
 from remit.adapters.cli.screen.packet_lines import way_to_answer
 from remit.adapters.cli.screen.progress import compact
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.adapters.cli.signal_delivery import at_rest
 from remit.core.failure import EXIT_OK, Ending, RemitError
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.run.contract import SystemResponse
@@ -41,7 +42,7 @@ _NEVER = (Dimension.DEPTH, Dimension.RETRIES)
 _HALF = 2
 
 
-class Sitting:
+class TerminalChat:
     """The user of a terminal, and their conversation."""
 
     def __init__(
@@ -105,8 +106,10 @@ class Sitting:
             except Interrupted:
                 raise
             except RemitError as error:
+                # Another person may have answered it meanwhile, or nobody may.
                 self.terminal.complain(error)
                 left.add(asked.id)
+                response = self._interruptible(at_rest(self.conversation.system, response.run_id))
         self._show(response)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:

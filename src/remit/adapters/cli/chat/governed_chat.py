@@ -21,6 +21,7 @@ from remit.core.run.approval import Approval
 from remit.core.run.contract import SystemRequest, SystemResponse
 from remit.core.run.messages import Message, user_message
 from remit.core.run.signals import Signal
+from remit.core.work.orders import Order
 from remit.observe.views.explain import Told
 from remit.observe.watcher import metered
 
@@ -48,6 +49,8 @@ class ChatTerms:
     user: str
     # What the model is told before each message.
     instructions: tuple[Message, ...] = ()
+    # The effects that are wanted of the next exchange; none is carried over to another one.
+    orders: tuple[Order, ...] = ()
 
     async def say(self, text: str) -> SystemResponse:
         """One exchange: it returns when there is an answer, an ending without one, or a question to a person."""
@@ -58,7 +61,9 @@ class ChatTerms:
             messages=(*self.instructions, user_message(prompt_from(text, None))),
             session_id=self.session_id,
             user_id=self.user,
+            orders=self.orders,
         )
+        self.orders = ()
         self.narrator.hear_next()
         return await self._shown(self.begin(request))
 

@@ -78,7 +78,7 @@ class Keyboard:
     def message(self) -> str | None:
         """What the person says next, of one line or several; None when there is nothing more to come."""
         lines: list[str] = []
-        # Somebody who types while an answer comes says one thing after the other; only a paste is one thing.
+        # A user who types while an answer comes says one thing after the other; only a paste is one thing.
         prompt, is_ahead = PROMPT, _has_more(0)
         while True:
             try:

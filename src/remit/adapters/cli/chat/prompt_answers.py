@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from remit.adapters.cli.screen.colours import Ink, Line
-from remit.adapters.cli.screen.packet_lines import change_lines, packet_lines
+from remit.adapters.cli.screen.packet_lines import change_lines, order_change_lines, orders_asked, packet_lines
 from remit.core.journal.codec import read_json
 from remit.core.record import JsonObject, Record, replace
 from remit.core.run.approval import Approval, What
@@ -28,7 +28,9 @@ PROMPTS = {
     What.RELEASE: "allow it to spend that? y(es), n(o) WHY, f(ull) or l(ater): ",
     What.REVIEW: "may the answer stand? y(es), n(o) WHY, f(ull) or l(ater): ",
 }
+ORDERS_PROMPT = "are these wanted? y(es), n(o) WHY, e(dit) or d(rop) and a NUMBER, f(ull) or l(ater): "
 _YES, _NO, _EDIT, _FULL, _LATER = ("y", "yes"), ("n", "no"), ("e", "edit"), ("f", "full"), ("l", "later", "")
+_DROP = ("d", "drop")
 
 
 class Person(Protocol):
@@ -46,7 +48,10 @@ class PromptAnswer(Record):
 
 
 class Edit(Record):
-    """A yes, but to other arguments."""
+    """A yes, but to other arguments, or with this line of the orders changed or left out."""
+
+    number: int = 0
+    is_dropped: bool = False
 
 
 class Full(Record):
@@ -62,9 +67,15 @@ class Unclear(Record):
 def ask_at_prompt(person: Person, asked: Approval, say: Callable[[Line], None]) -> PromptAnswer | None:
     """What a person decides about a question; None when they leave it open."""
     for _ in range(TRIES_MAX):
-        said = person.answer(PROMPTS[asked.purpose])
-        meant = None if said is None else meaning_of(asked.purpose, said)
-        if isinstance(meant, Edit):
+        orders = orders_asked(asked)
+        said = person.answer(ORDERS_PROMPT if orders else PROMPTS[asked.purpose])
+        meant = None if said is None else meaning_of(asked.purpose, said, orders=len(orders))
+        if isinstance(meant, Edit) and meant.number:
+            meant = _with_order_changed(person, orders, meant)
+            if isinstance(meant, PromptAnswer):
+                for line in order_change_lines(orders, meant.payload["arguments"]["orders"]):
+                    say(line)
+        elif isinstance(meant, Edit):
             meant = _edited(person.answer("arguments: ", json.dumps(asked.arguments)))
             if isinstance(meant, PromptAnswer):
                 for line in change_lines(asked, meant.payload["arguments"]):
@@ -84,7 +95,19 @@ def _versioned(reply: PromptAnswer, asked: Approval) -> PromptAnswer:
     return replace(reply, payload={**reply.payload, "packet": asked.packet}) if asked.packet else reply
 
 
-def meaning_of(purpose: What, said: str) -> PromptAnswer | Edit | Full | Unclear | None:
+def _with_order_changed(person: Person, orders: list[JsonObject], edit: Edit) -> PromptAnswer | Unclear | None:
+    """A yes to the orders, one of which is changed or left out."""
+    place = edit.number - 1
+    if edit.is_dropped:
+        return PromptAnswer(Signal.APPROVE, {"arguments": {"orders": [*orders[:place], *orders[edit.number :]]}})
+    meant = _edited(person.answer(f"order {edit.number}: ", json.dumps(orders[place])))
+    if not isinstance(meant, PromptAnswer):
+        return meant
+    changed = [*orders[:place], meant.payload["arguments"], *orders[edit.number :]]
+    return PromptAnswer(Signal.APPROVE, {"arguments": {"orders": changed}})
+
+
+def meaning_of(purpose: What, said: str, *, orders: int = 0) -> PromptAnswer | Edit | Full | Unclear | None:
     """What an answer means; None for later."""
     words = said.strip()
     if purpose is What.QUESTION:
@@ -103,6 +126,8 @@ def meaning_of(purpose: What, said: str) -> PromptAnswer | Edit | Full | Unclear
         return Full()
     if word in _EDIT and not reason and purpose is What.APPROVAL:
         return Edit()
+    if word in (*_EDIT, *_DROP) and orders and reason.isdecimal() and 0 < int(reason[:9]) <= orders:
+        return Edit(int(reason), word in _DROP)
     return Unclear(f"{words[:SHOWN_CHARS_MAX]!r} is neither a yes nor a no; nothing was done")
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from remit.adapters.cli.commands.runs import asked_in, entry_lines
+from remit.adapters.cli.inputs import orders_in
 from remit.adapters.cli.outputs import write_new
 from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.bars import budget_lines
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, print_prose
+from remit.adapters.cli.screen.glance import standing_in_words
 from remit.adapters.cli.screen.tree import BRANCHES, BRANCHES_ASCII, Canvas, tree_lines
 from remit.core.failure import RequestRejected
 from remit.core.limits.budget import FIELDS
@@ -25,7 +27,7 @@ from remit.observe.views.outline import outline_of
 from remit.observe.views.sentence import sentence
 
 if TYPE_CHECKING:
-    from remit.adapters.cli.chat.chat_session import Sitting
+    from remit.adapters.cli.chat.chat_session import TerminalChat
 
 SLASH = "/"
 SLASH_UNKNOWN = "SLASH_UNKNOWN"
@@ -43,10 +45,10 @@ class Slash(NamedTuple):
     word: str
     takes: str
     line: str
-    act: "Callable[[Sitting, str], None]"
+    act: "Callable[[TerminalChat, str], None]"
 
 
-def obey(sitting: "Sitting", line: str) -> None:
+def obey(chat: "TerminalChat", line: str) -> None:
     """Do what a line says that begins with a slash; raises RequestRejected when it is unknown."""
     word, _, rest = line.strip().partition(" ")
     rest = rest.strip()
@@ -62,7 +64,7 @@ def obey(sitting: "Sitting", line: str) -> None:
         raise RequestRejected(
             SLASH_MISUSED, f"{found.word} takes nothing behind it, and got {rest[:_SHOWN_CHARS_MAX]!r}"
         )
-    found.act(sitting, rest)
+    found.act(chat, rest)
 
 
 def words() -> list[str]:
@@ -70,22 +72,22 @@ def words() -> list[str]:
     return list(_BY_WORD)
 
 
-def _help(sitting: "Sitting", rest: str) -> None:
+def _help(chat: "TerminalChat", rest: str) -> None:
     lines: list[Line] = [
         ((f"  {f'{slash.word} {slash.takes}'.strip():<17}", Ink.NAME), (slash.line, Ink.PLAIN)) for slash in SLASHES
     ]
     lines.append(
         (("  A backslash at the end of a line continues it. Ctrl-C cancels an answer, Ctrl-D leaves.", Ink.FAINT),)
     )
-    print_lines(sitting.terminal, lines)
+    print_lines(chat.terminal, lines)
 
 
-def _tools(sitting: "Sitting", rest: str) -> None:
-    tools = sitting.conversation.tools
+def _tools(chat: "TerminalChat", rest: str) -> None:
+    tools = chat.conversation.tools
     if not tools:
-        sitting.terminal.remark("no tools; start the chat with --tools FILE.py")
+        chat.terminal.remark("no tools; start the chat with --tools FILE.py")
     print_lines(
-        sitting.terminal,
+        chat.terminal,
         [
             (
                 (f"  {tool.name:<20} ", Ink.NAME),
@@ -97,79 +99,87 @@ def _tools(sitting: "Sitting", rest: str) -> None:
     )
 
 
-def _budget(sitting: "Sitting", rest: str) -> None:
-    conversation = sitting.conversation
-    told = sitting.run(conversation.told(""))
+def _budget(chat: "TerminalChat", rest: str) -> None:
+    conversation = chat.conversation
+    told = chat.run(conversation.told(""))
     touched = {spent.dimension: spent for spent in told.explanation.spent}
     every = [touched.get(name) or Spent(name, 0, cap) for name, cap in zip(FIELDS, told.manifest.caps, strict=True)]
-    print_lines(sitting.terminal, budget_lines(sitting.terminal, every))
+    print_lines(chat.terminal, budget_lines(chat.terminal, every))
 
 
-def _trace(sitting: "Sitting", rest: str) -> None:
-    terminal = sitting.terminal
-    told = sitting.run(sitting.conversation.told(rest))
+def _trace(chat: "TerminalChat", rest: str) -> None:
+    terminal = chat.terminal
+    told = chat.run(chat.conversation.told(rest))
     marks = BRANCHES if terminal.has_unicode else BRANCHES_ASCII
-    print_lines(terminal, tree_lines(outline_of(told.reading), Canvas(marks, columns_of(terminal), {})))
+    stands = {told.entry.run_id: standing_in_words(told.entry, told.explanation.standing)}
+    print_lines(terminal, tree_lines(outline_of(told.reading), Canvas(marks, columns_of(terminal), {}, stands)))
 
 
-def _explain(sitting: "Sitting", rest: str) -> None:
-    print_prose(sitting.terminal, sentence(sitting.run(sitting.conversation.told(rest)).explanation))
+def _explain(chat: "TerminalChat", rest: str) -> None:
+    print_prose(chat.terminal, sentence(chat.run(chat.conversation.told(rest)).explanation))
 
 
-def _runs(sitting: "Sitting", rest: str) -> None:
-    system, columns = sitting.conversation.system, columns_of(sitting.terminal)
-    for entry in sitting.run(sitting.conversation.runs())[:RUNS_SHOWN]:
+def _runs(chat: "TerminalChat", rest: str) -> None:
+    system, columns = chat.conversation.system, columns_of(chat.terminal)
+    for entry in chat.run(chat.conversation.runs())[:RUNS_SHOWN]:
         standing = entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open")
         told = f"{entry.run_id}  {time_text(entry.listing.started_at_ms)}  {entry.turns:>4} turns  {standing}"
-        asked = sitting.run(asked_in(system, entry.run_id, sitting.run(system.archive.glimpse(entry)).asked))
+        asked = chat.run(asked_in(system, entry.run_id, chat.run(system.archive.glimpse(entry)).asked))
         for line in entry_lines(told, asked, columns):
-            sitting.terminal.line(line)
+            chat.terminal.line(line)
 
 
-def _session(sitting: "Sitting", rest: str) -> None:
+def _session(chat: "TerminalChat", rest: str) -> None:
     if rest:
-        sitting.enter(rest)
+        chat.enter(rest)
         return
-    conversation = sitting.conversation
-    count = len(sitting.run(conversation.runs()))
-    sitting.terminal.line(f"session {conversation.session_id}: {count} exchange{'' if count == 1 else 's'}")
+    conversation = chat.conversation
+    count = len(chat.run(conversation.runs()))
+    chat.terminal.line(f"session {conversation.session_id}: {count} exchange{'' if count == 1 else 's'}")
 
 
-def _new(sitting: "Sitting", rest: str) -> None:
+def _new(chat: "TerminalChat", rest: str) -> None:
     from remit.assemble import new_run_id
 
-    sitting.enter(new_run_id())
+    chat.enter(new_run_id())
 
 
-def _retry(sitting: "Sitting", rest: str) -> None:
-    sitting.exchange(sitting.conversation.retry())
+def _retry(chat: "TerminalChat", rest: str) -> None:
+    chat.exchange(chat.conversation.retry())
 
 
-def _resume(sitting: "Sitting", rest: str) -> None:
-    sitting.exchange(sitting.conversation.go_on())
+def _resume(chat: "TerminalChat", rest: str) -> None:
+    chat.exchange(chat.conversation.go_on())
 
 
-def _cancel(sitting: "Sitting", rest: str) -> None:
-    sitting.exchange(sitting.conversation.cancel())
+def _cancel(chat: "TerminalChat", rest: str) -> None:
+    chat.exchange(chat.conversation.cancel())
 
 
-def _save(sitting: "Sitting", rest: str) -> None:
+def _save(chat: "TerminalChat", rest: str) -> None:
     path = Path(rest).expanduser()
     if not rest:
         raise RequestRejected(SLASH_MISUSED, "/save needs the name of a file")
-    said = sitting.run(sitting.conversation.messages())
-    names = {Role.USER: sitting.conversation.user or "user"}
+    said = chat.run(chat.conversation.messages())
+    names = {Role.USER: chat.conversation.user or "user"}
     text = "".join(f"{names.get(message.role, message.role.value)}:\n{message.content}\n\n" for message in said)
     try:
         write_new(path, [text.encode("utf-8", "backslashreplace")])
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", "") or error
         raise RequestRejected(SAVE_FAILED, f"{rest!r} cannot be written: {why}; nothing is overwritten") from error
-    sitting.terminal.line(f"{len(said)} messages saved to {path}")
+    chat.terminal.line(f"{len(said)} messages saved to {path}")
 
 
-def _quit(sitting: "Sitting", rest: str) -> None:
-    sitting.is_over = True
+def _orders(chat: "TerminalChat", rest: str) -> None:
+    if not rest:
+        raise RequestRejected(SLASH_MISUSED, "/orders needs the name of a file with orders")
+    chat.conversation.orders = orders_in(Path(rest).expanduser())
+    chat.terminal.line(f"{len(chat.conversation.orders)} orders for the next message; every other effect asks")
+
+
+def _quit(chat: "TerminalChat", rest: str) -> None:
+    chat.is_over = True
 
 
 SLASHES = (
@@ -186,6 +196,7 @@ SLASHES = (
     Slash("/retry", "", "Try the last exchange again, after it failed or was cancelled.", _retry),
     Slash("/resume", "", "Go on with the exchange that is open; what it asks is asked again.", _resume),
     Slash("/cancel", "", "End the exchange that is open.", _cancel),
+    Slash("/orders", "FILE", "Give the effects that are wanted of the next message.", _orders),
     Slash("/save", "FILE", "Write the conversation to a new file.", _save),
     Slash("/quit", "", "Leave. The session is kept.", _quit),
 )

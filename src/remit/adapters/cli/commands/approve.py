@@ -13,6 +13,9 @@ from remit.core.record import JsonObject
 from remit.core.run.signals import Signal
 from remit.observe.people.packets import GROUP_MARK
 
+# A list of orders is far shorter than this many digits count.
+EDIT_DIGITS_MAX = 4
+
 
 def approve(
     packet: PacketName,
@@ -26,6 +29,10 @@ def approve(
     arguments: Annotated[
         str, Parameter(help="Arguments to change, as a JSON text: null removes one, and what is not named stays.")
     ] = "",
+    edit: Annotated[
+        tuple[str, ...],
+        Parameter(help="Of orders, NUMBER=JSON puts another in the place of one, NUMBER= leaves it out. Repeatable."),
+    ] = (),
     text: Annotated[str, Parameter(help="The answer to a question that is asked in words.")] = "",
     reason: Annotated[str, Parameter(help="Why; the journal keeps it.")] = "",
     by: ByWhom = "",
@@ -44,5 +51,18 @@ def approve(
         raise wrong_usage(f"--only ticks calls that were held together; name them all as {packet[:SHOWN_CHARS_MAX]}+")
     if is_group and (text or changed is not None):
         raise wrong_usage("a text or other arguments are for one call; name it without the +")
-    answer = PacketAnswer(Signal.APPROVE, packet, payload, by or os_user(), version, only, bool(arguments), full)
+    if edit and (is_group or text or changed is not None):
+        raise wrong_usage("--edit changes orders that one question lists; give nothing else with it")
+    edits = dict(map(_edit_in, edit))
+    answer = PacketAnswer(Signal.APPROVE, packet, payload, by or os_user(), version, only, bool(arguments), full, edits)
     return give_answer(answer, common, terminal)
+
+
+def _edit_in(said: str) -> tuple[int, JsonObject | None]:
+    """The number of an order and what stands in its place."""
+    number, mark, text = said.partition("=")
+    if not mark or not number.isascii() or not number.isdecimal() or len(number) > EDIT_DIGITS_MAX:
+        raise wrong_usage(
+            f"--edit {said[:SHOWN_CHARS_MAX]!r} names no order; write it as 2=JSON, or 2= to leave it out"
+        )
+    return int(number), arguments_from(None, text)

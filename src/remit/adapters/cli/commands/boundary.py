@@ -23,6 +23,7 @@ from remit.core.limits.boundary_views import (
     Stance,
     TierReport,
     ToolReport,
+    ToolTrial,
 )
 from remit.core.record import JsonObject
 from remit.observe.plain import printable_line
@@ -32,6 +33,8 @@ BoundaryName: TypeAlias = Annotated[
 ]
 
 _STANCE_INKS = {Stance.REFUSES: Ink.BAD, Stance.ASKS: Ink.WAITS, Stance.RECORDS: Ink.WAITS, Stance.PASSES: Ink.GOOD}
+# The trial whose call shall pass.
+_ORDERED = "ordered"
 # The words for what happens to a tool, and a space.
 _STANCE_CELLS = 9
 # A long condition and why it is there; --json and --yaml have all of it.
@@ -53,7 +56,8 @@ def check(
         Path | None, Parameter(help="A YAML file with a graph; exit 1 when its tier is above tier_max.")
     ] = None,
     full: Annotated[
-        bool, Parameter(help="Say of every condition that is never met why, and the whole version.")
+        bool,
+        Parameter(help="Say of every condition that is never met why, every trial and kind, and the whole version."),
     ] = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -138,7 +142,7 @@ def _checked_values(found: BoundaryChecked) -> JsonObject:
         "version": found.version,
         "mode": found.mode,
         "conditions": found.conditions,
-        "tools": [{key: getattr(tool, key) for key in ToolReport.__struct_fields__} for tool in found.tools],
+        "tools": [_tool_values(tool) for tool in found.tools],
         "missing": found.missing,
         "tier": None
         if found.tier is None
@@ -146,6 +150,11 @@ def _checked_values(found: BoundaryChecked) -> JsonObject:
         "uncharged": found.uncharged,
         "idle": [{"condition": one.name, "why": one.why} for one in found.idle],
     }
+
+
+def _tool_values(tool: ToolReport) -> JsonObject:
+    trials = [{key: getattr(one, key) for key in ToolTrial.__struct_fields__} for one in tool.trials]
+    return {**{key: getattr(tool, key) for key in ToolReport.__struct_fields__}, "trials": trials}
 
 
 def _checked_lines(found: BoundaryChecked, *, has_tools: bool, is_full: bool) -> Iterator[Line]:
@@ -161,6 +170,7 @@ def _checked_lines(found: BoundaryChecked, *, has_tools: bool, is_full: bool) ->
         says = f"graph {_said(tier.graph)} has tier {tier.tier} ({tier.title}), tier_max={tier.tier_max}"
         yield ((f"{says}: too high" if tier.objection else says, Ink.BAD if tier.objection else Ink.PLAIN),)
     yield from _tool_lines(found.tools)
+    yield from _trial_lines(found.tools, is_full=is_full)
     yield from _condition_lines(found, is_full=is_full)
     if found.uncharged:
         yield ((f"not yet charged: {', '.join(found.uncharged)}", Ink.FAINT),)
@@ -180,6 +190,23 @@ def _tool_lines(tools: Sequence[ToolReport]) -> Iterator[Line]:
     for tool, said in lacking:
         for place, line in enumerate(said):
             yield ((f"  {tool.tool if not place else '':<{width}}", Ink.BOLD), (line, Ink.PLAIN))
+
+
+def _trial_lines(tools: Sequence[ToolReport], *, is_full: bool) -> Iterator[Line]:
+    """What the gate does to made-up calls, and what could be declared."""
+    tried = [tool for tool in tools if tool.trials or tool.patch]
+    if tried:
+        yield (("made-up calls, as the gate judges them:", Ink.PLAIN),)
+    for tool in tried:
+        is_fine = all((trial.decision == "allow") is (trial.tries == _ORDERED) for trial in tool.trials)
+        says = "; ".join(f"{trial.tries}: {trial.decision} {trial.code}".strip() for trial in tool.trials)
+        yield ((f"  {tool.tool}  ", Ink.BOLD), (says, Ink.GOOD if is_fine else Ink.WAITS))
+        if is_full or not is_fine:
+            yield from (((f"    {_said(trial.request)}", Ink.FAINT),) for trial in tool.trials[:1])
+        if is_full:
+            yield from (((f"    {_said(kind)}", Ink.FAINT),) for kind in tool.kinds)
+        if tool.patch:
+            yield ((f"    could declare {_said(tool.patch)}", Ink.WAITS),)
 
 
 def _undeclared(tool: ToolReport) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.chat import slash
-from remit.adapters.cli.chat.chat_session import Sitting
+from remit.adapters.cli.chat.chat_session import TerminalChat
 from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import HISTORY_FILE, Keyboard, Pipe
 from remit.adapters.cli.event_loop import Interrupted, heeding
@@ -85,11 +85,11 @@ def chat(
                 return _listen(terminal, conversation, runner)
             history, cover = common.settings().home / HISTORY_FILE, conversation.system.covered
             with Keyboard(terminal, history, slash.words(), cover) as keyboard:
-                sitting = Sitting(terminal, conversation, keyboard, runner, options)
+                terminal_chat = TerminalChat(terminal, conversation, keyboard, runner, options)
                 terminal.remark(f"remit chat with {', '.join(conversation.models)}, boundary {limits.name}")
                 terminal.remark("/help lists what can be said besides messages; Ctrl-D leaves")
-                sitting.enter(conversation.session_id)
-                return sitting.last()
+                terminal_chat.enter(conversation.session_id)
+                return terminal_chat.last()
         finally:
             runner.run(stack.aclose())
 
@@ -134,6 +134,7 @@ async def _opened(
         session_id=new_run_id(),
         user="",
         instructions=told.messages(),
+        orders=told.ordered(),
     )
 
 

@@ -1,4 +1,4 @@
-"""The command that begins a cluster on this machine: a NATS server and a prompt on it."""
+"""The command that begins a cluster on this machine: a NATS server, a worker of each kind, and a prompt."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -28,13 +28,19 @@ def dev(
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Start a NATS server here and talk with a model whose runs it keeps."""
+    """Start a NATS server and workers here, and talk with a model whose runs they drive."""
     from remit.assemble import local_server
+    from remit.assemble_workers import WORKERS_LOG, local_workers
 
     if not nats or common.store:
         raise wrong_usage("dev --nats starts a server of its own; for one that runs use `remit chat --store ADDRESS`")
+    for word in (engine, *(tools or ())):
+        if "\0" in word:
+            raise wrong_usage("the name of an engine or of tools holds a NUL, which no worker can be started with")
     with local_server(common.settings(), port) as address:
         terminal.remark(f"runs are kept at {address}; other commands reach them with: --store {address}")
-        return chat(
-            engine=engine, tools=tools, boundary=boundary, common=replace(common, store=address), terminal=terminal
-        )
+        there = replace(common, store=address)
+        with local_workers(there.settings(), engine, tools or ()):
+            terminal.remark(f"workers drive them; what they say is in {there.settings().home / WORKERS_LOG}")
+            driven = replace(common, store=f"{address}?drive=workers")
+            return chat(engine=engine, tools=tools, boundary=boundary, common=driven, terminal=terminal)

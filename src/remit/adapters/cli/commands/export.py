@@ -1,4 +1,4 @@
-"""The command that writes a run to a file."""
+"""The commands that write a run to a file, and take one from a file into a store."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import file_unusable
+from remit.adapters.cli.export_files import file_unusable, lines_in
 from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.outputs import STDOUT_NAMES, OutputRefused, write_output
@@ -55,4 +55,30 @@ def export(
         terminal.values({"run_id": run_id, "file": str(output), "lines": len(lines)})
     else:
         terminal.line(f"run {run_id} exported to {output}: {len(lines)} lines")
+    return EXIT_OK
+
+
+def bring(
+    *files: Annotated[Path, Parameter(name="FILE", help="Exports of runs; a parent before its children.")],
+    key: Annotated[
+        str, Parameter(help="The did:key of the store that it comes from, where that is not one of yours.")
+    ] = "",
+    common: CommonOptions = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Take exported runs into this store, of whatever kind, so that they go on here."""
+    if not files:
+        raise wrong_usage("name the files that `remit export` wrote")
+
+    async def take() -> None:
+        from remit.assemble_wire import imported_run
+
+        for file in files:
+            run_id, turns = await imported_run(common.settings(), lines_in(file), key=key)
+            if terminal.is_json:
+                terminal.values({"run_id": run_id, "turns": turns})
+            else:
+                terminal.line(f"run {run_id} is here, {turns} turns were written; go on with: remit resume {run_id}")
+
+    in_loop(take())
     return EXIT_OK

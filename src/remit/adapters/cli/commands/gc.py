@@ -48,8 +48,8 @@ def gc(
         if stays := removed.ill_listed:
             named = ", ".join(stays[:SHOWN_MAX]) + (", ..." if len(stays) > SHOWN_MAX else "")
             terminal.remark(
-                f"{Fault.INDEX_DIFFERS}: {len(stays)} runs stay, which are listed as ended and are not ended by their turns:"
-                f" {named}; `remit rebuild` lists them anew"
+                f"{Fault.INDEX_DIFFERS}: {len(stays)} runs stay, whose turns do not end them before that time, as ending and ended_at_ms"
+                f" of the list do: {named}; `remit rebuild` lists them anew"
             )
 
     in_loop(remove())

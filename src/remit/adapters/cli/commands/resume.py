@@ -58,7 +58,7 @@ def resume(
             narrator.run_id = (await system.archive.find(run)).run_id
             resumed, teller = await _resumed(system, terminal, narrator, accepts)
             if (await system.state_of(narrator.run_id)).place.paused:
-                # Whoever names a run wants it to go on; it may have been paused by a no, which loads nothing.
+                # A user who names a run wants it to go on; it may have been paused by a no, which loads nothing.
                 await deliver(system, signal_from(by or os_user(), Signal.RESUME, narrator.run_id, {}))
                 resumed = await at_rest(system, narrator.run_id)
             response, left = await attended(terminal, system, resumed, narrator, by=by or os_user(), is_full=full)

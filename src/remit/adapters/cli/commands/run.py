@@ -143,6 +143,7 @@ def run(
             output=OutputContract(schema=schema_in(schema), grammar=grammar_in(grammar)),
             user_id=user or os_user(),
             tenant_id=tenant,
+            orders=told.ordered(),
         )
     )
     wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO), downgrade, role)

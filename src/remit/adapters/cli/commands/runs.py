@@ -30,7 +30,7 @@ RUNS_SHOWN = 20
 NAME_CHARS_MAX = 80
 
 
-# What was asked: enough to know a run by, where a terminal has no say; and so little that it is better said below.
+# How much a list shows of what was asked. Where a line has less room than the least, it stands on a line of its own.
 ASKED_CHARS_MAX = 80
 ASKED_CHARS_MIN = 24
 # As much as is looked at for its first words.

@@ -41,7 +41,7 @@ def show(
                 await _show_turn(terminal, system, (await system.archive.history(run_id)).turns, turn)
                 return
             seen = await glance_at(system, run_id, is_full=full)
-            doubt = "" if entry.ending else await system.archive.in_doubt(entry)
+            doubt = "" if seen.entry.ending else await system.archive.in_doubt(entry)
         if doubt:
             terminal.remark(f"run {run_id} is not gone on with: {doubt}; see `remit restore {run_id}`")
         if terminal.is_json:

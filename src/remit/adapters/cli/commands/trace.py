@@ -14,6 +14,7 @@ from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.screen.bars import budget_lines
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, wrapped
+from remit.adapters.cli.screen.glance import standing_in_words
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.tree import BRANCHES, BRANCHES_ASCII, INDENTED, Canvas, Marks, tree_lines
 from remit.core.failure import EXIT_OK, RemitError
@@ -50,7 +51,8 @@ def trace(
             told = await system.archive.told((await system.archive.find(run)).run_id)
             whole = told.turns
             is_tree = not (terminal.is_json or turns)
-            children = await _children(system, outline_of(told.reading)) if is_tree else {}
+            stands = {told.entry.run_id: standing_in_words(told.entry, told.explanation.standing)}
+            children = await _children(system, outline_of(told.reading), stands) if is_tree else {}
         if terminal.is_json:
             for row in trace_rows(whole)[-last:]:
                 terminal.values(row)
@@ -58,7 +60,7 @@ def trace(
             columns = columns_of(terminal) if terminal.is_a_terminal else 0
             print_lines(terminal, ([(line, Ink.PLAIN)] for line in trace_lines(whole, last=last, columns=columns)))
         else:
-            canvas = Canvas(_marks(terminal), columns_of(terminal), children)
+            canvas = Canvas(_marks(terminal), columns_of(terminal), children, stands)
             print_lines(terminal, wrapped(terminal, _head(told.manifest.role, told.loop), len(_ROLE)))
             print_lines(terminal, tree_lines(outline_of(told.reading, last=last), canvas))
             print_lines(terminal, _foot(terminal, told.explanation.spent, told.entry.run_id))
@@ -67,8 +69,11 @@ def trace(
     return EXIT_OK
 
 
-async def _children(system: "System", told: Outline) -> dict[str, Outline]:
-    """The trees of the runs beneath a run, by their ids; one that is gone or cannot be read is left out."""
+async def _children(system: "System", told: Outline, stands: dict[str, str]) -> dict[str, Outline]:
+    """The trees of the runs beneath a run, by their ids; one that is gone or cannot be read is left out.
+
+    How those stand that have not ended is added to `stands`.
+    """
     found: dict[str, Outline] = {}
     waiting = [told]
     while waiting:
@@ -77,6 +82,9 @@ async def _children(system: "System", told: Outline) -> dict[str, Outline]:
                 continue
             try:
                 child = outline((await system.archive.history(step.run_id)).turns)
+                if not child.ending:
+                    open_ = await system.archive.told(step.run_id)
+                    stands[step.run_id] = standing_in_words(open_.entry, open_.explanation.standing)
             except RemitError:
                 # `remit verify` says what is wrong with it; the tree says that it is not kept here.
                 continue

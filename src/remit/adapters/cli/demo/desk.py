@@ -20,7 +20,7 @@ import remit
 LEDGER = Path(__file__).with_name("ledger.sqlite")
 # Another process may be writing; it needs milliseconds.
 LOCK_WAIT_S = 5.0
-# How long the bank takes to answer once it has paid; `remit demo --kill` makes it slow, and kills whoever waits for it.
+# How long the bank takes to answer once it has paid; `remit demo --kill` makes it slow, and kills the process that waits for it.
 BANK_S = float(os.environ.get("DESK_BANK_S", "0"))
 
 SCHEMA = """

@@ -21,13 +21,16 @@ _NEARLY = 0.8
 
 
 def budget_lines(terminal: Terminal, spent: Iterable[Spent]) -> Iterator[Line]:
-    """A line for every dimension that a run has touched: what is used of its cap, and what open calls have reserved."""
+    """A line for every dimension that a run has touched: what is used of its cap, and what open calls have reserved.
+
+    Of what is used, how much is in doubt.
+    """
     marks = (_FULL, _EMPTY) if terminal.has_unicode else (_FULL_ASCII, _EMPTY_ASCII)
     has_room = terminal.is_a_terminal and columns_of(terminal) >= COLUMNS_MIN
     for entry in spent:
         ink = _ink(entry)
         bar = f"{_bar(entry, marks)}  " if has_room else ""
-        beside = ((entry.released, "released"), (entry.reserved, "reserved"))
+        beside = ((entry.released, "released"), (entry.reserved, "reserved"), (entry.in_doubt, "of it in doubt"))
         told = "".join(f", {measured(entry.dimension, amount)[1]} {word}" for amount, word in beside if amount)
         (what, used), (_, cap) = (
             measured(entry.dimension, entry.used),

@@ -51,7 +51,8 @@ def _call_lines(fact: Fact) -> Iterator[Line]:
         case FactKind.HEARD, StepKind.TOOL | StepKind.INQUIRY | StepKind.CHILD:
             yield from _outcome(fact)
         case FactKind.BEGUN, StepKind.TOOL | StepKind.CHILD:
-            allowed = f"  (approved by {printable_line(step.by, NAME_CHARS_MAX)})" if step.by else ""
+            why = f"approved by {printable_line(step.by, NAME_CHARS_MAX)}" if step.by else step.order
+            allowed = f"  ({printable_line(why, NAME_CHARS_MAX)})" if why else ""
             yield _line(ASKED, fact, short(step.asked, ARGUMENTS_CHARS_MAX) + allowed, Ink.PLAIN)
         case FactKind.NOTED, StepKind.REFUSED:
             yield _line(

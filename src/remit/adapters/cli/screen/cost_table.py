@@ -57,7 +57,7 @@ _WHERE_USED = (
     _counting("tool calls", Dimension.TOOL_CALLS),
     _counting("external", Dimension.EXTERNAL_API_CALLS),
     _counting("reviews", Dimension.HUMAN_REVIEWS),
-    # Of models on one's own hardware, which may have a GPU or none.
+    # Of models on the user's own hardware, which may have a GPU or none.
     _Column("model time", lambda row: duration(row.gpu_ms), lambda row: row.gpu_ms),
     _Column("in part", lambda row: f"{row.in_part:,}", lambda row: row.in_part),
 )

@@ -10,6 +10,8 @@ Rule 3: text of models, tools and people is data: it is written as JSON, or esca
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
 
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX, time_text
 from remit.adapters.cli.screen.colours import Ink, Line, Piece
@@ -33,10 +35,12 @@ from remit.observe.people.packets import (
 )
 from remit.observe.plain import printable_line
 
-# In a list of many packets; `remit approvals ID` and a prompt show all of it.
-VALUE_CHARS_MAX = 400
-# Of one argument in a list, the others being told where to look.
+# Of one value in the four lines of a packet; `--full` and `remit approvals ID` show all of it.
+VALUE_CHARS_MAX = 80
+# How many values of a call have their origin shown in the four lines of a packet; the lines then say how many there are.
 ORIGINS_MAX = 12
+# Of one line of a list of orders.
+ORDER_CHARS_MAX = 10_000
 # As much of a name, a reason or an origin as one line of a packet holds.
 NOTE_CHARS_MAX = 500
 # What a packet says of the budget: the dimensions of which least is left stand in a packet, the others in `remit show`.
@@ -59,6 +63,11 @@ WAYS_TO_ANSWER = {
     What.RELEASE: "answer with: remit approve {id}  or: remit reject {id}",
     What.REVIEW: "if it may stand: remit approve {id}  if it may not: remit reject {id}",
 }
+OF_ORDERS = (
+    "answer with: remit approve {id}  or: remit reject {id}  to change order 1: remit approve {id} --edit 1=JSON"
+)
+# Under a boundary that traces no values, each may come from anywhere: from what was read, or from nowhere.
+UNTRACED = "its boundary traces no values, so the model alone says where they come from"
 _COMMAND = regex(r"(remit (?:approve|reject) \S+(?: --(?:text|only) \S+)?)")
 OUTSIDE = "it waits outside the queue, which is full"
 _INDENT = "     "
@@ -68,15 +77,15 @@ _WITHIN = f"{_INDENT}  "
 def asked_lines(
     packet: Sequence[Approval], *, value_chars_max: int = VALUE_CHARS_MAX, is_full: bool = False
 ) -> Iterator[Line]:
-    """All that is asked together, with how to answer it; values up to so many characters, 0 for all of them."""
-    lines = packet_lines if is_full else short_lines
+    """All that is asked together, with how to answer it; values up to so many characters, 0 for all, as in full."""
+    lines = packet_lines if is_full else partial(short_lines, value_chars_max=value_chars_max)
     if len(packet) > 1:
         yield (
             (group_of(packet[0]), Ink.NAME),
             (f"  {len(packet)} calls were held together; packet {_short(asked_version(packet))}", Ink.BOLD),
         )
     for asked in packet:
-        yield from lines(asked, value_chars_max=value_chars_max)
+        yield from lines(asked)
         yield _way_pieces(way_to_answer(asked)) if is_full else _way(asked)
     if len(packet) > 1:
         group = group_of(packet[0])
@@ -101,14 +110,19 @@ def _way_pieces(way: str) -> Line:
 
 def way_to_answer(asked: Approval) -> str:
     """What to type in order to answer."""
-    return WAYS_TO_ANSWER[asked.purpose].format(id=asked.id)
+    return (OF_ORDERS if orders_asked(asked) else WAYS_TO_ANSWER[asked.purpose]).format(id=asked.id)
+
+
+def orders_asked(asked: Approval) -> list[JsonObject]:
+    """The orders that a person is asked to confirm; none where the question is another one."""
+    return list(asked.arguments.get("orders", ())) if asked.purpose is What.REVIEW else []
 
 
 def ticked_lines(packet: Sequence[Approval], ticked: Sequence[Approval], *, is_full: bool = False) -> Iterator[Line]:
     """All that is answered together, each with the answer it gets."""
-    lines = packet_lines if is_full else short_lines
+    lines = packet_lines if is_full else partial(short_lines, value_chars_max=VALUE_CHARS_MAX)
     for asked in packet:
-        first, *rest = lines(asked, value_chars_max=VALUE_CHARS_MAX)
+        first, *rest = lines(asked)
         yield ((f"{'[x]' if asked in ticked else '[ ]'} ", Ink.BOLD), *first)
         yield from rest
 
@@ -129,13 +143,16 @@ def short_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]:
         yield _fact("options", " | ".join(asked.options))
     if asked.origins:
         yield _values(asked, value_chars_max)
+    elif is_call and asked.arguments and not asked.about:
+        yield _fact("values", f"! {', '.join(map(_key, asked.arguments))}: {UNTRACED}")
     if why := _why(asked):
         yield ((f"{_INDENT}why: ", Ink.FAINT), ("; ".join(map(_noted, why)), Ink.PLAIN))
 
 
 def _why(asked: Approval) -> list[str]:
     """Why a person is asked, what a yes allows, and who may say it."""
-    why = [*asked_because(asked), *(f"a yes allows {_released(*one)}" for one in asked.releases)]
+    ordered = [f"it is {asked.order}"] if asked.order else []
+    why = [*ordered, *asked_because(asked), *(f"a yes allows {_released(*one)}" for one in asked.releases)]
     if asked.approvals_needed > 1:
         why.append(f"approved by {_pair(asked)}")
     if people := asked.answered_by or asked.released_by:
@@ -177,11 +194,11 @@ def _is_supplied(origin: ValueOrigin) -> bool:
     return bool(origin.bound_by)
 
 
-def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]:
-    """All that is known of a question; values up to so many characters, 0 for all of them."""
-    yield from _head(asked, value_chars_max)
-    yield from _answer(asked, value_chars_max)
-    yield from _arguments(asked, value_chars_max)
+def packet_lines(asked: Approval) -> Iterator[Line]:
+    """All that is known of a question, with nothing cut."""
+    yield from _head(asked)
+    yield from _answer(asked)
+    yield from _arguments(asked)
     if asked.effect:
         yield _fact("effect", f"{asked.effect}, it {EFFECTS[Effect(asked.effect)]}")
     if asked.objection and not any(reason.startswith(asked.objection) for reason in asked.reasons):
@@ -191,6 +208,8 @@ def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]
     for name, text in (("reaches", asked.blast_radius), ("way back", asked.rollback)):
         if text:
             yield _fact(name, text)
+    if asked.order:
+        yield _fact("ordered", asked.order)
     if asked.gaps:
         yield _fact("not declared", ", ".join(asked.gaps), Ink.WAITS)
     if asked.labels:
@@ -204,14 +223,15 @@ def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]
     yield from _people(asked)
 
 
-def _head(asked: Approval, value_chars_max: int) -> Iterator[Line]:
+def _head(asked: Approval, value_chars_max: int = 0) -> Iterator[Line]:
     name: Line = ((f"{asked.id}  ", Ink.WAITS),)
     if asked.tool and asked.purpose is not What.QUESTION:
         yield (*name, (_noted(asked.tool), Ink.NAME), (f" {_verb(asked)}", Ink.BOLD))
         return
     if asked.tool:
         name = (*name, (f"{_noted(asked.tool)} asks: ", Ink.NAME))
-    first, *more = _folded(_cut(asked.question or "may it spend more than it was given?", value_chars_max))
+    asked_in_words = asked.question or "may it spend more than it was given?"
+    first, *more = _folded(_cut(asked_in_words, NOTE_CHARS_MAX if value_chars_max else 0))
     yield (*name, (first, Ink.BOLD), *_rest(asked, value_chars_max))
     yield from (((_INDENT, Ink.FAINT), (line, Ink.BOLD)) for line in more)
 
@@ -232,30 +252,28 @@ def _cut(text: str, chars_max: int) -> str:
 
 def _rest(asked: Approval, chars_max: int) -> Line:
     """Where all of a question can be seen of which something was cut."""
-    texts = [asked.question, *([json_line(asked.answer)] if asked.answer else [])]
-    texts += map(json_line, asked.arguments.values())
-    is_cut = 0 < chars_max < max(map(len, texts))
+    texts = [json_line(value) for value in (*([asked.answer] if asked.answer else []), *asked.arguments.values())]
+    is_cut = chars_max > 0 and (len(asked.question) > NOTE_CHARS_MAX or any(len(text) > chars_max for text in texts))
     return ((f"  all of it: remit approvals {asked.id}", Ink.FAINT),) if is_cut else ()
 
 
-def _answer(asked: Approval, value_chars_max: int) -> Iterator[Line]:
+def _answer(asked: Approval, value_chars_max: int = 0) -> Iterator[Line]:
     """The answer that is to stand, and the version that a yes is bound to."""
-    if asked.answer:
+    if orders_asked(asked):
+        # Each line is a line of the list: a person reads it whole before it is confirmed.
+        lines = [part for line in asked.answer.split("\n") for part in _folded(printable_line(line, ORDER_CHARS_MAX))]
+        yield from (((_INDENT, Ink.FAINT), (line, Ink.PLAIN)) for line in lines)
+    elif asked.answer:
         yield from _argument("answer", asked.answer, value_chars_max)
 
 
-def _arguments(asked: Approval, value_chars_max: int) -> Iterator[Line]:
+def _arguments(asked: Approval) -> Iterator[Line]:
     for name, value in asked.arguments.items():
-        yield from _argument(_noted(name), value, value_chars_max)
-        origins = origins_of(name, asked.origins)
-        shown = origins[:ORIGINS_MAX] if value_chars_max else origins
-        yield from (((_WITHIN, Ink.FAINT), *_origin(origin)) for origin in shown)
-        if len(shown) < len(origins):
-            rest = ((f"… {len(origins)} values; all of them: remit approvals {asked.id} --full", Ink.FAINT),)
-            yield ((_WITHIN, Ink.FAINT), *rest)
+        yield from _argument(_noted(name), value)
+        yield from (((_WITHIN, Ink.FAINT), *_origin(origin)) for origin in origins_of(name, asked.origins))
 
 
-def _argument(name: str, value: object, value_chars_max: int) -> Iterator[Line]:
+def _argument(name: str, value: object, value_chars_max: int = 0) -> Iterator[Line]:
     first, *more = _folded(_cut(json_line(value), value_chars_max))
     yield ((f"{_INDENT}{name} = ", Ink.FAINT), (first, Ink.PLAIN))
     for line in more:
@@ -326,6 +344,17 @@ def change_lines(asked: Approval, arguments: JsonObject, cover: Callable[[str], 
         after = "(not there)" if change.is_removed else _shortened(_covered(change.key, change.after, cover))
         name = ((f"{_INDENT}{_noted(change.key)}: ", Ink.FAINT),)
         yield (*name, (before, Ink.BAD), (" -> ", Ink.FAINT), (after, Ink.GOOD))
+
+
+def order_change_lines(
+    before: Sequence[JsonObject], after: Sequence[JsonObject], cover: Callable[[str], str] = covered
+) -> Iterator[Line]:
+    """What a person changes in a list of orders: the old one -> the new one, without secrets."""
+    gone = [json_line(order) for order in before if order not in after]
+    new = [json_line(order) for order in after if order not in before]
+    for was, now in zip_longest(gone, new, fillvalue="(not there)"):
+        pieces: Line = ((f"{_INDENT}order: ", Ink.FAINT), (cover(was), Ink.BAD))
+        yield (*pieces, (" -> ", Ink.FAINT), (cover(now), Ink.GOOD))
 
 
 def _covered(key: str, value: object, cover: Callable[[str], str]) -> str:

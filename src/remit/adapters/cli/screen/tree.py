@@ -6,7 +6,7 @@ Rule 3: whatever was said is shown as data; what is cut can be read in full with
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from remit.adapters.cli.screen.amounts import charges
@@ -67,6 +67,8 @@ class Canvas:
     marks: Marks
     columns: int
     children: Mapping[str, Outline]
+    # How runs stand that have not ended, by their ids.
+    stands: Mapping[str, str] = field(default_factory=dict)
 
 
 def tree_lines(told: Outline, canvas: Canvas) -> Iterator[Line]:
@@ -75,7 +77,7 @@ def tree_lines(told: Outline, canvas: Canvas) -> Iterator[Line]:
     if told.left_out:
         yield _cut([_at(0, 0), (f"... {told.left_out} earlier turns are left out", Ink.FAINT)], canvas.columns)
     yield from _visits(told, canvas, "", 0)
-    yield _cut(_ending(told), canvas.columns)
+    yield _cut(_ending(told, canvas), canvas.columns)
 
 
 def _visits(told: Outline, canvas: Canvas, stem: str, offset_ms: int) -> Iterator[Line]:
@@ -103,7 +105,7 @@ def _child(step: PerformedStep, canvas: Canvas, stem: str, offset_ms: int) -> It
         yield _cut([_nowhere(), (f"{stem}    ", Ink.FAINT), (gone, Ink.FAINT)], canvas.columns)
         return
     yield from _visits(child, canvas, stem, offset_ms + step.began_ms)
-    yield _cut([_nowhere(), (stem, Ink.FAINT), *_ending(child)[1:]], canvas.columns)
+    yield _cut([_nowhere(), (stem, Ink.FAINT), *_ending(child, canvas)[1:]], canvas.columns)
 
 
 def _marked(canvas: Canvas, stem: str, *, is_last: bool) -> tuple[str, str]:
@@ -153,6 +155,8 @@ def _step(step: PerformedStep) -> list[Piece]:
         pieces.append((f" ({step.rung})", _ink(step)))
     if step.by:
         pieces.append((f"  {_part(step)} {printable_line(step.by, NAME_CHARS_MAX)}", Ink.PLAIN))
+    if step.order:
+        pieces.append((f"  {printable_line(step.order, NAME_CHARS_MAX)}", Ink.PLAIN))
     # That a child which answered succeeded goes without saying.
     code = "" if step.kind is StepKind.CHILD and step.code == Ending.SUCCESS else step.code
     took = duration(step.duration_ms) if step.duration_ms > 0 else ""
@@ -194,10 +198,10 @@ def _details(step: PerformedStep, columns: int) -> Iterator[str]:
         yield f"= {shown_line(step.answered, columns)}"
 
 
-def _ending(told: Outline) -> list[Piece]:
+def _ending(told: Outline, canvas: Canvas) -> list[Piece]:
     took = f"after {duration(told.duration_ms)} and {told.turns} turns"
     if not told.ending:
-        return [_nowhere(), ("open", Ink.WAITS), (f"  {took}", Ink.PLAIN)]
+        return [_nowhere(), (canvas.stands.get(told.run_id, "open"), Ink.WAITS), (f"  {took}", Ink.PLAIN)]
     named = f"{told.ending} ({told.error})" if told.error else told.ending
     ink = Ink.GOOD if told.ending == "SUCCESS" else Ink.BAD
     why = f": {printable_line(told.reason, REASON_CHARS_MAX)}" if told.reason else ""

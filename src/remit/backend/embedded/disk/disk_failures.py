@@ -8,7 +8,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
-from remit.core.journal.storage import StoreUnusable
+from remit.core.journal.storage import STORE_INDEX_LOST, StoreUnusable
 from remit.core.regular_file import NotRegular
 
 FULL = "STORE_FULL"
@@ -24,7 +24,6 @@ NOT_TRUSTED = "STORE_NOT_TRUSTED"
 LINKED = "STORE_LINKED"
 EXPOSED = "STORE_EXPOSED"
 EMPTIED = "STORE_EMPTIED"
-INDEX_LOST = "STORE_INDEX_LOST"
 
 _WAY_OUT = {
     FULL: "make room (or raise the quota), then go on; what was written before is whole",
@@ -37,7 +36,7 @@ _WAY_OUT = {
     LINKED: "put the file or folder itself there, or name the store that holds it with REMIT_HOME",
     EXPOSED: "look whether it is still what you left there (`remit verify --all`), then chmod -R go-w on the folder",
     EMPTIED: "put back a backup of remit.db; to begin anew on purpose, move heads.log to where you keep it",
-    INDEX_LOST: "`remit rebuild` lists them again as their turns tell",
+    STORE_INDEX_LOST: "`remit rebuild` lists them again as their turns tell",
     KEY_MISSING: "put back a backup of it; docs/store.md says how to go on with a new key on purpose",
 }
 

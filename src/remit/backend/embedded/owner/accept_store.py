@@ -12,8 +12,9 @@ from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.owner.trusted_keys import Trusted, TrustList, owner_of, signers_in, standing_of
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.codec import hash_turn
+from remit.core.journal.ended import ending_of
 from remit.core.journal.signing import sign_head
-from remit.core.journal.storage import RunEntry, Stretch
+from remit.core.journal.storage import Stretch
 from remit.observe.views.named_addresses import StoreNamed, named_in
 
 
@@ -53,15 +54,15 @@ async def accept(home: Path, trusted: TrustList, seen: StoreNamed) -> None:
         trusted.enter(Trusted(store.did, seen.owner, seen.store, seen.signers))
         for entry in await store.catalogue.entries():
             if await store.catalogue.last_head(entry.run_id) is None:
-                await _vouch(store, entry)
+                await _vouch(store, entry.run_id)
     finally:
         await store.close()
 
 
-async def _vouch(store: EmbeddedStore, entry: RunEntry) -> None:
-    """Sign for a run as it was listed; a turn that follows brings a head of its own, or does not need one."""
-    turns = (await store.journal.read(entry.run_id))[: entry.turns]
+async def _vouch(store: EmbeddedStore, run_id: str) -> None:
+    """Sign for a run as its turns tell it; one that follows brings a head of its own, or does not need one."""
+    turns = await store.journal.read(run_id)
     if turns:
-        head = hash_turn(turns[-1])
-        signed = sign_head(store.signer, run_id=entry.run_id, seq=len(turns) - 1, head=head, ending=entry.ending)
+        head, ending = hash_turn(turns[-1]), ending_of(reversed(turns))
+        signed = sign_head(store.signer, run_id=run_id, seq=len(turns) - 1, head=head, ending=ending)
         await store.journal.vouch(signed)

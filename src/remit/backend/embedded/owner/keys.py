@@ -61,6 +61,14 @@ def load_signer(home: Path, on_new: Callable[[str], None] | None = None) -> Sign
         raise store_unusable(error, path) from error
 
 
+def login_key(home: Path) -> Signer:
+    """The key of a folder, to log in with; raises StoreUnusable where there is none: one that was just made lets nobody in."""
+    if not FileKey(home).is_made:
+        message = f"{home / KEY} is not there, and the servers let in only whom they know; `remit keys` makes it"
+        raise StoreUnusable(KEY_MISSING, f"{message}, and an operator admits it", {"path": str(home / KEY)})
+    return load_signer(home)
+
+
 def fingerprint_in(home: Path) -> str:
     """The name of the key in a folder, whether or not it may be read. It does not say that the key can be used."""
     path = home / KEY

@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 
 from remit.backend.embedded.disk.database import DATABASE, ReadConnection
-from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, EMPTIED, INDEX_LOST, NOT_FOUND, disk_failure
+from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, EMPTIED, NOT_FOUND, disk_failure
 from remit.backend.embedded.disk.permissions import refuse_links
 from remit.backend.embedded.disk.tables import NOBODY, schema_version
 from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.journal_names import kept_unlisted
 from remit.core.journal.signing import SignedDeletion
-from remit.core.journal.storage import Losses, SignedHead
+from remit.core.journal.storage import STORE_INDEX_LOST, Losses, SignedHead
 from remit.core.run.halt import HALTS
 
 _STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_no = runs.run_no), -1) FROM runs"
@@ -24,7 +25,9 @@ _STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_n
 _WAS_TOLD = "SELECT 1 FROM heads WHERE seq > 0 LIMIT 1"
 _WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
 
-_HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'runs'"
+# What is asked below; the index has had these columns since its first version.
+_COLUMNS = "SELECT name FROM pragma_table_info('runs', 'main')"
+_COLUMNS_ASKED = frozenset({"run_no", "run_id", "started_at_ms", "ending", "waiting_for"})
 _HELD = "SELECT 1 FROM turns WHERE run_no <> ? LIMIT 1"
 _LISTED = "SELECT 1 FROM runs LIMIT 1"
 # A run is listed from its first turn on; only the journal of halts is kept without.
@@ -71,19 +74,22 @@ class FileHeadLog:
 
 def losses_in(reader: ReadConnection, log: HeadsLog) -> Losses:
     """What the database has lost that the log knows, and whether the log itself is lost."""
-    if log.is_empty:
-        return Losses(is_log_lost=bool(reader.rows(_WAS_TOLD)))
     stands: dict[str, int] = dict(reader.rows(_STANDS))
+    missed = log.missing(stands)
+    kept = kept_unlisted(reader, stands, missed)
+    unlisted = (*[run_id for (run_id,) in reader.rows(_UNLISTED, (HALTS,))], *kept)
+    if log.is_empty:
+        return Losses(is_log_lost=bool(reader.rows(_WAS_TOLD)), unlisted=unlisted)
     ahead = [run_id for run_id, seq in log.last_turns().items() if run_id in stands and seq > stands[run_id]]
     # Any process may add lines to a log; only those that were signed say anything.
     behind = [run_id for run_id in ahead if (head := log.last(run_id)) is not None and head.seq > stands[run_id]]
-    unlisted = tuple([run_id for (run_id,) in reader.rows(_UNLISTED, (HALTS,))])
-    return Losses(tuple(behind), tuple(log.missing(stands)), is_log_damaged=log.is_damaged, unlisted=unlisted)
+    missing = tuple([run_id for run_id in missed if run_id not in kept])
+    return Losses(tuple(behind), missing, is_log_damaged=log.is_damaged, unlisted=unlisted)
 
 
-def ill_listed(reader: ReadConnection) -> int:
-    """How many runs that were signed for are not listed, or not as what was signed."""
-    return len(reader.rows(_UNLISTED, (HALTS,))) + len(reader.rows(_ILL_LISTED))
+def ill_listed(reader: ReadConnection, log: HeadsLog) -> int:
+    """How many runs are kept and not listed, or not as what was signed."""
+    return len(losses_in(reader, log).unlisted) + len(reader.rows(_ILL_LISTED))
 
 
 def is_log_lost(home: Path, connection: sqlite3.Connection) -> bool:
@@ -131,7 +137,7 @@ def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = 
     try:
         if schema_version(connection, path) and connection.execute(_HELD, (NOBODY,)).fetchone():
             if not mends and not _lists_any(connection):
-                raise disk_failure(INDEX_LOST, path, "holds turns of runs and lists none of them")
+                raise disk_failure(STORE_INDEX_LOST, path, "holds turns of runs and lists none of them")
             return
         if log.is_empty:
             return
@@ -145,7 +151,7 @@ def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = 
 
 def _lists_any(connection: sqlite3.Connection) -> bool:
     """Whether a database has an index of runs, with a run in it."""
-    if connection.execute(_HAS_INDEX).fetchone() is None:
+    if not _COLUMNS_ASKED.issubset(name for (name,) in connection.execute(_COLUMNS)):
         return False
     if connection.execute(_LISTED_WHOLE).fetchone() is not None:
         return True

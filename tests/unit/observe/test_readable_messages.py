@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.observe.message_times import readable
+from remit.observe.figures import readable
 
 
 @pytest.mark.parametrize(

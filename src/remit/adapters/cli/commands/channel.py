@@ -1,0 +1,123 @@
+"""The commands at the users' end of a channel: a terminal, and an address that speaks for users by HTTP."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from uuid import uuid4
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.event_loop import in_loop
+from remit.adapters.cli.inputs import wrong_usage
+from remit.adapters.cli.options import COMMON, CommonOptions, os_user
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.failure import EXIT_OK
+from remit.observe.plain import printable_line
+from remit.wire.payloads import delivered, posted
+from remit.wire.wire_records import UserMessage, UserResponse
+from remit.wire.wire_texts import moment
+
+if TYPE_CHECKING:
+    from remit.assemble_wire import Broker
+
+CLI = "cli"
+_KEPT_S = 24 * 3_600
+# How long replies are waited for when there is nothing more to say.
+_LAST_S = 5.0
+# With these a loop has said what it had to say, for now.
+_LAST_WORDS = frozenset({"result", "error", "prompt", "text"})
+
+
+def cli(
+    *,
+    user: Annotated[str, Parameter(help="Who talks; without it the user of the operating system.")] = "",
+    channel: Annotated[str, Parameter(help="Which conversation this is; a new one unless said.")] = "",
+    common: CommonOptions = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Talk with loops over NATS: each line is a message, and replies are printed."""
+    name, who = channel or uuid4().hex[:12], user or os_user()
+
+    async def talk() -> int:
+        from remit.assemble_wire import channel_end
+
+        async with channel_end(common.settings(), CLI, name) as broker:
+            terminal.remark(f"channel {name} of {who}: a line is a message, /help lists commands, Ctrl-D leaves")
+            printed = asyncio.create_task(_print(broker, terminal, settled := asyncio.Event()))
+            try:
+                while line := await asyncio.to_thread(sys.stdin.readline):
+                    if line.strip():
+                        settled.clear()
+                        await _say(broker, line.strip(), name, who)
+                async with asyncio.timeout(_LAST_S):
+                    await settled.wait()
+            except TimeoutError:
+                terminal.remark("a loop has not answered yet; its reply is kept for a day")
+            finally:
+                printed.cancel()
+        return EXIT_OK
+
+    return in_loop(talk())
+
+
+async def _say(broker: "Broker", line: str, channel: str, user: str) -> None:
+    message = UserMessage(
+        message_id=uuid4().hex,
+        channel_type=CLI,
+        channel_id=channel,
+        user_id=user,
+        content=line,
+        thread_id=channel,
+        timestamp=moment(time.time_ns() // 1_000_000),
+    )
+    await broker.publish(posted(message), key=message.message_id, keep_s=_KEPT_S)
+
+
+async def _print(broker: "Broker", terminal: Terminal, settled: asyncio.Event) -> None:
+    while True:
+        for handed in await broker.take():
+            reply = delivered(handed.subject, handed.data, handed.headers)
+            await broker.done(handed)
+            if not isinstance(reply, UserResponse) or reply.type == "stream":
+                continue
+            if terminal.is_json:
+                terminal.values({"type": reply.type, "content": reply.content, "in_reply_to": reply.in_reply_to})
+            else:
+                for line in reply.content.splitlines() or [""]:
+                    terminal.line(f"{reply.type}: {printable_line(line)}")
+                for action in reply.actions:
+                    terminal.line(f"  /{action.signal} {action.id}")
+            if reply.type in _LAST_WORDS:
+                settled.set()
+
+
+def hook(
+    callback: Annotated[str, Parameter(name="URL", help="Where replies are posted, signed.")],
+    /,
+    *,
+    listen: Annotated[
+        str, Parameter(help="HOST:PORT that takes messages; 127.0.0.1:8087 unless said.")
+    ] = "127.0.0.1:8087",
+    key_file: Annotated[
+        Path | None, Parameter(help="The file with the key that signs; without it the secret `webhook_key`.")
+    ] = None,
+    common: CommonOptions = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Let a program speak for users by HTTP: it posts messages, and is posted replies."""
+    host, _, port = listen.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise wrong_usage(f"--listen {listen[:80]!r} is no HOST:PORT, such as 127.0.0.1:8087")
+
+    async def serve() -> int:
+        from remit.assemble_wire import webhook_channel
+
+        settings = common.settings()
+        async with webhook_channel(settings, callback, key_file, host=host, port=int(port)) as (channel, heard_at):
+            terminal.remark(f"messages are taken at {heard_at}; Ctrl-C ends it")
+            await channel.run()
+        return EXIT_OK
+
+    return in_loop(serve())

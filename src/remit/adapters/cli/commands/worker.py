@@ -1,0 +1,130 @@
+"""The commands that make this process a worker of a cluster, and show what no worker could do."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.event_loop import in_loop
+from remit.adapters.cli.inputs import wrong_usage
+from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.failure import EXIT_OK
+
+if TYPE_CHECKING:
+    from remit.assemble import Settings
+    from remit.assemble_workers import Serving
+    from remit.core.journal.queued import DeadLetter
+
+Concurrency: TypeAlias = Annotated[int, Parameter(help="How many at a time: runs, or calls of each model or tool.")]
+Nats: TypeAlias = Annotated[str, Parameter(help="The servers of the cluster, nats://HOST:PORT; else --store says it.")]
+Metrics: TypeAlias = Annotated[int, Parameter(help="The port that serves /metrics and /health; none unless said.")]
+_CONCURRENCY = 8
+_RUNS = 100
+
+
+def loop(
+    *,
+    concurrency: Concurrency = _RUNS,
+    nats: Nats = "",
+    metrics: Metrics = 0,
+    common: CommonOptions = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Drive runs of a cluster, whose models and tools other workers have."""
+    from remit.assemble_workers import loop_worker
+
+    return _served(terminal, loop_worker(_settings(common, nats), _positive(concurrency)), "drives runs", metrics)
+
+
+def model(
+    *,
+    engine: Annotated[
+        list[str] | None, Parameter(help="Which model to ask, as of `run`. May be said several times.")
+    ] = None,
+    concurrency: Concurrency = _CONCURRENCY,
+    nats: Nats = "",
+    metrics: Metrics = 0,
+    common: CommonOptions = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Ask models for the runs of a cluster."""
+    from remit.assemble_workers import model_worker
+
+    if not engine:
+        raise wrong_usage("a model worker asks the models that it is given; name one with --engine")
+    worker = model_worker(_settings(common, nats), engine, _positive(concurrency))
+    return _served(terminal, worker, f"asks {', '.join(engine)}", metrics)
+
+
+def tools(
+    *,
+    tools: Annotated[
+        list[str] | None, Parameter(help="FILE.py, module:NAME or builtin:clock,calculator. May be said several times.")
+    ] = None,
+    concurrency: Concurrency = _CONCURRENCY,
+    nats: Nats = "",
+    metrics: Metrics = 0,
+    common: CommonOptions = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Call tools for the runs of a cluster, on their own host with their own secrets."""
+    from remit.assemble_workers import tool_worker
+
+    if not tools:
+        raise wrong_usage("a tool worker calls the tools that it is given; name some with --tools")
+    worker = tool_worker(_settings(common, nats), tools, _positive(concurrency))
+    return _served(terminal, worker, f"calls the tools of {', '.join(tools)}", metrics)
+
+
+def letters(
+    *,
+    replay: Annotated[int, Parameter(help="Send the errand with this number again.")] = 0,
+    nats: Nats = "",
+    common: CommonOptions = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """List the errands that no worker could do, or send one again."""
+    from remit.assemble_workers import dead_letters, replay_letter
+
+    settings = _settings(common, nats)
+    if replay:
+        _show(terminal, in_loop(replay_letter(settings, replay)))
+        return EXIT_OK
+    found = in_loop(dead_letters(settings))
+    for letter in found:
+        _show(terminal, letter)
+    if not found and not terminal.is_json:
+        terminal.remark("there are no dead letters")
+    return EXIT_OK
+
+
+def _settings(common: CommonOptions, nats: str) -> "Settings":
+    return (replace(common, store=nats) if nats else common).settings()
+
+
+def _positive(concurrency: int) -> int:
+    if concurrency < 1:
+        raise wrong_usage(f"--concurrency={concurrency} is too few; a worker does one thing at a time at least")
+    return concurrency
+
+
+def _served(terminal: Terminal, worker: "Serving", what: str, port: int) -> int:
+    import asyncio
+
+    from remit.assemble_workers import serve
+
+    terminal.remark(f"this worker {what}; SIGTERM lets it finish and leave")
+    asyncio.run(serve(worker, port=port))
+    return EXIT_OK
+
+
+def _show(terminal: Terminal, letter: "DeadLetter") -> None:
+    if terminal.is_json:
+        terminal.values(letter)
+        return
+    name, lane = letter.name, letter.lane
+    where = f"{lane.kind} {lane.name}"
+    terminal.line(
+        f"{letter.number}  {letter.code}  {where}  run {name.run_id}, command {name.command_id}: {letter.why}"
+    )

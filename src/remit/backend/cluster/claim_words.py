@@ -1,0 +1,105 @@
+"""Who has begun a call that changes something: the last word on a subject of its own, each written behind the one before.
+
+Rule 1: a call begins when its claim stands; the process that writes the next word first decides, and every other one is told.
+Rule 2: a process that revokes a call writes a word of its own, so that none offers it again that knew only an earlier word.
+Rule 3: words expire long after the last delivery of their errand could come.
+"""
+
+from remit.backend.cluster.jetstream import JetMessage, Overtaken, Stored
+from remit.backend.cluster.layout import claim_subject
+from remit.backend.cluster.link import TTL, Link
+from remit.backend.cluster.signet import Signet
+from remit.core.journal.codec import decode_record, encode_record
+from remit.core.journal.queued import Claim, Claimed, ClaimWord, judged
+
+# An errand expires after a day.
+CLAIM_TTL_S = 3 * 24 * 3600
+# A word of one who has no key stands for a call that was begun, at the last of all attempts.
+_UNKNOWN = Claim(ClaimWord.CLAIMED, "?", 1 << 30)
+
+
+class ClusterClaims:
+    """The claims of all processes; `by` names this one where no worker is named."""
+
+    def __init__(self, link: Link, signet: Signet) -> None:
+        self._link = link
+        self._signet = signet
+
+    async def claim(self, run_id: str, command_id: str, *, by: str = "", attempt: int = 1) -> Claimed:
+        """Whether a call may begin now: for this attempt, or, where it is 0, whatever attempt has begun before."""
+        return await self._link.finish(self._claim(run_id, command_id, by or self._link.worker, attempt))
+
+    async def revoke(self, run_id: str, command_id: str) -> bool:
+        """Whether a call will certainly not be made; False where it has begun."""
+        return await self._link.finish(self._revoke(run_id, command_id))
+
+    async def offer(self, run_id: str, command_id: str) -> None:
+        """Let a call begin again that was revoked here, unless another has revoked it since."""
+        await self._link.finish(self._offer(run_id, command_id))
+
+    async def last(self, run_id: str, command_id: str) -> Claim | None:
+        """The last word about a call."""
+        return (await self._link.call(self._last(run_id, command_id)))[0]
+
+    async def _last(self, run_id: str, command_id: str) -> tuple[Claim | None, int]:
+        stored = await self._link.jet.last(claim_subject(run_id, command_id))
+        if stored is None:
+            return None, 0
+        claim = self._read(stored)
+        if claim.word is ClaimWord.CLAIMED:
+            return claim, stored.seq
+        # What was begun is not undone by a word behind it: a copy of an earlier one is signed as well.
+        place, begun = 0, claim
+        while (
+            earlier := await self._link.jet.following(stored.subject, place)
+        ) is not None and earlier.seq < stored.seq:
+            place, found = earlier.seq, self._read(earlier)
+            begun = found if found.word is ClaimWord.CLAIMED else begun
+        return begun, stored.seq
+
+    def _read(self, stored: Stored) -> Claim:
+        """The word in a message. Of one who has no key nothing is known: the call is neither begun nor said not to be made."""
+        if not self._signet.is_believed(stored.subject, stored.data, stored.headers):
+            return _UNKNOWN
+        found: Claim = decode_record(stored.data, Claim)
+        return found
+
+    async def _claim(self, run_id: str, command_id: str, by: str, attempt: int) -> Claimed:
+        # Nobody has said anything of most calls.
+        last, place = None, 0
+        while True:
+            number = attempt or (0 if last is None else last.attempt) + 1
+            wanted = Claim(ClaimWord.CLAIMED, by, number)
+            found = judged(last, wanted)
+            if found is not Claimed.GRANTED or last == wanted:
+                return found
+            if await self._written(run_id, command_id, wanted, place):
+                return found
+            last, place = await self._last(run_id, command_id)
+
+    async def _revoke(self, run_id: str, command_id: str) -> bool:
+        mine = Claim(ClaimWord.REVOKED, self._link.worker)
+        last, place = None, 0
+        while last is None or (last.word is not ClaimWord.CLAIMED and last != mine):
+            if await self._written(run_id, command_id, mine, place):
+                return True
+            last, place = await self._last(run_id, command_id)
+        return last == mine
+
+    async def _offer(self, run_id: str, command_id: str) -> None:
+        last, place = await self._last(run_id, command_id)
+        if last == Claim(ClaimWord.REVOKED, self._link.worker):
+            await self._written(run_id, command_id, Claim(ClaimWord.OFFERED, self._link.worker), place)
+
+    async def _written(self, run_id: str, command_id: str, claim: Claim, after: int) -> bool:
+        try:
+            await self._link.jet.write(claim_message(self._signet, run_id, command_id, claim, after))
+        except Overtaken:
+            return False
+        return True
+
+
+def claim_message(signet: Signet, run_id: str, command_id: str, claim: Claim, after: int | None) -> JetMessage:
+    """A word about a call, as it is written behind another, signed."""
+    subject, data = claim_subject(run_id, command_id), encode_record(claim)
+    return JetMessage(subject, data, signet.signed(subject, data, {TTL: f"{CLAIM_TTL_S}s"}), after)

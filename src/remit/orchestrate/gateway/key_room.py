@@ -1,0 +1,285 @@
+"""The keys room: which keys of workers and agents a deployment believes, what each may send, and which it revoked.
+
+Rule 1: the root is the key of the deployment. Only who holds it admits keys; the root, or the holder of a key, revokes it.
+Rule 2: entries are believed for their signatures, wherever they are kept; one that cannot be read or is not signed says nothing.
+Rule 3: a process that checks knows within seconds what was revoked; unable to look for longer, it believes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from secrets import token_hex
+from typing import Protocol
+
+from remit.core.durations import DAY_MS
+from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.journal.codec import decode_record, encode_record
+from remit.core.journal.signing import Signer, nkey_of
+from remit.core.journal.storage import StoreUnusable
+from remit.core.record import Record
+from remit.core.regex import regex
+from remit.core.run.principal import EVERY_TENANT
+from remit.orchestrate.ports import Clock
+from remit.wire.credentials import Capability, Revocation, TrustedSenders, is_issued, issue, revoke, revoked_by
+from remit.wire.envelopes import (
+    ENVELOPE_MALFORMED,
+    SEAL_HEADER,
+    VALID_MS_MAX,
+    OpenedMessage,
+    SealedInbox,
+    SealedOutbox,
+)
+
+KEYS_NOT_ROOT = "KEYS_NOT_ROOT"
+KEYS_UNKNOWN = "KEYS_UNKNOWN"
+KEYS_STALE = "KEYS_STALE"
+
+# How old what is known of keys may be: who was revoked is believed for no longer.
+FRESH_MS = 2_000
+# How long it is believed where the servers do not answer.
+STALE_MS_MAX = 30_000
+DAYS_MAX = 3_650
+DID = "did:key:z"
+
+# What a worker or an agent of each kind sends.
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "agent": ("agent.task.*", "agent.signal.*", "user.message.*.*"),
+    "loop": ("agent.log.>", "agent.errand.>", "agent.due.>", "agent.claim.>", "agent.late.>"),
+    "model": ("agent.report.>", "agent.claim.>", "agent.late.>"),
+    "tools": ("agent.report.>", "agent.claim.>", "agent.late.>"),
+}
+
+
+# What only the key of the deployment does.
+_KEPT = ("$KV.AGENT_KEYS.>", "$JS.API.STREAM.DELETE.>", "$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.RESTORE.>")
+# Events, replies and the buckets, for programs that are no workers.
+_HEARD = ("agent.created.*", "agent.response.*", "agent.context.*", "agent.complete.*", "user.response.*.*", "_INBOX.>")
+_LOOKS = tuple(
+    f"$JS.API.{verb}.KV_{bucket}{rest}"
+    for bucket in ("AGENT_LOOPS", "AGENT_TRAJECTORIES")
+    for verb, rest in (("STREAM.INFO", ""), ("DIRECT.GET", ".>"))
+)
+_NAME = regex(r"[A-Za-z0-9_-]{1,64}")
+# Room for some millions of turns; a deployment says its own.
+DISK_DEFAULT, CONNECTIONS_DEFAULT = "64G", 256
+
+
+class Shelf(Protocol):
+    """Keeps entries by name."""
+
+    async def keep(self, name: str, data: bytes) -> None:
+        """Keep an entry in the place of the one before."""
+
+    async def kept(self) -> list[bytes]:
+        """All entries, the oldest first."""
+
+
+class KeyEntry(Record, kw_only=True):
+    """What a shelf holds of a key: that it may send, or that it is revoked; and a name for people."""
+
+    name: str = ""
+    statement: Capability | None = None
+    revocation: Revocation | None = None
+
+
+class KnownKey(Record, kw_only=True):
+    """A key as a person is shown it."""
+
+    did: str
+    name: str
+    may: tuple[str, ...]
+    tenant: str
+    expires_at_ms: int
+    is_revoked: bool
+
+
+class KeyRoom:
+    """The keys of a deployment, as one holder of a key sees them."""
+
+    def __init__(self, shelf: Shelf, signer: Signer, clock: Clock, root: str = "") -> None:
+        self._shelf, self._signer, self._clock = shelf, signer, clock
+        self.root, self.own = root or signer.did, signer.did
+        self.roles = ROLES
+
+    async def admit(
+        self, did: str, *, may: Sequence[str], tenant: str = EVERY_TENANT, days: int = 90, name: str = ""
+    ) -> Capability:
+        """Let a key send under these subjects, for so many days; raises RequestRejected where that cannot be said."""
+        self._expect_root("admits keys")
+        _check_did(did)
+        if not 1 <= days <= DAYS_MAX:
+            raise RequestRejected(KEYS_UNKNOWN, f"days={days} is not within 1 to {DAYS_MAX}")
+        now_ms = self._clock.now_ms()
+        stated = issue(
+            self._signer,
+            did,
+            capability_id=token_hex(8),
+            tenant=tenant,
+            may=may,
+            not_before_ms=now_ms,
+            expires_at_ms=now_ms + days * DAY_MS,
+        )
+        await self._shelf.keep(did, encode_record(KeyEntry(name=name, statement=stated)))
+        return stated
+
+    async def revoke(self, did: str, *, why: str) -> Revocation:
+        """Believe a key nothing any more; raises RequestRejected where it is not there, or not the caller's to revoke."""
+        _check_did(did)
+        if did != self._signer.did:
+            self._expect_root("revokes keys of others")
+        if did not in {key.did for key in await self.listed()} and did != self._signer.did:
+            raise RequestRejected(KEYS_UNKNOWN, f"{did[:80]} was never admitted; `remit keys` lists those that were")
+        revoked = revoke(self._signer, did, at_ms=self._clock.now_ms(), why=why)
+        await self._shelf.keep(f"revoked {did}", encode_record(KeyEntry(revocation=revoked)))
+        return revoked
+
+    async def listed(self) -> list[KnownKey]:
+        """The keys that were admitted, revoked ones among them."""
+        entries = await self._entries()
+        revoked = self._revoked(entries)
+        return [
+            KnownKey(
+                did=stated.subject,
+                name=entry.name,
+                may=stated.may,
+                tenant=stated.tenant,
+                expires_at_ms=stated.expires_at_ms,
+                is_revoked=stated.subject in revoked,
+            )
+            for entry in entries
+            if (stated := entry.statement) is not None and stated.issuer == self.root and is_issued(stated)
+        ]
+
+    async def trusted(self) -> TrustedSenders:
+        """Whom to believe what, now."""
+        entries = await self._entries()
+        held = [entry.statement for entry in entries if entry.statement is not None]
+        chains = {stated.subject: (stated,) for stated in held if stated.issuer == self.root}
+        return TrustedSenders(root=self.root, chains=chains, revoked=self._revoked(entries))
+
+    def _revoked(self, entries: Sequence[KeyEntry]) -> frozenset[str]:
+        return revoked_by(self.root, [entry.revocation for entry in entries if entry.revocation is not None])
+
+    async def _entries(self) -> list[KeyEntry]:
+        found = list[KeyEntry]()
+        for data in await self._shelf.kept():
+            try:
+                found.append(decode_record(data, KeyEntry))
+            except InvariantBroken:
+                # Another program wrote it, and it says nothing that could be believed.
+                continue
+        return found
+
+    def _expect_root(self, does: str) -> None:
+        if self._signer.did != self.root:
+            message = f"only the key of the deployment, {self.root}, {does}; this folder holds {self._signer.did}"
+            raise RequestRejected(KEYS_NOT_ROOT, message)
+
+
+class SealedLine:
+    """Seals what one worker sends and checks what it is sent: `sign` and `check` are all that a worker needs."""
+
+    def __init__(self, room: KeyRoom, signer: Signer, clock: Clock, tenant: str) -> None:
+        self._room, self._clock = room, clock
+        self._outbox = SealedOutbox(signer, audience=room.root, tenant=tenant, epoch=token_hex(8))
+        self._inbox = SealedInbox(TrustedSenders(root=room.root), tenant=tenant)
+        self._known_at_ms = 0
+
+    def sign(self, subject: str, body: bytes, *, valid_ms: int = VALID_MS_MAX) -> dict[str, str]:
+        """The header with which a message is sent, so that receivers believe who sent it."""
+        return {SEAL_HEADER: self._outbox.sealed(subject, body, at_ms=self._clock.now_ms(), valid_ms=valid_ms)}
+
+    async def check(
+        self,
+        subject: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        is_queue: bool = True,
+        is_redelivery: bool = False,
+    ) -> OpenedMessage:
+        """A message that may be believed, and what its sender may do; raises RequestRejected with a code for any other."""
+        await self._look()
+        if SEAL_HEADER not in headers:
+            raise RequestRejected(ENVELOPE_MALFORMED, f"the message has no seal; sign it, in the header {SEAL_HEADER}")
+        return self._inbox.open(
+            headers[SEAL_HEADER],
+            body,
+            subject=subject,
+            at_ms=self._clock.now_ms(),
+            is_queue=is_queue,
+            is_redelivery=is_redelivery,
+        )
+
+    async def _look(self) -> None:
+        """Know which keys are believed, as of some seconds ago at most."""
+        now_ms = self._clock.now_ms()
+        if now_ms - self._known_at_ms < FRESH_MS:
+            return
+        try:
+            self._inbox.trusted = await self._room.trusted()
+            self._known_at_ms = now_ms
+        except StoreUnusable as error:
+            if now_ms - self._known_at_ms > STALE_MS_MAX:
+                message = f"it is not known which keys were revoked, for {STALE_MS_MAX} ms: {error.message}"
+                raise StoreUnusable(KEYS_STALE, message) from error
+
+
+def _check_did(did: str) -> None:
+    if not did.startswith(DID):
+        raise RequestRejected(KEYS_UNKNOWN, f"{did[:80]!r} is no key; one begins with {DID}, as `remit keys` shows it")
+
+
+# Accounts of NATS servers, one for each tenant: who may log in with which key, and what each may send and hear there.
+#
+# Streams, buckets and subjects of one account do not exist for another, and each has limits of its own. A user is the key that
+# seals its messages; a key that was revoked is left out, so that the server lets nobody in with it. Only the key of the
+# deployment writes what is said of keys, and changes streams. Programs that are no workers send what their statement
+# names, hear events and replies, and see buckets; nothing else of their tenant.
+class AccountLimits(Record, kw_only=True):
+    """What an account may take of its servers."""
+
+    disk: str = DISK_DEFAULT
+    memory: str = "1G"
+    connections: int = CONNECTIONS_DEFAULT
+
+
+STANDARD_LIMITS = AccountLimits()
+
+
+def account_text(tenant: str, root: str, keys: Sequence[KnownKey], limits: AccountLimits = STANDARD_LIMITS) -> str:
+    """The account of a tenant as the configuration of a server has it; raises RequestRejected for a name that cannot be one."""
+    if not _NAME.fullmatch(tenant):
+        message = f"tenant {tenant[:80]!r} cannot name an account; use letters, digits, - and _, 64 at most"
+        raise RequestRejected(KEYS_UNKNOWN, message)
+    users = [f"    {{ nkey: {_nkey(root)} }}  # the key of the deployment"]
+    users += [_user(key) for key in keys if not key.is_revoked and key.did != root and key.tenant in ("*", tenant)]
+    lines = [
+        f"{tenant}: {{",
+        f"  jetstream: {{ max_file: {limits.disk}, max_memory: {limits.memory} }}",
+        f"  limits: {{ max_connections: {limits.connections} }}",
+        "  users: [",
+        *users,
+        "  ]",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _user(key: KnownKey) -> str:
+    is_worker = any(set(key.may) <= set(ROLES[role]) for role in ("loop", "model", "tools"))
+    if is_worker:
+        permissions = f"publish: {{ deny: {_listed(_KEPT)} }}"
+    else:
+        permissions = f"publish: {{ allow: {_listed((*key.may, *_LOOKS))} }}, subscribe: {{ allow: {_listed(_HEARD)} }}"
+    said = " ".join(key.name.split()) if key.name.isprintable() else ""
+    return f"    {{ nkey: {_nkey(key.did)}, permissions: {{ {permissions} }} }}" + (f"  # {said}" if said else "")
+
+
+def _listed(subjects: Sequence[str]) -> str:
+    return "[" + ", ".join(f'"{subject}"' for subject in subjects) + "]"
+
+
+def _nkey(did: str) -> str:
+    nkey = nkey_of(did)
+    if not nkey:
+        raise RequestRejected(KEYS_UNKNOWN, f"{did[:80]!r} is no key; one begins with did:key:z")
+    return nkey

@@ -1,0 +1,163 @@
+"""A worker that drives runs: those that are announced as due, and those whose driver is gone. Any of them takes any run.
+
+Rule 1: an announcement is let go when the run is held here; from then on its lease says who drives it.
+Rule 2: a run whose holder is gone is taken up by the worker that sees it first; the lease decides.
+Rule 3: what came late of a call is told to its run by a worker that can hold it; what its holder has to be told is handed on.
+Rule 4: a worker that is told to leave announces its runs, puts them down as they are written, and stops nothing that workers
+        perform for them: the next driver waits for that.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from remit.core.failure import IllegalArrival, InvariantBroken, RemitError
+from remit.core.journal.queued import QueuedWord
+from remit.core.journal.storage import RunHeld
+from remit.observe.logs import NO_RUN, run_fields
+from remit.orchestrate.errand_ports import Queue
+from remit.orchestrate.executors.carrier import Carrier
+from remit.orchestrate.executors.errands import decode_report
+from remit.orchestrate.loop.hub import Hub
+
+# How long a run that another holds is left to it before it is asked for again.
+HELD_S = 0.1
+# How often, at most, what came late is offered to a run that another process drives.
+LATE_TRIES_MAX = 300
+# How long a run that could not be taken up here is left alone.
+REFUSED_S = 60.0
+PAUSE_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class LoopWorker:
+    """Drives runs with the hub of a system, at most so many at a time."""
+
+    def __init__(self, hub: Hub, carrier: Carrier, queue: Queue, *, concurrency: int, look_s: float) -> None:
+        self._hub, self._carrier, self._queue = hub, carrier, queue
+        self._slots = asyncio.Semaphore(concurrency)
+        # How often it is looked for runs whose driver is gone.
+        self._look_s = look_s
+        self._leaving = asyncio.Event()
+        self._refused: dict[str, float] = {}
+        self._following: set[asyncio.Task[None]] = set()
+        self.taken = 0
+
+    @property
+    def driven(self) -> int:
+        """How many runs are driven here."""
+        return len(self._hub.drivers)
+
+    async def serve(self) -> None:
+        """Drive runs until `leave` is called."""
+        await self._queue.prepare_words()
+        await asyncio.gather(self._repeat(self._take_due), self._repeat(self._tell_late), self._repeat(self._look))
+
+    async def leave(self) -> None:
+        """Announce the runs that are driven here, and put them down."""
+        self._leaving.set()
+        self._carrier.is_leaving = True
+        for run_id in list(self._hub.drivers):
+            await self._queue.due(run_id)
+        await self._hub.close()
+
+    async def _repeat(self, step: Callable[[], Awaitable[None]]) -> None:
+        while not self._leaving.is_set():
+            try:
+                await step()
+            except RemitError as error:
+                _log.warning("runs cannot be taken just now: %s", error, extra=NO_RUN)
+                await self._pause(PAUSE_S)
+
+    async def _pause(self, wait_s: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._leaving.wait()
+
+    async def _take_due(self) -> None:
+        await self._slots.acquire()
+        is_kept = False
+        try:
+            word = await self._queue.next_due()
+            if word is None:
+                return
+            if self._leaving.is_set():
+                await self._queue.hand_back(word.receipt)
+                return
+            try:
+                is_kept = await self._take(word.run_id)
+            except RunHeld:
+                # The process that begins it, or leaves it, has yet to let it go; a run that is driven already goes on there.
+                tries = LATE_TRIES_MAX // 10
+                await (
+                    self._queue.hand_back(word.receipt, HELD_S)
+                    if word.deliveries < tries
+                    else self._queue.settle(word.receipt)
+                )
+                return
+            await self._queue.settle(word.receipt)
+        finally:
+            if not is_kept:
+                self._slots.release()
+
+    async def _take(self, run_id: str) -> bool:
+        """Drive a run, and say whether its place is taken until it rests; raises RunHeld where another has it."""
+        if run_id in self._hub.drivers:
+            return False
+        try:
+            driver = await self._hub.take_up(run_id)
+        except RunHeld:
+            raise
+        except RemitError as error:
+            self._refused[run_id] = asyncio.get_running_loop().time() + REFUSED_S
+            _log.warning("a run cannot be driven here: %s", error, extra=run_fields(run_id))
+            return False
+        self.taken += 1
+        assert driver.task is not None, "a worker that takes a run up drives it"
+        following = asyncio.create_task(self._followed(driver.task))
+        self._following.add(following)
+        following.add_done_callback(self._following.discard)
+        return True
+
+    async def _followed(self, driving: "asyncio.Task[None]") -> None:
+        await asyncio.wait([driving])
+        self._slots.release()
+
+    async def _look(self) -> None:
+        """Take up runs whose driver is gone."""
+        await self._pause(self._look_s * random.uniform(0.5, 1.0))  # noqa: S311  # so that not all look at once
+        now_s = asyncio.get_running_loop().time()
+        for run_id in await self._queue.orphans():
+            if self._leaving.is_set() or self._refused.get(run_id, 0.0) > now_s or run_id in self._hub.drivers:
+                continue
+            await self._slots.acquire()
+            is_kept = False
+            try:
+                with suppress(RunHeld):  # Another was faster.
+                    is_kept = await self._take(run_id)
+            finally:
+                if not is_kept:
+                    self._slots.release()
+
+    async def _tell_late(self) -> None:
+        word = await self._queue.next_late()
+        if word is None:
+            return
+        try:
+            await self._told(word)
+        except RunHeld:
+            if word.deliveries < LATE_TRIES_MAX:
+                await self._queue.hand_back(word.receipt, HELD_S)
+                return
+            _log.warning("a run did not hear a late outcome: another process drives it", extra=run_fields(word.run_id))
+        except (IllegalArrival, InvariantBroken) as error:
+            _log.info("what came late is of no interest any more: %s", error, extra=run_fields(word.run_id))
+        except RemitError as error:
+            _log.warning("a run did not hear a late outcome: %s", error, extra=run_fields(word.run_id))
+        await self._queue.settle(word.receipt)
+
+    async def _told(self, word: QueuedWord) -> None:
+        await self._hub.hear(word.run_id, decode_report(word.data))

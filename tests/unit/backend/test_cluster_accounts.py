@@ -1,0 +1,121 @@
+"""Tenants are accounts of the servers: each key logs in to its own, and nothing of another account exists there."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from remit.assemble import system_on
+from remit.backend.cluster.connection import connect
+from remit.backend.cluster.nats_server import NatsServer
+from remit.backend.cluster.store import ClusterStore
+from remit.backend.embedded.owner.keys import FileKey
+from remit.core.failure import RequestRejected
+from remit.core.journal.signing import Signer, nkey_of
+from remit.core.journal.storage import StoreUnusable
+from remit.orchestrate.gateway.key_room import ROLES, AccountLimits, KnownKey, account_text
+from tests.e2e.house import asking, says, scripted
+
+
+def known(did: str, role: str, *, tenant: str = "*", is_revoked: bool = False) -> KnownKey:
+    return KnownKey(did=did, name="x", may=ROLES[role], tenant=tenant, expires_at_ms=1, is_revoked=is_revoked)
+
+
+def accounts(*texts: str) -> str:
+    return f"accounts {{\n{''.join(texts)}}}\n"
+
+
+@pytest.mark.req("3.27")
+def test_two_tenants_on_one_server_see_nothing_of_each_other(tmp_path: Path) -> None:
+    homes = {tenant: tmp_path / tenant for tenant in ("acme", "beta")}
+    roots = {}
+    for tenant, home in homes.items():
+        home.mkdir()
+        roots[tenant] = FileKey(home).signer
+    limits = AccountLimits(disk="200M", memory="50M")
+    texts = [account_text(tenant, root.did, [], limits) for tenant, root in roots.items()]
+
+    async def run_in(tenant: str, address: str) -> list[str]:
+        store = ClusterStore.open(address, homes[tenant])
+        system = system_on(store, signer=lambda: store.key.signer)
+        try:
+            await system.run(asking(f"Hello from {tenant}."), scripted([says("Hi.")]))
+            return [run.run_id for run in await system.archive.runs()]
+        finally:
+            await system.close()
+
+    async def overheard(address: str) -> list[bytes]:
+        """What one tenant hears of everything that the other says."""
+        client = await connect(address, name="ear", signer=lambda: roots["beta"])
+        found: list[bytes] = []
+
+        async def hear(message: Msg) -> None:
+            found.append(message.data)
+
+        await client.subscribe(">", cb=hear)
+        await client.flush()
+        await run_in("acme", address)
+        await client.flush()
+        await client.close()
+        return found
+
+    with NatsServer(tmp_path / "server", sync="1m", more=accounts(*texts)) as server:
+
+        async def story() -> None:
+            one = await run_in("acme", server.address)
+            other = await run_in("beta", server.address)
+            assert len(one) == len(other) == 1
+            assert set(one).isdisjoint(other)
+            assert await overheard(server.address) == []
+            with pytest.raises(StoreUnusable, match="STORE_UNREACHABLE"):
+                await connect(server.address, name="stranger", signer=Signer.generate)
+            with pytest.raises(StoreUnusable, match="STORE_UNREACHABLE"):
+                await connect(server.address, name="nobody")
+
+        asyncio.run(story())
+
+
+def test_an_agent_sends_what_its_statement_says_and_a_revoked_key_is_let_in_nowhere(tmp_path: Path) -> None:
+    root, agent, worker, gone = (Signer.generate() for _ in range(4))
+    keys = [
+        known(agent.did, "agent"),
+        known(worker.did, "tools"),
+        known(gone.did, "agent", is_revoked=True),
+        known(Signer.generate().did, "agent", tenant="beta"),
+    ]
+    text = account_text("acme", root.did, keys, AccountLimits(disk="200M", memory="50M"))
+    assert text.count("nkey:") == 3
+    assert nkey_of(gone.did) not in text
+    with NatsServer(tmp_path / "server", sync="1m", more=accounts(text)) as server:
+
+        async def story() -> None:
+            refused: asyncio.Queue[Exception] = asyncio.Queue()
+
+            client = await connect(server.address, name="agent", signer=lambda: agent)
+            client._error_cb = refused.put
+            await client.publish("agent.task.t1", b"{}")
+            await client.publish("agent.report.r1", b"{}")
+            await client.subscribe("agent.log.>")
+            async with asyncio.timeout(10):
+                said = " ".join([str(await refused.get()), str(await refused.get())])
+            assert "agent.report.r1" in said
+            assert "agent.log.>" in said
+            with pytest.raises((NatsError, TimeoutError)):
+                await client.request("$JS.API.STREAM.MSG.GET.AGENT", json.dumps({"seq": 1}).encode(), timeout=0.2)
+            await client.close()
+            with pytest.raises(StoreUnusable, match="STORE_UNREACHABLE"):
+                await connect(server.address, name="gone", signer=lambda: gone)
+
+        asyncio.run(story())
+
+
+def test_a_tenant_or_a_key_that_cannot_be_one_is_refused() -> None:
+    root = Signer.generate()
+    with pytest.raises(RequestRejected, match="cannot name an account"):
+        account_text("a.b", root.did, [])
+    with pytest.raises(RequestRejected, match="is no key"):
+        account_text("acme", "bob", [])
+    assert nkey_of("bob") == ""

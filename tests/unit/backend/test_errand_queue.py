@@ -1,0 +1,191 @@
+"""Errands, claims and dead letters on JetStream, as several processes see them."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from remit.backend.cluster import errand_queue
+from remit.backend.cluster.jetstream import JetMessage
+from remit.backend.cluster.layout import CHUNK_BYTES, claim_subject, errand_subject, report_subject
+from remit.core.journal.commands import CallTool
+from remit.core.journal.queued import NO_ERRAND, Came, Claim, Claimed, ClaimWord, ErrandName, Lane, StoredReport
+from remit.core.journal.storage import START, RunListing, Warrant
+from remit.testing.conformance.dispatch import a_call
+from tests.nats_server import clear, opened
+
+LANE, NAME = Lane("tool", "a tool.of dots", "v"), ErrandName("run.1", "1.1")
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear()
+    monkeypatch.setattr(errand_queue, "PULL_S", 0.1)
+    monkeypatch.setattr(errand_queue, "LOOK_S", 0.1)
+
+
+def test_an_errand_and_its_report_have_any_length_and_are_forgotten_together(tmp_path: Path) -> None:
+    async def story() -> None:
+        here, there = [await asyncio.to_thread(opened, tmp_path) for _ in range(2)]
+        long = b"x" * (CHUNK_BYTES + 1)
+        await there.queue.prepare(LANE)
+        assert await there.queue.next_errand(LANE) is None
+        waiting = asyncio.ensure_future(here.queue.carried(NAME, LANE, long, is_new=True))
+        queued = await there.queue.next_errand(LANE)
+        assert queued is not None
+        assert (queued.name, queued.data) == (NAME, long)
+        assert not await there.queue.is_reported(NAME)
+        await there.queue.keep(queued.receipt)
+        assert await there.queue.report(NAME, Came.DONE, long)
+        assert not await there.queue.report(NAME, Came.DONE, b"again")
+        await there.queue.settle(queued.receipt)
+        assert await waiting == StoredReport(Came.DONE, long)
+        # Who takes the run up finds it, and sends nothing.
+        assert await there.queue.carried(NAME, LANE, b"", is_new=False) == StoredReport(Came.DONE, long)
+        await here.queue.forget(NAME.run_id)
+        assert not await there.queue.is_reported(NAME)
+        for store in (here, there):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_what_is_handed_back_comes_again_and_what_was_withdrawn_does_not(tmp_path: Path) -> None:
+    async def story() -> None:
+        here = await asyncio.to_thread(opened, tmp_path)
+        await here.queue.prepare(LANE)
+        waiting = asyncio.ensure_future(here.queue.carried(NAME, LANE, b"one", is_new=True))
+        first = await here.queue.next_errand(LANE)
+        assert first is not None
+        await here.queue.hand_back(first.receipt)
+        second = await here.queue.next_errand(LANE)
+        assert second is not None
+        assert second.deliveries == 2
+        await here.queue.withdraw(NAME, LANE)
+        await here.queue.withdraw(NAME, LANE)
+        assert (await waiting).came is Came.WITHDRAWN
+        await here.queue.hand_back(second.receipt)
+        assert await here.queue.next_errand(LANE) is None
+        await here.close()
+
+    asyncio.run(story())
+
+
+def test_messages_that_no_worker_of_ours_wrote_are_read_as_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        here = await asyncio.to_thread(opened, tmp_path)
+        await here.queue.prepare(LANE)
+        subject = errand_subject(NAME, LANE)
+        await here.link.write(JetMessage(subject, b"bare"))
+        await here.link.write(JetMessage(subject, b"", {"Remit-Errand": "?", "Remit-Digest": "no digest"}))
+        await here.link.write(JetMessage("agent.dead.wire.1", b"", {"Remit-Code": "WIRE_MALFORMED"}))
+        await here.link.write(JetMessage("agent.dead.else", b"?"))
+        for data in (b"bare", b""):
+            queued = await here.queue.next_errand(LANE)
+            assert queued is not None
+            assert (queued.name, queued.data) == (NO_ERRAND, data)
+        assert [letter.code for letter in await here.queue.letters.listed()] == ["WIRE_MALFORMED"]
+        await here.link.write(JetMessage(report_subject(NAME), b"", {"Remit-Came": "with the wind"}))
+        assert (await here.queue.carried(NAME, LANE, b"", is_new=False)).came is Came.LOST
+        await here.close()
+
+    asyncio.run(story())
+
+
+def test_whoever_writes_the_next_word_about_a_call_decides(tmp_path: Path) -> None:
+    async def story() -> None:
+        here, there = [await asyncio.to_thread(opened, tmp_path) for _ in range(2)]
+        ours, theirs = here.claims, there.claims
+        assert await ours.claim("run", "1.1") is Claimed.GRANTED
+        assert await ours.claim("run", "1.1") is Claimed.GRANTED
+        assert await theirs.claim("run", "1.1") is Claimed.TAKEN
+        assert not await theirs.revoke("run", "1.1")
+        assert await theirs.claim("run", "1.1", attempt=0) is Claimed.GRANTED
+        assert await theirs.last("run", "1.1") == Claim(ClaimWord.CLAIMED, there.link.worker, 2)
+        assert await ours.revoke("run", "1.2")
+        assert await ours.revoke("run", "1.2")
+        assert await theirs.claim("run", "1.2") is Claimed.REVOKED
+        await ours.offer("run", "1.2")
+        assert await theirs.claim("run", "1.2") is Claimed.GRANTED
+        # What another has revoked since is not offered by who knew only its own word.
+        assert await ours.revoke("run", "1.3")
+        assert await theirs.revoke("run", "1.3")
+        await ours.offer("run", "1.3")
+        assert await ours.claim("run", "1.3") is Claimed.REVOKED
+        for store in (here, there):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def signature_of(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that a copy of a message needs to be believed."""
+    return {name: text for name, text in headers.items() if name in ("Remit-Signer", "Remit-Signature")}
+
+
+def test_what_is_not_signed_by_the_deployment_is_not_believed_and_leaves_a_call_in_doubt(tmp_path: Path) -> None:
+    async def story() -> None:
+        here = await asyncio.to_thread(opened, tmp_path / "ours")
+        hostile = await asyncio.to_thread(opened, tmp_path / "theirs")
+        assert await hostile.claims.claim("run", "1.1") is Claimed.GRANTED
+        assert await here.claims.claim("run", "1.1", attempt=9) is Claimed.TAKEN
+        assert not await here.claims.revoke("run", "1.1")
+        # A copy of what was once signed is written behind the claim.
+        assert await here.claims.revoke("run", "1.2")
+        copied = await here.link.call(here.link.jet.last(claim_subject("run", "1.2")))
+        assert copied is not None
+        await here.claims.offer("run", "1.2")
+        assert await here.claims.claim("run", "1.2") is Claimed.GRANTED
+        await hostile.link.write(JetMessage(copied.subject, copied.data, signature_of(copied.headers)))
+        assert not await here.claims.revoke("run", "1.2")
+        assert await here.claims.claim("run", "1.2", by="another") is Claimed.TAKEN
+        assert await hostile.queue.report(NAME, Came.DONE, b"made up")
+        assert (await here.queue.carried(NAME, LANE, b"", is_new=False)).came is Came.LOST
+        await here.queue.prepare_words()
+        await hostile.queue.late(NAME, b"made up")
+        assert await here.queue.next_late() is None
+        # Until the owner says that this key counts.
+        here.queue.believe([hostile.key.signer.did])
+        assert (await here.queue.carried(NAME, LANE, b"", is_new=False)).data == b"made up"
+        forged = {"Remit-Signer": here.key.signer.did, "Remit-Signature": "no signature"}
+        assert not here.signet.is_believed("agent.errand.x", b"", forged)
+        for store in (here, hostile):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_call_that_is_ordered_again_may_begin_again_by_the_turn_that_orders_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        here, there = [await asyncio.to_thread(opened, tmp_path) for _ in range(2)]
+        call = a_call("0.1", mutating=True)
+        assert isinstance(call, CallTool)
+        warrant = Warrant(await here.leases.take("run") or 0)
+        place = await here.journal.append("run", b"0", START, listing=RunListing(1), warrant=warrant, orders=[call])
+        assert await there.claims.revoke("run", call.id)
+        await here.journal.append("run", b"1", place, warrant=warrant, orders=[call])
+        assert await there.claims.claim("run", call.id) is Claimed.GRANTED
+        for store in (here, there):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_runs_are_orphans_whose_holder_is_gone_and_no_others(tmp_path: Path) -> None:
+    async def story() -> None:
+        gone = await asyncio.to_thread(opened, tmp_path, lease_ms=1_000)
+        here = await asyncio.to_thread(opened, tmp_path)
+        assert await gone.leases.take("left")
+        assert await gone.leases.take("let go")
+        assert await here.leases.take("ours")
+        assert await here.queue.orphans() == []
+        await gone.leases.release("let go", gone.replica.held_under("let go"))
+        # As one that is killed: it says nothing when it goes.
+        gone.link.stop_beating()
+        await gone.link.call(gone.link.jet.purge(f"remit.alive.{gone.link.worker}", stream="AGENT_ALIVE"))
+        assert await here.queue.orphans() == ["left"]
+        for store in (here, gone):
+            await store.close()
+
+    asyncio.run(story())

@@ -1,0 +1,328 @@
+"""The gateway: messages come in, loops are started, told and steered, and whatever cannot be is refused with a code."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import remit
+from remit import ScriptedEngine
+from remit.core.failure import RequestRejected
+from remit.core.journal.arrivals import ModelAnswered
+from remit.core.journal.storage import StoreUnusable
+from remit.core.run.inference import ModelRequest, ModelResult
+from remit.inference.engine import StreamHandler
+from remit.orchestrate.gateway.clerk import WireWork
+from remit.orchestrate.gateway.folded_loops import FoldedLoops
+from remit.orchestrate.gateway.gateway import TRIES_MAX
+from remit.orchestrate.gateway.teller import CURSORS_BUCKET, TOLD
+from remit.wire.payloads import PublishedMessage
+from remit.wire.projections import model_answered
+from remit.wire.subjects import LOOPS_BUCKET, TRAJECTORIES_BUCKET
+from tests.unit.orchestrate.paper_broker import RULES, PaperBroker, calls, gateway_on_paper, kit_of, serving
+
+KEEP = ({"when": "Keep", **calls("keep", text="lamp")}, {"when": "kept lamp", "text": "It is kept."})
+
+
+def played(story: Callable[[PaperBroker], Awaitable[None]], *replies: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with gateway_on_paper(*replies) as broker:
+            await story(broker)
+
+    asyncio.run(main())
+
+
+@pytest.mark.req("3.6", "3.12", "3.18", "3.25")
+def test_a_task_becomes_a_loop_that_asks_is_approved_and_completes() -> None:
+    async def story(broker: PaperBroker) -> None:
+        broker.task("t1", "Keep the word lamp.")
+        prompt = await broker.said_under("user.response.cli.c1", type="prompt")
+        loop_id = (await broker.said_under("agent.created."))["loop_id"]
+        waiting = await broker.entity(loop_id, state="awaiting_approval")
+        assert (waiting["task_id"], waiting["user_id"], waiting["channel_id"]) == ("t1", "ann", "c1")
+        broker.signal(loop_id, "pause", payload="lunch")
+        paused = await broker.entity(loop_id, state="paused")
+        assert (paused["pause_requested_by"], paused["state_before_pause"]) == ("ann", "executing")
+        broker.signal(loop_id, "resume")
+        await broker.entity(loop_id, state="awaiting_approval")
+        broker.signal(loop_id, "approve", user_id="bob", payload={"packet_id": prompt["actions"][0]["id"]})
+        done = await broker.said_under(f"agent.complete.{loop_id}")
+        assert (done["outcome"], done["result"], done["user_id"]) == ("success", "It is kept.", "ann")
+        assert (await broker.said_under("user.response.cli.c1", type="result"))["content"] == "It is kept."
+        assert (await broker.entity(loop_id, state="complete"))["result"] == "It is kept."
+        answers = [one["status"] for one in broker.under("agent.response.")]
+        assert answers == ["tool_call", "complete"]
+        way = json.loads(await broker.until(lambda: broker.buckets.get((TRAJECTORIES_BUCKET, loop_id))))
+        assert [step["step_type"] for step in way["steps"]] == ["model_call", "tool_call", "model_call"]
+        assert set(broker.ended.values()) == {"done"}
+
+    played(story, *KEEP)
+
+
+@pytest.mark.req("3.26")
+def test_a_task_that_names_a_loop_continues_it_and_one_that_comes_twice_starts_nothing() -> None:
+    async def story(broker: PaperBroker) -> None:
+        broker.task("t1", "Say one.")
+        first = await broker.said_under("agent.complete.")
+        again = broker.task("t1", "Say one.")
+        await broker.until(lambda: broker.ended.get(again))
+        broker.task("t2", "And now?", loop_id=first["loop_id"])
+        second = await broker.said_under("agent.complete.", task_id="t2")
+        assert (second["result"], len(broker.under("agent.created."))) == ("two", 2)
+        way = json.loads(await broker.until(lambda: broker.buckets.get((TRAJECTORIES_BUCKET, second["loop_id"]))))
+        assert [one["content"] for one in way["steps"][0]["messages"]] == ["Say one.", "one", "And now?"]
+        foreign = broker.task("t3", "Mine?", loop_id=first["loop_id"], user_id="eve")
+        await broker.until(lambda: broker.dead.get(foreign))
+        assert broker.dead[foreign] == "WIRE_LOOP_UNKNOWN"
+
+    played(story, {"when": "now", "text": "two"}, {"when": "Say one", "text": "one"})
+
+
+@pytest.mark.req("3.20", "3.24")
+def test_a_task_brings_context_tools_depth_and_a_model_that_this_worker_has() -> None:
+    asked: list[ModelRequest] = []
+
+    async def story(broker: PaperBroker) -> None:
+        context = {"content": "The lamp is blue.", "token_count": 4, "sources": [{"type": "document", "id": "d1"}]}
+        tools = [{"name": "keep", "description": "", "parameters": {"type": "object"}}]
+        broker.task("t1", "What?", context=context, tools=tools, depth=1, max_depth=2, model="scripted", role="editor")
+        done = await broker.said_under("agent.complete.")
+        assert (done["role"], done["result"]) == ("editor", "It is blue.")
+        entity = await broker.entity(done["loop_id"], state="complete")
+        assert "Context (document d1):\nThe lamp is blue." in [message.content for message in asked[0].messages]
+        assert [tool.name for tool in asked[0].tools] == ["keep"]
+        assert (entity["depth"], entity["max_depth"]) == (1, 2)
+        other = broker.task("t2", "What?", model="gpt-0")
+        await broker.until(lambda: broker.dead.get(other))
+        assert broker.dead[other] == "WIRE_MODEL_UNKNOWN"
+        refusal = await broker.said_under("user.response.cli.c1", type="error", in_reply_to="t2")
+        assert "gpt-0" in refusal["content"]
+
+    class Listening(ScriptedEngine):
+        async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+            asked.append(request)
+            return await super().infer(request, on_chunk)
+
+    async def main() -> None:
+        async with remit.open(memory=True) as system:
+            broker, kit = PaperBroker(), kit_of()
+            kit = replace(kit, engines={"scripted": Listening([{"text": "It is blue."}])})
+            async with serving(system, broker, work=WireWork(kit, rules=RULES)):
+                await story(broker)
+
+    asyncio.run(main())
+
+
+@pytest.mark.req("3.11")
+def test_what_breaks_a_rule_is_kept_as_a_dead_letter_with_its_code() -> None:
+    async def story(broker: PaperBroker) -> None:
+        sent = {
+            broker.send("agent.task.t1", b"{nonsense"): "WIRE_MALFORMED",
+            broker.send("agent.task.t1", {"task_id": "t2", "prompt": "x"}): "WIRE_SUBJECT_MISMATCH",
+            broker.task("t3", ""): "WIRE_RULE_BROKEN",
+            broker.task("t4", "x", metadata={"agentic": {"channel_type": "x"}}): "WIRE_METADATA_RESERVED",
+            broker.task("t5", "x", channel_type="closed"): "CHANNEL_NOT_PERMITTED",
+            broker.signal("nothing", "cancel"): "CHANNEL_LOOP_UNKNOWN",
+            broker.send("agent.context.x", {"type": "gc_complete", "loop_id": "x"}): "WIRE_NOT_TAKEN",
+        }
+        await broker.until(lambda: len(broker.dead) == len(sent))
+        assert broker.dead == sent
+        assert not broker.under("agent.created.")
+
+    played(story)
+
+
+@pytest.mark.req("3.18")
+def test_a_message_becomes_a_loop_and_commands_look_at_it_and_end_it() -> None:
+    async def story(broker: PaperBroker) -> None:
+        broker.words("m1", "Keep the word lamp.", thread_id="T7")
+        prompt = await broker.said_under("user.response.chat.C1", type="prompt")
+        assert (prompt["thread_id"], prompt["in_reply_to"]) == ("T7", "m1")
+        broker.words("m2", "/loops", thread_id="T7")
+        listed = await broker.said_under("user.response.chat.C1", type="text", in_reply_to="m2")
+        assert "awaiting_approval, asks" in listed["content"]
+        broker.words("m3", "/help")
+        assert "/approve" in (await broker.said_under("user.response.chat.C1", in_reply_to="m3"))["content"]
+        broker.words("m4", f"/approve {prompt['actions'][0]['id']}")
+        refused = await broker.said_under("user.response.chat.C1", type="error", in_reply_to="m4")
+        assert "CHANNEL_NOT_PERMITTED" in refused["content"]
+        broker.words("m5", f"/cancel {prompt['actions'][0]['id'].split('/')[0]}", user_id="eve")
+        refused = await broker.said_under("user.response.chat.C1", type="error", in_reply_to="m5")
+        assert "CHANNEL_LOOP_UNKNOWN" in refused["content"]
+        broker.words("m6", "/cancel enough", thread_id="T7")
+        ended = await broker.said_under("agent.complete.")
+        assert (ended["outcome"], ended["cancelled_by"]) == ("cancelled", "ann")
+        broker.words("m7", "/loops", thread_id="T7")
+        assert "no loop" in (await broker.said_under("user.response.chat.C1", in_reply_to="m7"))["content"]
+
+    played(story, *KEEP)
+
+
+def test_words_in_the_thread_answer_a_loop_that_asks_in_words() -> None:
+    async def story(broker: PaperBroker) -> None:
+        broker.words("m1", "Ask me.", thread_id="T7")
+        asked = await broker.said_under("user.response.chat.C1", type="prompt")
+        assert (asked["content"], asked.get("actions")) == ("Which colour?", None)
+        broker.words("m2", "blue", thread_id="T7")
+        assert (await broker.said_under("agent.complete."))["result"] == "It is blue."
+
+    played(
+        story,
+        {"when": "Ask me", **calls("ask_user", question="Which colour?")},
+        {"when": "blue", "text": "It is blue."},
+    )
+
+
+def test_groups_reach_what_their_permissions_say_and_nobody_else_does() -> None:
+    async def story(broker: PaperBroker) -> None:
+        broker.task("t1", "Keep the word lamp.", channel_type="closed", user_id="dora")
+        loop_id = (await broker.said_under("agent.created."))["loop_id"]
+        await broker.entity(loop_id, state="awaiting_approval")
+        closed = {"channel_type": "closed"}
+        eve = broker.signal(loop_id, "cancel", user_id="eve", **closed)
+        feedback = broker.signal(loop_id, "feedback", user_id="carl", payload="more", **closed)
+        own = broker.signal(loop_id, "approve", user_id="dora", **closed)
+        bare = broker.send(f"agent.signal.{loop_id}", {"loop_id": loop_id, "type": "cancel"})
+        await broker.until(lambda: len(broker.dead) == 4)
+        assert (broker.dead[eve], broker.dead[feedback]) == ("CHANNEL_LOOP_UNKNOWN", "CHANNEL_LOOP_UNKNOWN")
+        assert (broker.dead[own], broker.dead[bare]) == ("CHANNEL_NOT_PERMITTED", "WIRE_RULE_BROKEN")
+        broker.signal(loop_id, "cancel", user_id="carl", **closed)
+        assert (await broker.said_under("agent.complete."))["cancelled_by"] == "carl"
+
+    played(story, *KEEP)
+
+
+@pytest.mark.req("3.12")
+def test_a_gateway_that_begins_again_goes_on_where_it_was_and_makes_lost_buckets_anew() -> None:
+    async def main() -> None:
+        async with remit.open(memory=True) as system:
+            broker = PaperBroker()
+            async with serving(system, broker, {"text": "done"}):
+                broker.task("t1", "Do it.")
+                loop_id = (await broker.said_under("agent.complete."))["loop_id"]
+                await broker.entity(loop_id, state="complete")
+                await broker.until(lambda: (CURSORS_BUCKET, TOLD) in broker.buckets)
+            assert broker.is_closed
+            kept = PaperBroker(dict(broker.buckets))
+            async with serving(system, kept, {"text": "done"}) as gateway:
+                assert (gateway.teller.rebuilt, kept.said) == (0, {})
+            for cursor in (None, b"place:999999"):
+                lost = PaperBroker({} if cursor is None else {(CURSORS_BUCKET, TOLD): cursor})
+                async with serving(system, lost, {"text": "done"}) as gateway:
+                    assert (gateway.teller.rebuilt, lost.said) == (1, {})
+                    assert json.loads(lost.buckets[LOOPS_BUCKET, loop_id])["result"] == "done"
+                    assert json.loads(lost.buckets[TRAJECTORIES_BUCKET, loop_id])["outcome"] == "success"
+
+    asyncio.run(main())
+
+
+def test_a_gateway_that_is_behind_tells_what_happened_meanwhile() -> None:
+    async def main() -> None:
+        async with remit.open(memory=True) as system:
+            await system.run("Hello.", kit_of({"text": "first"}))
+            broker = PaperBroker()
+            async with serving(system, broker):
+                pass
+            response = await system.run("Hello.", kit_of({"text": "x" * 40_000}))
+            async with serving(system, broker):
+                done = await broker.said_under("agent.complete.")
+                assert (done["loop_id"], len(done["result"])) == (response.run_id, 40_000)
+
+    asyncio.run(main())
+
+
+def test_what_fails_for_no_reason_of_its_own_is_tried_again_and_then_put_aside(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(broker: PaperBroker) -> None:
+        from remit.orchestrate.gateway import clerk
+
+        def broken(error: Exception) -> Callable[..., Awaitable[None]]:
+            async def fails(*_: object, **__: object) -> None:
+                raise error
+
+            return fails
+
+        monkeypatch.setattr(clerk.Clerk, "carry_out", broken(StoreUnusable("STORE_UNREACHABLE", "away")))
+        away = broker.task("t1", "x")
+        await broker.until(lambda: broker.ended.get(away) == "later")
+        monkeypatch.setattr(clerk.Clerk, "carry_out", broken(ZeroDivisionError("oh")))
+        first = broker.task("t1", "x")
+        await broker.until(lambda: broker.ended.get(first) == "later")
+        last = broker.send("agent.task.t1", {"task_id": "t1", "prompt": "x"}, tries=TRIES_MAX)
+        await broker.until(lambda: broker.dead.get(last))
+        assert broker.dead[last] == "WIRE_UNDELIVERABLE"
+
+    played(story)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_run_that_cannot_be_told_keeps_the_others_from_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from remit.orchestrate.gateway import teller
+
+    def refusing(*_: object, **__: object) -> None:
+        raise RequestRejected("WIRE_RULE_BROKEN", "it is wrong")
+
+    async def main() -> None:
+        async with remit.open(memory=True) as system:
+            broker = PaperBroker()
+            work = WireWork(kit_of({"text": "one"}, {"text": "two"}), rules=RULES)
+            async with serving(system, broker, work=work):
+                with monkeypatch.context() as patch:
+                    patch.setattr(teller, "loop_entity", refusing)
+                    broker.task("t1", "x")
+                    await broker.until(lambda: (CURSORS_BUCKET, TOLD) in broker.buckets)
+                broker.task("t2", "x")
+                done = await broker.said_under("agent.complete.", task_id="t2")
+                await broker.entity(done["loop_id"], state="complete")
+
+    asyncio.run(main())
+    assert "cannot be told" in caplog.text
+
+
+def test_what_could_not_be_told_while_the_broker_was_away_is_told_when_it_is_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from remit.orchestrate.gateway import gateway
+
+    monkeypatch.setattr(gateway, "PAUSE_S", 0)
+
+    async def story(broker: PaperBroker) -> None:
+        broker.task("t1", "First.")
+        await broker.said_under("agent.complete.", task_id="t1")
+        await broker.until(lambda: (CURSORS_BUCKET, TOLD) in broker.buckets)
+        publish, failures = broker.publish, [StoreUnusable("STORE_UNREACHABLE", "away"), ZeroDivisionError("oh")]
+
+        async def away(message: PublishedMessage, *, key: str, keep_s: int) -> None:
+            if failures and message.subject.startswith("agent.complete."):
+                raise failures.pop()
+            await publish(message, key=key, keep_s=keep_s)
+
+        monkeypatch.setattr(broker, "publish", away)
+        broker.task("t2", "Second.")
+        assert (await broker.said_under("agent.complete.", task_id="t2"))["result"] == "done"
+        assert not failures
+
+    played(story, {"text": "done"}, {"text": "done"})
+    assert "begun again" in caplog.text
+
+
+def test_a_loop_that_was_forgotten_is_folded_again_and_an_answer_of_nothing_is_an_error() -> None:
+    async def main() -> None:
+        async with remit.open(memory=True) as system:
+            run_id = (await system.run("Hello.", kit_of({"text": "Hi."}))).run_id
+            other = (await system.run("Hello.", kit_of({"text": "Hi."}))).run_id
+            loops = FoldedLoops(system.store.journal, system.text, kept_max=1)
+            for name in (run_id, other, run_id):
+                loop, data = await loops.upto(name, 1)
+                assert [turn.seq for turn in loop.folded(data)] == [0, 1]
+            assert (await loops.upto(run_id, 0))[1] == []
+            assert loops.at_hand(other) is None
+
+    asyncio.run(main())
+    assert model_answered(ModelAnswered("1.1"), "run").status == "error"
