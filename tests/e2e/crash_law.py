@@ -2,9 +2,10 @@
 
 It is a program, so that it forks from a process without threads:
 
-    python -m tests.e2e.crash_law FOLDER part PART PARTS | mutant NAME | random KILLS SEED
+    python -m tests.e2e.crash_law FOLDER positions | part PART PARTS | mutant NAME | random KILLS SEED
 
-It prints one JSON object: how many positions it played, how often it killed, and what was wrong.
+It prints one JSON object: how many positions it played, how often it killed, and what was wrong. How many positions an
+errand has depends on how busy the machine is, so `positions` counts them once, into a file that every part reads.
 """
 
 import asyncio
@@ -49,6 +50,8 @@ ROUNDS_MAX = 30
 SECOND_KILL_EVERY = 4
 # How often an errand is played until it comes to the position where it is to be killed.
 TRIES_MAX = 5
+# The file in which the positions are written down for all parts.
+POSITIONS = "positions.json"
 # The last few positions of a kind are enough to see a fault; they have the most behind them.
 MUTANT_POSITIONS_MAX = 5
 
@@ -274,14 +277,26 @@ def positions_of(place: Place) -> list[Position]:
     """Every position of an errand that nobody kills. Whatever it had to import is imported here for all that follow."""
     played = in_fork(begin(place, Fuse()))
     assert played.has_ended_well, _shown(played)
-    told = json.loads(played.said[-1])
+    return _positions_in(played.said[-1])
+
+
+def _positions_in(said: str) -> list[Position]:
+    told = json.loads(said)
     preload(told["modules"])
     return [Position(Moment(moment), number) for moment, number in told["positions"]]
 
 
+def list_positions(folder: Path) -> Tallied:
+    """Write down the positions of an errand that nobody kills."""
+    played = in_fork(begin(Place.under(folder / "uncrashed"), Fuse()))
+    assert played.has_ended_well, _shown(played)
+    (folder / POSITIONS).write_text(played.said[-1])
+    return Tallied(0, 0, [], len(_positions_in(played.said[-1])))
+
+
 def keep_the_law(folder: Path, part: int, parts: int) -> Tallied:
     """Kill at every position that belongs to this part."""
-    positions = positions_of(Place.under(folder / "uncrashed"))
+    positions = _positions_in((folder / POSITIONS).read_text())
     kills, faults = 0, list[str]()
     for number in range(part, len(positions), parts):
         again = None
@@ -372,6 +387,8 @@ def _shown(forked: Forked) -> str:
 def main(arguments: Sequence[str]) -> Tallied:
     """Play what the arguments say."""
     match arguments:
+        case [folder, "positions"]:
+            return list_positions(Path(folder))
         case [folder, "part", part, parts]:
             return keep_the_law(Path(folder), int(part), int(parts))
         case [folder, "mutant", name]:

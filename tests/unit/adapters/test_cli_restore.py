@@ -76,6 +76,7 @@ def test_a_person_who_accepts_the_loss_lets_a_fork_go_on_that_asks_first(desk: D
     assert f"run {restored} is not gone on with: turn 4 of it was signed" in desk.say("show", restored).err
     listed = desk.say("approvals")
     assert (f"{restored}/" in listed.out, f"run {restored} hears no answer" in listed.err) == (False, True)
+    assert (listed.code, "no run asks anything" in listed.err) == (1, False)
     assert desk.say("resume", restored, "--json").error == "STORE_BEHIND_ITS_LOG"
 
 
