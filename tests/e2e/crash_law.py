@@ -275,9 +275,14 @@ def preload(modules: Sequence[str]) -> None:
 
 def positions_of(place: Place) -> list[Position]:
     """Every position of an errand that nobody kills. Whatever it had to import is imported here for all that follow."""
+    return _positions_in(_played(place))
+
+
+def _played(place: Place) -> str:
+    """What an errand that nobody kills says at its end."""
     played = in_fork(begin(place, Fuse()))
     assert played.has_ended_well, _shown(played)
-    return _positions_in(played.said[-1])
+    return played.said[-1]
 
 
 def _positions_in(said: str) -> list[Position]:
@@ -288,10 +293,9 @@ def _positions_in(said: str) -> list[Position]:
 
 def list_positions(folder: Path) -> Tallied:
     """Write down the positions of an errand that nobody kills."""
-    played = in_fork(begin(Place.under(folder / "uncrashed"), Fuse()))
-    assert played.has_ended_well, _shown(played)
-    (folder / POSITIONS).write_text(played.said[-1])
-    return Tallied(0, 0, [], len(_positions_in(played.said[-1])))
+    said = _played(Place.under(folder / "uncrashed"))
+    (folder / POSITIONS).write_text(said)
+    return Tallied(0, 0, [], len(_positions_in(said)))
 
 
 def keep_the_law(folder: Path, part: int, parts: int) -> Tallied:
